@@ -1,0 +1,1 @@
+"""Kafka and Faust: topics, ingest, windows, publishing, metrics, HTTP and the command line."""

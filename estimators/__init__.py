@@ -1,0 +1,1 @@
+"""Estimates with bounds from exact, mergeable statistics."""

@@ -1,0 +1,1 @@
+"""Device side: policies, channels, certificates, randomness and the wire format."""
