@@ -14,7 +14,7 @@ ALLOWED = {
     "estimators": {"numpy", "scipy", "ldpstream.mechanisms", "ldpstream.estimators"},
 }
 PURE = {"faust", "mode", "aiokafka", "aiohttp", "asyncio", "time", "socket", "threading"}
-STATE_MACHINE = (
+STATE_MACHINE = ("windows", "records", "tail", "ingest", "partition", "view")
     "windows",
     "records",
     "cells",
