@@ -15,16 +15,6 @@ ALLOWED = {
 }
 PURE = {"faust", "mode", "aiokafka", "aiohttp", "asyncio", "time", "socket", "threading"}
 STATE_MACHINE = ("windows", "records", "tail", "ingest", "partition", "view")
-    "windows",
-    "records",
-    "cells",
-    "heads",
-    "tail",
-    "ingest",
-    "partition",
-    "closing",
-    "view",
-)
 
 
 def modules(room: str) -> list[Path]:
