@@ -72,6 +72,26 @@ class Decoder(ABC):
         respondents is then known without error. None where nothing is disclosed (one group).
         """
 
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return the least and the largest noise that one user adds to each single value.
+
+        The noise of a user of value x in the estimate of value i is
+        `v_i(x) = (Q h_i^2)[x] - [x = i]`; x ranges over i's own group (over all values where
+        nothing is disclosed), since `h_i` vanishes at other groups' outputs. Two float64 arrays of
+        shape `(k,)`. This general form costs k decodes: large mechanisms override it.
+        """
+        size = self.extremes()[0].size
+        disclosed = self.groups()
+        group = np.zeros(size, dtype=np.int64) if disclosed is None else disclosed[0]
+        least, largest = np.empty(size), np.empty(size)
+        for value in range(size):
+            weights = np.zeros(size)
+            weights[value] = 1.0
+            noise = self.expect(self.decode(weights) ** 2) - weights
+            own = noise[group == group[value]]
+            least[value], largest[value] = own.min(), own.max()
+        return least, largest
+
 
 class Mechanism(ABC):
     """A frozen specification of a local randomiser.
