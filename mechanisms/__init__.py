@@ -1,1 +1,50 @@
-"""Device side: policies, channels, certificates, randomness and the wire format."""
+"""Device side: policies, channels, certificates, randomness and the wire format.
+
+Three lines from a value to a produced report::
+
+    spec = load_spec("ldpstream.toml", "checkins")
+    message = spec.frame(["bus"])
+    await producer.send(spec.topic, message)
+
+Needs numpy and the standard library, nothing else.
+"""
+
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.certificate import Certificate
+from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.domain import Domain, Grid, Interval, Labels, Size, Sizes
+from ldpstream.mechanisms.entropy import Entropy, SeededEntropy, SystemEntropy
+from ldpstream.mechanisms.errors import FrameError, SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.frame import Frame, decode_frame, encode_frame, frame_fingerprint
+from ldpstream.mechanisms.mechanism import Decoder, Mechanism
+from ldpstream.mechanisms.policy import Policy
+from ldpstream.mechanisms.registry import MECHANISMS
+from ldpstream.mechanisms.spec import CollectionSpec, load_spec
+
+__all__ = [
+    "MECHANISMS",
+    "Blocks",
+    "Certificate",
+    "Channel",
+    "CollectionSpec",
+    "Decoder",
+    "Domain",
+    "Entropy",
+    "Frame",
+    "FrameError",
+    "Grid",
+    "Interval",
+    "Labels",
+    "Mechanism",
+    "Policy",
+    "SeededEntropy",
+    "Size",
+    "Sizes",
+    "SpecError",
+    "SystemEntropy",
+    "ValueOutsideDomainError",
+    "decode_frame",
+    "encode_frame",
+    "frame_fingerprint",
+    "load_spec",
+]

@@ -11,20 +11,21 @@ Notation of `docs/theory.md`: `k` values, a report `y`, the channel `Q[x, y] = P
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.canonical import Json as Json
 from ldpstream.mechanisms.certificate import Certificate
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.entropy import Entropy
 from ldpstream.mechanisms.policy import Policy
+from ldpstream.mechanisms.settings import Settings
 
 Reports = NDArray[np.int64]
 Statistic = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 class Decoder(ABC):
@@ -101,6 +102,15 @@ class Mechanism(ABC):
 
     id: ClassVar[str]
     """Permanent identifier, as written in configurations and hashed into fingerprints."""
+
+    @classmethod
+    @abstractmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys.
+
+        Raises:
+            SpecError: naming the key's path and what was expected, also for keys it does not have.
+        """
 
     @property
     @abstractmethod

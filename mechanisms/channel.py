@@ -1,0 +1,117 @@
+"""Channels in exact rationals, and the proof by enumeration that one satisfies a policy."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from ldpstream.mechanisms.dyadic import exp_bounds
+from ldpstream.mechanisms.policy import Policy
+
+
+@dataclass(frozen=True)
+class Violation:
+    """The ordered pair of values and the output at which a channel breaks its policy worst.
+
+    `ratio` is `Q[value, output] / Q[other, output]`, None where the denominator is 0; `budget` is
+    the policy's entry for the pair.
+    """
+
+    value: int
+    other: int
+    output: int
+    ratio: Fraction | None
+    budget: Fraction
+
+    def __str__(self) -> str:
+        """Name the pair, the output, the realised loss and the budget."""
+        loss = math.inf if self.ratio is None else math.log(self.ratio)
+        return (
+            f"values {self.value} and {self.other} at output {self.output}: "
+            f"loss {loss:.6g} above the budget {float(self.budget):.6g}"
+        )
+
+
+@dataclass(frozen=True)
+class Channel:
+    """`rows[x]` maps each possible report of value x to its probability, an exact rational above 0.
+
+    Raises:
+        ValueError: where a row holds an impossible output or does not sum to 1.
+    """
+
+    rows: tuple[Mapping[int, Fraction], ...]
+    outputs: int
+
+    def __post_init__(self) -> None:
+        for value, row in enumerate(self.rows):
+            if any(not 0 <= output < self.outputs for output in row):
+                raise ValueError(f"row {value} holds an output outside 0..{self.outputs - 1}")
+            if any(probability <= 0 for probability in row.values()) or sum(row.values()) != 1:
+                raise ValueError(f"row {value} is no probability distribution")
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return len(self.rows)
+
+    def satisfies(self, policy: Policy) -> Violation | None:
+        """Compare every pair at every output with `e^E`, exactly: None, or the worst violation.
+
+        The worst is the largest excess of the log-ratio over the pair's budget; an output that only
+        the first value can produce is worse than any finite one.
+        """
+        worst: Violation | None = None
+        worst_excess = -math.inf
+        floors: dict[Fraction, Fraction] = {}
+        for value, other, budget in _protected(policy):
+            if budget not in floors:
+                floors[budget] = exp_bounds(budget)[0]
+            output, ratio = self._worst_output(value, other)
+            if ratio is not None and ratio <= floors[budget]:
+                continue
+            excess = math.inf if ratio is None else math.log(ratio) - float(budget)
+            if worst is None or excess > worst_excess:
+                worst, worst_excess = Violation(value, other, output, ratio, budget), excess
+        return worst
+
+    def worst_ratios(self, policy: Policy) -> dict[Fraction, Fraction | None]:
+        """Return, for each finite budget, the largest ratio over its pairs; None is unbounded."""
+        worst: dict[Fraction, Fraction | None] = {}
+        for value, other, budget in _protected(policy):
+            _, ratio = self._worst_output(value, other)
+            known = worst.get(budget, Fraction(1))
+            worst[budget] = None if ratio is None or known is None else max(known, ratio)
+        return worst
+
+    @cached_property
+    def _weights(self) -> tuple[dict[int, int], ...]:
+        """The rows over one common denominator: ratios then compare as integers."""
+        common = math.lcm(*(p.denominator for row in self.rows for p in row.values()))
+        return tuple(
+            {output: p.numerator * (common // p.denominator) for output, p in row.items()}
+            for row in self.rows
+        )
+
+    def _worst_output(self, value: int, other: int) -> tuple[int, Fraction | None]:
+        """Return the output with the largest ratio of a pair, and that ratio."""
+        below = self._weights[other]
+        worst_output, top, bottom = -1, 0, 1
+        for output, weight in self._weights[value].items():
+            divisor = below.get(output)
+            if divisor is None:
+                return output, None
+            if weight * bottom > top * divisor:
+                worst_output, top, bottom = output, weight, divisor
+        return worst_output, Fraction(top, bottom)
+
+
+def _protected(policy: Policy) -> Iterator[tuple[int, int, Fraction]]:
+    for value in range(policy.size):
+        for other in range(policy.size):
+            if value == other:
+                continue
+            budget = policy.entry(value, other)
+            if budget is not None:
+                yield value, other, budget

@@ -1,0 +1,56 @@
+"""Checks of raw configuration values, as TOML gives them."""
+
+import math
+from typing import TypeGuard
+
+from ldpstream.mechanisms.errors import SpecError
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Return whether the value is an integer (booleans are not)."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def describe(value: object) -> str:
+    """Return a short description of a raw value for an error message."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value) if abs(value) < 10**20 or isinstance(value, float) else "a huge number"
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 40 else f"a text of {len(value)} characters"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
+
+
+def read_epsilon(value: object, path: str, *, infinite: bool = False) -> float:
+    """Return a privacy budget: a number above 0, finite unless `infinite` allows otherwise.
+
+    Raises:
+        SpecError: naming `path`.
+    """
+    expected = f"a {'' if infinite else 'finite '}number above 0, got {describe(value)}"
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise SpecError(path, expected)
+    try:
+        epsilon = float(value)
+    except OverflowError as error:
+        raise SpecError(path, expected) from error
+    if math.isnan(epsilon) or epsilon <= 0 or (math.isinf(epsilon) and not infinite):
+        raise SpecError(path, expected)
+    return epsilon
+
+
+def check_keys(given: object, allowed: frozenset[str], path: str) -> dict[str, object]:
+    """Return a table whose keys are all allowed.
+
+    Raises:
+        SpecError: naming the first unknown key, or `path` where the value is no table.
+    """
+    if not isinstance(given, dict):
+        raise SpecError(path, f"a table, got {describe(given)}")
+    for key in given:
+        if key not in allowed:
+            raise SpecError(f"{path}.{key}", f"one of the keys {', '.join(sorted(allowed))}")
+    return given

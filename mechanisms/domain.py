@@ -1,0 +1,142 @@
+"""Domains out of a configuration, with the blocks that it cuts them into."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ldpstream.mechanisms.blocks import (
+    Blocks,
+    box_blocks,
+    consecutive_blocks,
+    listed_blocks,
+)
+from ldpstream.mechanisms.checks import check_keys, describe, is_whole
+from ldpstream.mechanisms.domain_base import MAX_VALUES, Domain, Indices
+from ldpstream.mechanisms.domain_file import read_file
+from ldpstream.mechanisms.errors import SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.interval import Interval
+from ldpstream.mechanisms.labels import Labels
+from ldpstream.mechanisms.lattice import Grid, Lattice, Size, Sizes
+
+__all__ = [
+    "MAX_VALUES",
+    "Domain",
+    "Grid",
+    "Indices",
+    "Interval",
+    "Labels",
+    "Lattice",
+    "Size",
+    "Sizes",
+    "parse_domain",
+]
+
+_KINDS = ("values", "size", "grid", "sizes", "interval", "file")
+_KEYS = frozenset({*_KINDS, "bins", "blocks"})
+
+
+def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
+    """Return the domain of a `domain` table, and its blocks where it names any.
+
+    `path` is the table's key path for errors; a `file` is relative to the folder `base`.
+
+    Raises:
+        SpecError: naming the key and what was expected.
+    """
+    table = check_keys(given, _KEYS, path)
+    kinds = [kind for kind in _KINDS if kind in table]
+    if len(kinds) != 1:
+        raise SpecError(path, f"exactly one of {', '.join(_KINDS)}, got {len(kinds)}")
+    if ("bins" in table) != (kinds == ["interval"]):
+        raise SpecError(f"{path}.bins", "bins with an interval, and only there")
+    domain: Domain
+    blocks: Blocks | None = None
+    try:
+        if kinds == ["file"]:
+            domain, blocks = read_file(table["file"], base)
+        else:
+            domain = _PARSERS[kinds[0]](table)
+    except SpecError as error:
+        raise SpecError(f"{path}.{error.path}", error.expected) from None
+    if "blocks" in table:
+        if blocks is not None:
+            raise SpecError(f"{path}.blocks", "blocks here or in the file's second column")
+        blocks = _parse_blocks(table["blocks"], domain, f"{path}.blocks")
+    return domain, blocks
+
+
+def _list(table: dict[str, object], key: str) -> list[Any]:
+    given = table[key]
+    if not isinstance(given, list):
+        raise SpecError(key, f"a list, got {describe(given)}")
+    return given
+
+
+def _values(table: dict[str, object]) -> Domain:
+    return Labels(tuple(_list(table, "values")))
+
+
+def _size(table: dict[str, object]) -> Domain:
+    size = table["size"]
+    if not is_whole(size):
+        raise SpecError("size", f"a whole number, got {describe(size)}")
+    return Size(size)
+
+
+def _grid(table: dict[str, object]) -> Domain:
+    extents = _list(table, "grid")
+    if len(extents) != 2:
+        raise SpecError("grid", f"[rows, columns], got {describe(extents)}")
+    return Grid(*extents)
+
+
+def _sizes(table: dict[str, object]) -> Domain:
+    return Sizes(tuple(_list(table, "sizes")))
+
+
+def _interval(table: dict[str, object]) -> Domain:
+    bounds = _list(table, "interval")
+    several = all(isinstance(pair, list) for pair in bounds)
+    pairs = bounds if several else [bounds]
+    numbers: list[tuple[float, float]] = []
+    for axis, pair in enumerate(pairs):
+        key = f"interval[{axis}]" if several else "interval"
+        if len(pair) != 2 or not all(
+            isinstance(v, int | float) and not isinstance(v, bool) for v in pair
+        ):
+            raise SpecError(key, f"[low, high], two numbers, got {describe(pair)}")
+        numbers.append((float(pair[0]), float(pair[1])))
+    given = table["bins"]
+    bins: list[Any] = given if isinstance(given, list) else [given] * len(numbers)
+    return Interval(tuple(numbers), tuple(bins))
+
+
+_PARSERS: dict[str, Callable[[dict[str, object]], Domain]] = {
+    "values": _values,
+    "size": _size,
+    "grid": _grid,
+    "sizes": _sizes,
+    "interval": _interval,
+}
+
+
+def _parse_blocks(given: object, domain: Domain, path: str) -> Blocks:
+    if is_whole(given):
+        return consecutive_blocks(domain.size, given, path)
+    if not isinstance(given, list) or not given:
+        raise SpecError(path, f"a number, [h, w] on a grid, or lists, got {describe(given)}")
+    if all(isinstance(block, list) for block in given):
+        return listed_blocks(domain.size, _indices(given, domain, path), path)
+    if isinstance(domain, Lattice) and len(domain.shape) > 1:
+        return box_blocks(domain.shape, given, path)
+    raise SpecError(path, "a number of values, or a list of lists of values")
+
+
+def _indices(lists: list[list[Any]], domain: Domain, path: str) -> list[list[int]]:
+    blocks: list[list[int]] = []
+    for number, members in enumerate(lists):
+        try:
+            blocks.append([int(i) for i in domain.index(members)])
+        except ValueOutsideDomainError as error:
+            raise SpecError(f"{path}[{number}][{error.position}]", error.expected) from None
+    return blocks

@@ -1,0 +1,79 @@
+"""Randomness: 64-bit words, and the exact draws that are made of them.
+
+Every draw of a mechanism is a function of uniform 64-bit words, so that its probabilities are
+dyadic rationals without any rounding of their own (docs/theory.md section 9).
+"""
+
+import os
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORD = 1 << 64
+"""Number of 64-bit words: the denominator of every dyadic probability."""
+
+Words = NDArray[np.uint64]
+
+
+class Entropy(Protocol):
+    """A source of independent, uniform 64-bit words."""
+
+    def words(self, n: int) -> Words:
+        """Return `n` fresh words, uint64 of shape `(n,)`."""
+        ...
+
+
+class SystemEntropy:
+    """The operating system's generator, read anew at every call.
+
+    It keeps no buffer and no state, so that two processes of a fork never share a word.
+    """
+
+    def words(self, n: int) -> Words:
+        """Return `n` fresh words, uint64 of shape `(n,)`."""
+        return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
+
+
+class SeededEntropy:
+    """A reproducible generator (PCG64) for tests and simulation. Never for privacy."""
+
+    def __init__(self, seed: int) -> None:
+        self._bits = np.random.PCG64(seed)
+
+    def words(self, n: int) -> Words:
+        """Return the next `n` words, uint64 of shape `(n,)`."""
+        return self._bits.random_raw(n)
+
+
+def bernoulli(entropy: Entropy, threshold: int, n: int) -> NDArray[np.bool_]:
+    """Return `n` draws, True with probability exactly `threshold / 2^64`; bool of shape `(n,)`.
+
+    `threshold` lies in `0..2^64`, both included.
+    """
+    words = entropy.words(n)
+    if threshold >= WORD:
+        return np.ones(n, dtype=np.bool_)
+    return words < np.uint64(threshold)
+
+
+def uniform_below(entropy: Entropy, bound: int, n: int) -> NDArray[np.int64]:
+    """Return `n` exactly uniform draws from `0..bound-1`, int64 of shape `(n,)`.
+
+    Masks to the next power of two and rejects what lies above, so fewer than two rounds are
+    expected and a power of two never rejects.
+
+    Raises:
+        ValueError: where `bound` is not in `1..2^63`.
+    """
+    if not 1 <= bound <= 1 << 63:
+        raise ValueError(f"bound must be in 1..2^63, got {bound}")
+    mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
+    drawn = entropy.words(n) & mask
+    rejected = np.flatnonzero(drawn >= np.uint64(bound))
+    while rejected.size:
+        again = entropy.words(rejected.size) & mask
+        accepted = again < np.uint64(bound)
+        drawn[rejected[accepted]] = again[accepted]
+        rejected = rejected[~accepted]
+    return drawn.astype(np.int64)

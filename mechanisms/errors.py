@@ -1,0 +1,36 @@
+"""Errors that name what was wrong and where, and never repeat a user's value."""
+
+
+class SpecError(ValueError):
+    """A configuration value is impossible: `path` says which, `expected` what would be right.
+
+    >>> str(SpecError("collection.checkins.epsilon", "a finite number above 0, got inf"))
+    'collection.checkins.epsilon: expected a finite number above 0, got inf'
+    """
+
+    def __init__(self, path: str, expected: str) -> None:
+        super().__init__(f"{path}: expected {expected}")
+        self.path = path
+        self.expected = expected
+
+
+class ValueOutsideDomainError(ValueError):
+    """A value is not in the domain.
+
+    `position` is its 0-based place in the input and `expected` describes the domain. The value
+    itself is private: it appears in no attribute and no message.
+    """
+
+    def __init__(self, position: int, expected: str) -> None:
+        super().__init__(f"value at position {position}: expected {expected}")
+        self.position = position
+        self.expected = expected
+
+
+class FrameError(ValueError):
+    """A frame cannot be read: `reason` is "undecodable" or "fingerprint"."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail

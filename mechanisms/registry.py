@@ -1,0 +1,24 @@
+"""The mechanisms by their permanent ids: a new one is a file and a line here."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ldpstream.mechanisms.binary import Binary
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.settings import Settings
+
+MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
+    {mechanism.id: mechanism for mechanism in (Binary,)}
+)
+
+
+def build(mechanism_id: object, settings: Settings) -> Mechanism:
+    """Return the mechanism with this id, configured from a collection's keys.
+
+    Raises:
+        SpecError: for an unknown id, or whatever the mechanism refuses.
+    """
+    if not isinstance(mechanism_id, str) or mechanism_id not in MECHANISMS:
+        raise SpecError(f"{settings.path}.mechanism", f"one of {', '.join(sorted(MECHANISMS))}")
+    return MECHANISMS[mechanism_id].configure(settings)

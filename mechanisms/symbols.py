@@ -1,0 +1,75 @@
+"""Mechanisms whose report is one symbol, and whose statistic counts the symbols.
+
+A report is an integer in `0..outputs-1`, sent little-endian in the fewest whole bytes.
+"""
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.mechanism import Mechanism, Reports, Statistic
+
+
+class SymbolMechanism(Mechanism):
+    """Encoding and statistic shared by all mechanisms that report one symbol."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """Number of possible reports; reports are the integers `0..outputs-1`."""
+
+    @property
+    def report_bytes(self) -> int:
+        """Length of a report: the fewest whole bytes that hold every symbol, at least 1."""
+        return max(1, -(-(self.outputs - 1).bit_length() // 8))
+
+    @property
+    def statistic_size(self) -> int:
+        """Length of the statistic: one count for each symbol."""
+        return self.outputs
+
+    def encode(self, reports: Reports) -> NDArray[np.uint8]:
+        """Encode reports, shape `(n,)`, as uint8 of shape `(n, report_bytes)`."""
+        table = np.ascontiguousarray(reports, dtype="<i8").view(np.uint8).reshape(-1, 8)
+        return table[:, : self.report_bytes]
+
+    def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
+        """Decode uint8 of shape `(n, report_bytes)`: `(reports, in range)`, each of shape `(n,)`.
+
+        A symbol that does not exist is marked False, and its number is 0.
+        """
+        table = np.zeros((len(payload), 8), dtype=np.uint8)
+        table[:, : self.report_bytes] = payload
+        reports = table.view("<i8")[:, 0].astype(np.int64, copy=False)
+        valid = reports < self.outputs
+        if not valid.all():
+            reports[~valid] = 0
+        return reports, valid
+
+    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+        """Add reports, shape `(n,)`, to the counts in place."""
+        statistic += np.bincount(reports, minlength=self.outputs)
+
+    def check_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return values as int64 of shape `(n,)`.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first bad value.
+        """
+        array = np.asarray(values)
+        expected = f"an integer in 0..{self.size - 1}"
+        if array.size == 0:
+            return np.zeros(0, dtype=np.int64)
+        if array.dtype.kind not in "iu" or array.ndim != 1:
+            raise ValueOutsideDomainError(0, expected)
+        # One comparison finds both ends: a negative number is huge as unsigned.
+        if array.dtype.kind == "i":
+            array = array.astype(np.int64, copy=False)
+            outside = array.view(np.uint64) >= self.size
+        else:
+            outside = array >= self.size
+        if outside.any():
+            raise ValueOutsideDomainError(int(np.argmax(outside)), expected)
+        return array.astype(np.int64, copy=False)

@@ -1,0 +1,95 @@
+"""Durations and times as people write them, in integer milliseconds."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}"
+    r"(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+EARLIEST_MS = -62_135_596_800_000
+"""The first millisecond of the year 1."""
+
+
+def parse_duration(text: str) -> int:
+    """Return a duration such as "250ms", "1s", "5m", "1h" or "7d" in milliseconds.
+
+    Raises:
+        ValueError: where the text is no whole number with one of those units.
+
+    >>> parse_duration("5m")
+    300000
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError('a duration such as "250ms", "1s", "5m", "1h" or "7d"')
+    return int(match[1]) * _UNITS_MS[match[2]]
+
+
+def parse_time(text: str) -> int:
+    """Return an RFC 3339 time (with Z or an offset), or integer epoch milliseconds, as epoch ms.
+
+    Fractions of a millisecond are cut off, toward the past.
+
+    Raises:
+        ValueError: where the text is neither, or lies outside the years 1 to 9999.
+
+    >>> parse_time("1970-01-01T01:00:00+01:00"), parse_time("1500")
+    (0, 1500)
+    """
+    text = text.strip()
+    expected = "an RFC 3339 time with Z or an offset, or epoch milliseconds"
+    if re.fullmatch(r"-?[0-9]{1,15}", text):
+        time_ms = int(text)
+    elif _TIME.fullmatch(text):
+        try:
+            moment = datetime.fromisoformat(text.upper().replace(" ", "T"))
+        except ValueError as error:
+            raise ValueError(expected) from error
+        time_ms = (moment - _EPOCH) // _MILLISECOND
+    else:
+        raise ValueError(expected)
+    if not EARLIEST_MS <= time_ms <= LATEST_MS:
+        raise ValueError(expected)
+    return time_ms
+
+
+def format_time(time_ms: int) -> str:
+    """Return epoch milliseconds as RFC 3339 in UTC; milliseconds are shown only if not zero.
+
+    Raises:
+        OverflowError: outside the years 1 to 9999.
+
+    >>> format_time(1795255200000), format_time(1)
+    ('2026-11-21T10:00:00Z', '1970-01-01T00:00:00.001Z')
+    """
+    moment = _EPOCH + time_ms * _MILLISECOND
+    precision = "milliseconds" if time_ms % 1000 else "seconds"
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def cut(time_ms: int, precision_ms: int) -> int:
+    """Return the largest multiple of the precision that is not after the time.
+
+    >>> cut(1999, 1000), cut(-1, 1000)
+    (1000, -1000)
+    """
+    return time_ms - time_ms % precision_ms
+
+
+def format_duration(duration_ms: int) -> str:
+    """Return a duration in its largest whole unit, as `parse_duration` reads it.
+
+    >>> format_duration(90_000), format_duration(86_400_000)
+    ('90s', '1d')
+    """
+    for unit, unit_ms in reversed(_UNITS_MS.items()):
+        if duration_ms % unit_ms == 0 and duration_ms:
+            return f"{duration_ms // unit_ms}{unit}"
+    return f"{duration_ms}ms"
