@@ -1,0 +1,50 @@
+"""What several commands share: the configuration option, the collection, inputs and outputs."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ldpstream.agents.cli.errors import Refused
+from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
+from ldpstream.mechanisms.errors import SpecError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def config_option(command: Command) -> Command:
+    """Add `-c FILE`, passed on as `config_file`."""
+    return click.option(
+        "-c",
+        "--config",
+        "config_file",
+        default="ldpstream.toml",
+        show_default=True,
+        metavar="FILE",
+        help="The configuration.",
+    )(command)
+
+
+def load(config_file: str) -> Config:
+    """Load the configuration.
+
+    Raises:
+        Refused: with the refusal's own message.
+    """
+    try:
+        return load_config(config_file)
+    except (ConfigError, SpecError) as error:
+        raise Refused(str(error)) from error
+
+
+def load_collection(config_file: str, name: str) -> tuple[Config, CollectionConfig]:
+    """Load the configuration and find one of its collections.
+
+    Raises:
+        Refused: where the configuration is refused or has no such collection.
+    """
+    config = load(config_file)
+    if name not in config.collections:
+        names = ", ".join(config.collections)
+        raise Refused(f"{config_file}: expected one of the collections {names}, got {name}")
+    return config, config.collections[name]

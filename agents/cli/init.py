@@ -1,0 +1,22 @@
+"""`ldpstream init`: a commented configuration to start from."""
+
+from pathlib import Path
+
+import click
+
+from ldpstream.agents.cli.errors import Refused
+from ldpstream.agents.cli.template import TEMPLATE
+
+
+@click.command()
+@click.argument("file", default="ldpstream.toml", type=click.Path(path_type=Path))
+def init(file: Path) -> None:
+    """Write a commented configuration to FILE (ldpstream.toml unless given)."""
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(TEMPLATE)
+    except FileExistsError:
+        raise Refused(f"{file}: expected a file that is not there yet") from None
+    except OSError as error:
+        raise Refused(f"{file}: cannot write it: {error.strerror}") from error
+    click.echo(f"wrote {file}; next: ldpstream check -c {file}", err=True)

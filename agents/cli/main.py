@@ -1,0 +1,93 @@
+"""The `ldpstream` command: finds the subcommand, and turns refusals into messages."""
+
+import errno
+import os
+import sys
+from importlib import import_module
+from typing import Any, Final, Never
+
+import click
+
+from ldpstream import __version__
+from ldpstream.agents.cli.errors import FAILED, REFUSED
+
+INTERRUPTED: Final = 130
+
+COMMANDS: Final = {
+    "init": "Write a commented configuration.",
+    "check": "Check configuration, broker, topics and permissions.",
+    "privatize": "Turn values into reports, one JSON object a line.",
+    "estimate": "Estimate from the reports that privatize wrote.",
+    "certify": "Prove what the mechanisms leak, in exact arithmetic.",
+    "worker": "Run the Faust worker.",
+    "send": "Privatize values and produce the reports.",
+    "close": "Close all panes up to a time, at the end of a replay.",
+    "reset": "Throw a collection's state away, for a topic created anew.",
+    "query": "Ask a running worker for its windows.",
+    "status": "Show collections, partitions, lag and watermarks of a worker.",
+    "demo": "Run broker, worker, simulated devices and page in one go.",
+}
+"""Every command: the module `ldpstream.agents.cli.NAME` holds it under the same name."""
+
+
+class Commands(click.Group):
+    """A group that imports a command's module only when the command is used."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Return all names in the order of use."""
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command; None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"ldpstream.agents.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(self, *args: Any, **extra: Any) -> Never:
+        """Run a command and exit: 0, 1 for a failed check, 2 for wrong use or input."""
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(*args, **{"prog_name": "ldpstream", **extra})
+        except click.UsageError as error:
+            code = _refuse_usage(error)
+        except click.ClickException as error:
+            click.echo(error.format_message(), err=True)
+            code = error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            code = INTERRUPTED
+        except OSError as error:
+            code = _end_of_output(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse_usage(error: click.UsageError) -> int:
+    command = error.ctx.command_path if error.ctx else "ldpstream"
+    message = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(message, err=True)
+    else:
+        click.echo(f"{command}: {message.rstrip('.')} (see {command} --help)", err=True)
+    return REFUSED
+
+
+def _end_of_output(error: OSError) -> int:
+    if error.errno != errno.EPIPE:
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"{where}{error.strerror or error}", err=True)
+        return REFUSED
+    # The reader of our output went away: nothing to say, and nothing more to write at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="ldpstream %(version)s")
+def main() -> None:
+    """Local differential privacy for Kafka streams: exact statistics, honest bounds."""

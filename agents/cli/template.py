@@ -1,0 +1,56 @@
+"""The configuration that `ldpstream init` writes."""
+
+TEMPLATE = """\
+# ldpstream: what devices report, how it is randomised, and what is published of it.
+# Every command takes this file (-c FILE); `ldpstream check -c FILE` checks it against the broker.
+
+[kafka]
+bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP overrides
+# Any other key goes to the Kafka clients as it is:
+# security_protocol = "SASL_SSL"
+# sasl_mechanism = "PLAIN"
+# sasl_plain_username = "ldpstream"
+# sasl_plain_password = "..."
+
+[worker]
+id = "ldpstream"                # consumer group, and prefix of the worker's own topics
+http = "127.0.0.1:6066"         # page, API and /metrics
+store = "memory"                # the changelog topic is the state; a worker holds it in memory
+data = "./data"                 # for files of the worker
+
+# One table a collection. A change of mechanism, epsilon, domain, sensitive or precision makes it
+# another collection to devices and workers: old and new reports are never mixed.
+[collection.checkins]
+# block-hadamard: the block of a value is disclosed, the value inside it is protected.
+# high-low:       only the values in `sensitive = [...]` are protected.
+# binary:         two values, `epsilon = [from first to second, from second to first]`.
+mechanism = "block-hadamard"
+epsilon = 1.0                   # finite and above 0: the smaller, the more private
+
+# Domains: { values = ["bus", "train"] }   { size = 1000 }   { grid = [rows, columns] }
+#          { sizes = [64, 64] }   { interval = [0.0, 100.0], bins = 64 }   { file = "places.csv" }
+# Blocks:  absent (one block: classical LDP), a number of consecutive values, [height, width] on a
+#          grid, a list of lists of values, or a second column of the file.
+domain = { grid = [125, 350], blocks = [25, 35] }
+
+topic = "checkins.reports"      # also .late .rejected .estimates .control are made of this name
+partitions = 4                  # of topics that we create
+retention = "7d"                # of topics that we create
+precision = "1s"                # event times are cut to this on the device
+minimum = 100                   # with fewer reports a document holds only their number
+input = "topic"
+
+# Windows [start, end) of event time, aligned to the UTC epoch. hop < size makes them overlap.
+# A report that comes after its window has closed (end + grace) is late: counted and copied.
+# idle:   a partition that is silent for so long no longer holds the others back; "off" waits.
+# future: reports dated further ahead of the clock are rejected.
+window = { size = "1h", hop = "1h", grace = "5m", idle = "30s", future = "1m", retention = "7d" }
+
+confidence = 0.95
+estimand = "respondents"        # or "population": reporters are a sample of something larger
+method = "normal"               # or "bernstein": wider, and valid at every number of reports
+rejected = "copy"               # or "count": do not copy rejected messages
+
+# Ranges include both ends, one pair a dimension; quantiles are for one ordered dimension.
+publish = { every = "5s", top = 20, ranges = { downtown = [[40, 60], [100, 120]] } }
+"""

@@ -1,0 +1,30 @@
+"""The configuration: one TOML file declares broker, worker and collections."""
+
+from ldpstream.agents.config.collection import CollectionConfig, PublishConfig
+from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.load import (
+    BOOTSTRAP_VARIABLE,
+    Config,
+    KafkaConfig,
+    WorkerConfig,
+    load_config,
+    read_config,
+)
+from ldpstream.agents.queries import Range
+from ldpstream.agents.topics import Topics
+from ldpstream.agents.windows import WindowSpec
+
+__all__ = [
+    "BOOTSTRAP_VARIABLE",
+    "CollectionConfig",
+    "Config",
+    "ConfigError",
+    "KafkaConfig",
+    "PublishConfig",
+    "Range",
+    "Topics",
+    "WindowSpec",
+    "WorkerConfig",
+    "load_config",
+    "read_config",
+]

@@ -1,0 +1,123 @@
+"""One collection as configured, all defaults filled in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ldpstream.agents.config.errors import ConfigError, key_path
+from ldpstream.agents.config.tables import CollectionTable, PublishTable
+from ldpstream.agents.config.windows import window_spec
+from ldpstream.agents.queries import (
+    EstimateOptions,
+    QueryError,
+    Range,
+    check_quantiles,
+    make_range,
+)
+from ldpstream.agents.topics import Topics
+from ldpstream.agents.windows import WindowSpec
+from ldpstream.estimators.options import Estimand, Method
+from ldpstream.mechanisms.domain import Domain
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.spec import CollectionSpec
+
+RejectedPolicy = Literal["copy", "count"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishConfig:
+    """What goes to the estimates topic and to the gauges, and how often."""
+
+    every_ms: int
+    top: int
+    quantiles: tuple[float, ...]
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionConfig:
+    """One `[collection.NAME]` table."""
+
+    name: str
+    spec: CollectionSpec
+    window: WindowSpec
+    topics: Topics
+    partitions: int
+    """Of topics that we create."""
+    retention_ms: int
+    """Of topics that we create."""
+    minimum: int
+    """With fewer reports a document holds only their number."""
+    confidence: float
+    estimand: Estimand
+    method: Method
+    rejected: RejectedPolicy
+    publish: PublishConfig
+
+    @property
+    def options(self) -> EstimateOptions:
+        """What its published documents hold."""
+        return EstimateOptions(
+            estimand=self.estimand,
+            method=self.method,
+            confidence=self.confidence,
+            top=self.publish.top,
+            ranges=self.publish.ranges,
+            quantiles=self.publish.quantiles,
+        )
+
+
+def read_collection(
+    name: str,
+    table: CollectionTable,
+    raw: Mapping[str, object],
+    *,
+    base: Path,
+    worker_id: str,
+) -> CollectionConfig:
+    """Return a collection from its table, and from the same table as TOML gave it.
+
+    Raises:
+        ConfigError: naming the key and what was expected.
+    """
+    path = key_path(["collection", name])
+    try:
+        spec = CollectionSpec.from_mapping(name, raw, base=base)
+    except SpecError as error:
+        raise ConfigError(error.path, f"expected {error.expected}") from error
+    return CollectionConfig(
+        name=name,
+        spec=spec,
+        window=window_spec(path, table),
+        topics=Topics.derive(spec.topic, worker_id=worker_id, collection=name),
+        partitions=table.partitions,
+        retention_ms=table.retention,
+        minimum=table.minimum,
+        confidence=table.confidence,
+        estimand=table.estimand,
+        method=table.method,
+        rejected=table.rejected,
+        publish=_publish(f"{path}.publish", table.publish, spec.domain),
+    )
+
+
+def _publish(path: str, table: PublishTable, domain: Domain) -> PublishConfig:
+    try:
+        quantiles = check_quantiles(table.quantiles, domain)
+    except QueryError as error:
+        raise ConfigError(f"{path}.quantiles", f"expected {error.expected}") from error
+    return PublishConfig(
+        every_ms=table.every,
+        top=table.top,
+        quantiles=quantiles,
+        ranges=tuple(_range(path, name, pairs, domain) for name, pairs in table.ranges.items()),
+    )
+
+
+def _range(path: str, name: str, pairs: list[object], domain: Domain) -> Range:
+    try:
+        return make_range(name, pairs, domain)
+    except QueryError as error:
+        where = path + "." + key_path(["ranges", name])
+        raise ConfigError(where, f"expected {error.expected}") from error

@@ -1,0 +1,108 @@
+"""Refusals of a configuration: the file, the key's path, what was expected, what was there."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_REFUSED: Final = "refused"
+_TYPES: Final = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "list_type": "a list",
+}
+_LIMITS: Final = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
+
+
+class ConfigError(ValueError):
+    """A configuration that is refused.
+
+    The text is `FILE: PATH: PROBLEM`, for example
+    `ldpstream.toml: collection.checkins.window.hop: expected at most size (1h), got 2h`.
+    """
+
+    def __init__(self, path: str, problem: str, *, file: str = "") -> None:
+        super().__init__(": ".join(part for part in (file, path, problem) if part))
+        self.path = path
+        """The key, with dots between tables; empty where the file as a whole is meant."""
+        self.problem = problem
+        self.file = file
+
+    def in_file(self, file: str) -> "ConfigError":
+        """Return the same refusal with the file's name in front."""
+        return ConfigError(self.path, self.problem, file=file)
+
+
+def expected(what: str, got: object) -> str:
+    """Return `expected WHAT, got GOT`, with `got` as TOML would write it."""
+    return f"expected {what}, got {shown(got)}"
+
+
+def shown(value: object) -> str:
+    """Return a value as TOML would write it, shortened."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def refused(what: str, got: object) -> PydanticCustomError:
+    """Return the error that a pydantic validator raises for `expected WHAT, got GOT`."""
+    return PydanticCustomError(_REFUSED, "{problem}", {"problem": expected(what, got)})
+
+
+def unavailable(what: str) -> PydanticCustomError:
+    """Return the error that a pydantic validator raises for work that is still to come."""
+    return PydanticCustomError(
+        _REFUSED, "{problem}", {"problem": f"{what} is not available in this version"}
+    )
+
+
+def key_path(keys: Sequence[str | int]) -> str:
+    """Join keys with dots, quoting those that TOML would quote."""
+    parts = []
+    for key in keys:
+        if isinstance(key, int):
+            parts.append(f"[{key}]")
+        else:
+            parts.append(f".{key if _BARE_KEY.fullmatch(key) else json.dumps(key)}")
+    return "".join(parts).removeprefix(".")
+
+
+def from_validation(error: ValidationError, known: Mapping[str, Sequence[str]]) -> ConfigError:
+    """Turn pydantic's first complaint into a refusal.
+
+    `known` lists the keys of each table, by the table's path with every collection's name as `*`.
+    """
+    detail = error.errors(include_url=False)[0]
+    keys = [key for key in detail["loc"] if key != "[key]"]
+    return ConfigError(key_path(keys), _problem(detail, keys, known))
+
+
+def _problem(
+    detail: ErrorDetails, keys: Sequence[str | int], known: Mapping[str, Sequence[str]]
+) -> str:
+    kind, got, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == _REFUSED:
+        return str(context["problem"])
+    if kind == "missing":
+        return "expected a value, got none"
+    if kind == "extra_forbidden":
+        table = ["*" if i == 1 and keys[0] == "collection" else k for i, k in enumerate(keys[:-1])]
+        return f"unknown key; expected one of {', '.join(known[key_path(table)])}"
+    if kind == "literal_error":
+        return expected(f"one of {context['expected']}".replace("'", '"'), got)
+    if kind in _LIMITS:
+        word, limit = _LIMITS[kind]
+        return expected(f"{word} {context[limit]}", got)
+    return expected(_TYPES.get(kind, detail["msg"]), got)

@@ -1,0 +1,170 @@
+"""The tables of a configuration file: their keys, types, limits and defaults.
+
+What depends on several keys at once, or on the mechanism and its domain, is checked in
+`ldpstream.agents.config.windows`, `.topics` and `.publishing`; the keys that a device needs too
+(`mechanism`, `epsilon`, `domain`, `sensitive`) by `ldpstream.mechanisms.spec`.
+"""
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from ldpstream.agents.config.durations import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    Duration,
+    DurationOrOff,
+    PositiveDuration,
+)
+from ldpstream.agents.config.errors import refused, unavailable
+
+TOP_LIMIT: Final = 1_000
+PARTITIONS_LIMIT: Final = 10_000
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_NAME_LENGTH: Final = 200  # Kafka allows topics 249 characters, and we append to this
+_LATER_MECHANISMS: Final = frozenset({"matrix", "l1-bits", "l1-geometric", "lip"})
+
+
+def _name(value: str) -> str:
+    if not _NAME.fullmatch(value) or value in {".", ".."} or value.startswith("__"):
+        raise refused("letters, digits, dots, dashes and underscores (not '__' first)", value)
+    if len(value) > _NAME_LENGTH:
+        raise refused(f"at most {_NAME_LENGTH} characters", value)
+    return value
+
+
+def _address(value: str) -> str:
+    host, colon, port = value.rpartition(":")
+    if not (host and colon and port.isascii() and port.isdigit() and int(port) < 65_536):
+        raise refused('an address such as "127.0.0.1:6066"', value)
+    return value
+
+
+def _open_unit(value: float) -> float:
+    if not 0 < value < 1:
+        raise refused("a number above 0 and below 1", value)
+    return value
+
+
+def _mechanism(value: object) -> object:
+    if value in _LATER_MECHANISMS:
+        raise unavailable(f'"{value}"')
+    return value
+
+
+def _store(value: object) -> object:
+    if value == "rocksdb":
+        raise unavailable('"rocksdb"')
+    return value
+
+
+def _input(value: object) -> object:
+    if value == "frames":
+        raise unavailable('"frames"')
+    return value
+
+
+def _method(value: object) -> object:
+    if value == "anytime":
+        raise unavailable('"anytime"')
+    return value
+
+
+def _later(_: object) -> object:
+    raise unavailable("this key")
+
+
+Name = Annotated[str, AfterValidator(_name)]
+OpenUnit = Annotated[float, AfterValidator(_open_unit)]
+Later = Annotated[None, BeforeValidator(_later)]
+
+
+class Table(BaseModel):
+    """A TOML table: unknown keys and values of another type are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class KafkaTable(Table):
+    """`[kafka]`: every key but `bootstrap` goes to the Kafka client as it is."""
+
+    model_config = ConfigDict(extra="allow")
+
+    bootstrap: str = Field(default="127.0.0.1:9092", min_length=1)
+
+
+class WorkerTable(Table):
+    """`[worker]`."""
+
+    id: Name = "ldpstream"
+    http: Annotated[str, AfterValidator(_address)] = "127.0.0.1:6066"
+    store: Annotated[Literal["memory"], BeforeValidator(_store)] = "memory"
+    data: str = Field(default="./data", min_length=1)
+
+
+class WindowTable(Table):
+    """`window`: durations in milliseconds; `idle` is None for "off"."""
+
+    size: PositiveDuration = HOUR_MS
+    hop: PositiveDuration | None = None
+    grace: Duration = 0
+    idle: DurationOrOff = 30 * SECOND_MS
+    future: Duration = MINUTE_MS
+    retention: PositiveDuration = 7 * DAY_MS
+
+
+class PublishTable(Table):
+    """`publish`."""
+
+    every: PositiveDuration = 5 * SECOND_MS
+    top: int = Field(default=20, ge=0, le=TOP_LIMIT)
+    quantiles: list[OpenUnit] = []
+    ranges: dict[str, list[Any]] = {}
+
+
+class CollectionTable(Table):
+    """`[collection.NAME]`."""
+
+    mechanism: Annotated[str, BeforeValidator(_mechanism)]
+    epsilon: Any
+    domain: Any
+    sensitive: Any = None
+    policy: Later = None
+    prior: Later = None
+    accept: Later = None
+    topic: Name | None = None
+    partitions: int = Field(default=4, ge=1, le=PARTITIONS_LIMIT)
+    retention: PositiveDuration = 7 * DAY_MS
+    precision: PositiveDuration = SECOND_MS
+    minimum: int = Field(default=100, ge=0)
+    input: Annotated[Literal["topic"], BeforeValidator(_input)] = "topic"
+    window: WindowTable = WindowTable()
+    confidence: OpenUnit = 0.95
+    estimand: Literal["respondents", "population"] = "respondents"
+    method: Annotated[Literal["normal", "bernstein"], BeforeValidator(_method)] = "normal"
+    rejected: Literal["copy", "count"] = "copy"
+    publish: PublishTable = PublishTable()
+
+
+class FileTable(Table):
+    """The whole file."""
+
+    kafka: KafkaTable = KafkaTable()
+    worker: WorkerTable = WorkerTable()
+    collection: dict[Name, CollectionTable] = {}
+
+
+def known_keys() -> dict[str, list[str]]:
+    """Return the keys of every table, by its path, with every collection's name as `"*"`."""
+    tables: dict[str, type[Table]] = {
+        "": FileTable,
+        "worker": WorkerTable,
+        'collection."*"': CollectionTable,
+        'collection."*".window': WindowTable,
+        'collection."*".publish': PublishTable,
+    }
+    return {path: list(table.model_fields) for path, table in tables.items()}

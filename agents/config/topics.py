@@ -1,0 +1,31 @@
+"""Topics that keep apart: no two collections share one, whether configured or derived."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+from ldpstream.agents.config.errors import ConfigError, key_path, shown
+from ldpstream.agents.topics import Topics
+
+
+def check_topics(collections: Iterable[tuple[str, Topics]]) -> None:
+    """Refuse topics that are used twice.
+
+    Names that differ in dots and underscores alone count as one: brokers refuse such pairs,
+    because their metrics cannot tell them apart.
+
+    Raises:
+        ConfigError: at the later collection's `topic`, naming who has it already.
+    """
+    taken: dict[str, str] = {}
+    for name, topics in collections:
+        path = key_path(["collection", name])
+        for field in fields(topics):
+            topic = getattr(topics, field.name)
+            use = f"the {field.name} topic of {path}"
+            other = taken.setdefault(topic.replace(".", "_"), use)
+            if other != use:
+                raise ConfigError(
+                    f"{path}.topic",
+                    f"expected topics of its own, got {shown(topic)} as {use}, "
+                    f"which is also {other}",
+                )
