@@ -1,0 +1,105 @@
+"""Linear queries of `block-hadamard`: one fast transform for all blocks of one size."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.block_layout import BlockLayout
+from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.mechanism import Decoder, Floats, Statistic
+from ldpstream.mechanisms.walsh import Number, walsh_hadamard
+
+Indices = NDArray[np.int64]
+
+
+class BlockDecoder(Decoder):
+    """`h_x(y) = c H[row of x, y]` inside the block of x, 0 elsewhere; 1 for a value alone in its.
+
+    `c = 2^64 / (2 T - 2^64)` belongs to the realised threshold T. Reports are handled in an order
+    in which blocks of one size lie side by side ("slots"), so that one call transforms them all.
+    """
+
+    def __init__(self, layout: BlockLayout, threshold: int) -> None:
+        self._layout = layout
+        self._c = WORD / (2 * threshold - WORD)
+        # c^2 - 1 as one quotient of integers: the difference loses its digits at large epsilon.
+        self._own_noise = 4 * threshold * (WORD - threshold) / (2 * threshold - WORD) ** 2
+        alone = layout.mask == 0
+        self._scale = np.where(alone, 1.0, self._c)
+        self._contrast = np.where(alone, 0.0, (2 * threshold - WORD) / WORD)
+        by_order = np.argsort(layout.orders, kind="stable")
+        orders = layout.orders[by_order]
+        first_slot = np.empty_like(layout.starts)
+        first_slot[by_order] = np.cumsum(orders) - orders
+        self._runs = _runs_of_equal(orders)
+        # Report y of block j sits in slot first_slot[j] + y - starts[j].
+        self._slot_of_report: Indices | None = None
+        if np.any(first_slot != layout.starts):
+            moved = np.repeat(first_slot - layout.starts, layout.orders)
+            self._slot_of_report = np.arange(layout.outputs) + moved
+        self._base = first_slot[layout.blocks.of_value]
+        self._slot = self._base + layout.row
+
+    def _transform(self, reports: NDArray[Number]) -> NDArray[Number]:
+        """Return the transforms of all blocks of a vector over reports, in slots."""
+        slots = reports
+        if self._slot_of_report is not None:
+            slots = np.empty_like(reports)
+            slots[self._slot_of_report] = reports
+        return self._transform_slots(slots)
+
+    def _transform_slots(self, slots: NDArray[Number]) -> NDArray[Number]:
+        result = np.empty_like(slots)
+        start = 0
+        for order, count in self._runs:
+            end = start + order * count
+            result[start:end] = walsh_hadamard(slots[start:end].reshape(count, order)).ravel()
+            start = end
+        return result
+
+    def shares(self, statistic: Statistic) -> Floats:
+        """Return `c T[row]` of each value, T the exact integer transform of its block's counts."""
+        totals: Floats = self._scale * self._transform(statistic)[self._slot]
+        return totals
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        """Return `c^2 N_j` of each value, N_j its block's exact count."""
+        in_block = np.add.reduceat(statistic, self._layout.starts)
+        moments: Floats = self._scale**2 * in_block[self._layout.blocks.of_value]
+        return moments
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Return -c and c; for a value alone in its block 0 and 1 (1 and 1 if it is the only)."""
+        alone = self._layout.mask == 0
+        other = 0.0 if self._layout.blocks.count > 1 else 1.0
+        return np.where(alone, other, -self._c), self._scale.copy()
+
+    def decode(self, weights: Floats) -> Floats:
+        """Return `h` with `Q h = weights`: each block's weights in their rows, transformed."""
+        slots = np.zeros(self._layout.outputs)
+        slots[self._slot] = weights * self._scale
+        decoded = self._transform_slots(slots)
+        return decoded if self._slot_of_report is None else decoded[self._slot_of_report]
+
+    def expect(self, function: Floats) -> Floats:
+        """Return `(T[0] + t T[row]) / K_j` of each value, T the transform of its block, t = 1/c."""
+        transformed = self._transform(np.asarray(function, dtype=np.float64))
+        sums = transformed[self._base] + self._contrast * transformed[self._slot]
+        means: Floats = sums / (self._layout.mask + 1)
+        return means
+
+    def groups(self) -> tuple[Indices, Indices]:
+        """Return the block of each value and of each report."""
+        layout = self._layout
+        numbers = np.arange(layout.blocks.count, dtype=np.int64)
+        return layout.blocks.of_value, np.repeat(numbers, layout.orders)
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return `c^2 - 1` (the value's own user) and `c^2` (its neighbours); 0 if it is alone."""
+        alone = self._layout.mask == 0
+        return np.where(alone, 0.0, self._own_noise), np.where(alone, 0.0, self._c**2)
+
+
+def _runs_of_equal(orders: Indices) -> list[tuple[int, int]]:
+    """Return `(order, number of blocks)` for a sorted array of orders."""
+    distinct, counts = np.unique(orders, return_counts=True)
+    return list(zip(distinct.tolist(), counts.tolist(), strict=True))

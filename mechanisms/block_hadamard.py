@@ -1,0 +1,172 @@
+"""Hadamard response inside blocks ([CA] Section 6; docs/theory.md section 3).
+
+The block is reported exactly. Inside block j of k_j values there are `K_j = 2^ceil(log2(k_j + 1))`
+positions; the value at place i reports a uniform position of sign +1 in Sylvester's row i + 1 with
+probability `e^eps / (e^eps + 1)`, of sign -1 otherwise. A block of one value needs no noise:
+K_j = 1. One block is classical local differential privacy.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.block_decoder import BlockDecoder
+from ldpstream.mechanisms.block_layout import BlockLayout
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.certificate import (
+    ENUMERATION_LIMIT,
+    Certificate,
+    certify_by_enumeration,
+    certify_by_structure,
+)
+from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.checks import read_epsilon
+from ldpstream.mechanisms.dyadic import budget, sign_threshold
+from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy, bernoulli
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.mechanism import Decoder, Json, Reports
+from ldpstream.mechanisms.policy import BlockPolicy
+from ldpstream.mechanisms.settings import Settings
+from ldpstream.mechanisms.symbols import SymbolMechanism
+from ldpstream.mechanisms.walsh import move_to_sign, positive
+
+_MAX_CHANNEL_ENTRIES = 1 << 20
+
+
+@dataclass(frozen=True)
+class BlockHadamard(SymbolMechanism):
+    """Hadamard response with budget `epsilon` inside each block of a partition.
+
+    Raises:
+        SpecError: where epsilon is no finite number above 0 or so small that reports say nothing,
+            or every block holds a single value, so that nothing is protected.
+    """
+
+    id: ClassVar[str] = "block-hadamard"
+    epsilon: float
+    blocks: Blocks
+
+    def __post_init__(self) -> None:
+        read_epsilon(self.epsilon, "epsilon")
+        if self.blocks.sizes.max() < 2:
+            raise SpecError("domain.blocks", "a block of two values or more: none is protected now")
+        if 2 * self.threshold <= WORD:
+            raise SpecError("epsilon", "a number above 1e-18, below which reports say nothing")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys; without blocks there is one."""
+        settings.refuse_sensitive(cls.id)
+        epsilon = settings.read_epsilon()
+        blocks = settings.blocks or Blocks.one(settings.domain.size)
+        try:
+            return cls(epsilon, blocks)
+        except SpecError as error:
+            raise SpecError(f"{settings.path}.{error.path}", error.expected) from None
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.blocks.size
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports: the sum of all K_j."""
+        return self.layout.outputs
+
+    @property
+    def policy(self) -> BlockPolicy:
+        """Epsilon inside blocks, infinity between them."""
+        return BlockPolicy(self.epsilon, self.blocks)
+
+    @cached_property
+    def threshold(self) -> int:
+        """Probability of a position with sign +1, in units of 2^-64; rounded toward 1/2."""
+        return sign_threshold(budget(self.epsilon))
+
+    @cached_property
+    def layout(self) -> BlockLayout:
+        """Where each block's positions lie among the reports."""
+        return BlockLayout(self.blocks)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return epsilon, the realised threshold and the partition's digest."""
+        return {
+            "epsilon": float(self.epsilon),
+            "threshold": hex(self.threshold),
+            "blocks": {"count": self.blocks.count, "sha256": self.blocks.digest},
+        }
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals.
+
+        Raises:
+            ValueError: where it holds more than 2^20 probabilities.
+        """
+        layout = self.layout
+        if int((layout.mask + 1).sum()) > _MAX_CHANNEL_ENTRIES:
+            raise ValueError(f"the channel of {self.size} values is too large to enumerate")
+        return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)
+
+    def _row(self, value: int) -> dict[int, Fraction]:
+        layout = self.layout
+        order = int(layout.mask[value]) + 1
+        first = int(layout.offset[value])
+        if order == 1:
+            return {first: Fraction(1)}
+        signs = positive(layout.row[value], np.arange(order))
+        high = Fraction(2 * self.threshold, WORD * order)
+        low = Fraction(2 * (WORD - self.threshold), WORD * order)
+        return {first + y: high if sign else low for y, sign in enumerate(signs)}
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss: by enumeration up to 64 values, by structure at any size.
+
+        Structure: blocks own disjoint outputs; inside a block different values have different rows
+        above 0, so each position has one of two probabilities whose ratio is
+        `threshold / (2^64 - threshold)`, and some position takes that ratio.
+        """
+        if self.size <= ENUMERATION_LIMIT:
+            return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
+        self.layout.check()
+        ratio = Fraction(self.threshold, WORD - self.threshold)
+        return certify_by_structure(
+            self.id, self.policy, {budget(self.epsilon): ratio}, self.disclosed()
+        )
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+
+        Two words a value: n for the signs, then n for the positions. Sharing one word would leave
+        the sign's probability short of 64 bits. K_j is a power of two, so a mask draws uniformly.
+        """
+        checked = self.check_values(values)
+        source = entropy or SystemEntropy()
+        wanted = bernoulli(source, self.threshold, len(checked))
+        words = source.words(len(checked)).view(np.int64)
+        layout = self.layout
+        drawn = words & layout.mask[checked]
+        return layout.offset[checked] + move_to_sign(layout.row[checked], drawn, wanted)
+
+    def decoder(self) -> Decoder:
+        """Return the decoder of linear queries, by fast transforms of all blocks of one size."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> BlockDecoder:
+        return BlockDecoder(self.layout, self.threshold)
+
+    def disclosed(self) -> list[str]:
+        """Return that the block is disclosed, and the values that are alone in theirs."""
+        if self.blocks.count == 1:
+            return []
+        phrases = [f"the value's block, one of {self.blocks.count}"]
+        alone = int(np.count_nonzero(self.blocks.sizes == 1))
+        if alone:
+            phrases.append(f"the value itself, for {alone} values alone in their block")
+        return phrases
