@@ -10,7 +10,7 @@ from ldpstream.agents.config.load import (
     load_config,
     read_config,
 )
-from ldpstream.agents.queries import Range
+from ldpstream.agents.options import Range
 from ldpstream.agents.topics import Topics
 from ldpstream.agents.windows import WindowSpec
 

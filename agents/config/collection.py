@@ -8,7 +8,7 @@ from typing import Literal
 from ldpstream.agents.config.errors import ConfigError, key_path
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
 from ldpstream.agents.config.windows import window_spec
-from ldpstream.agents.queries import (
+from ldpstream.agents.options import (
     EstimateOptions,
     QueryError,
     Range,
