@@ -88,7 +88,10 @@ class Decoder(ABC):
         for value in range(size):
             weights = np.zeros(size)
             weights[value] = 1.0
-            noise = self.expect(self.decode(weights) ** 2) - weights
+            moments = self.expect(self.decode(weights) ** 2)
+            noise = moments - weights
+            # Below this it is rounding: a value reported exactly must come out as exactly 0.
+            noise[noise <= 1e-12 * np.maximum(moments, 1.0)] = 0.0
             own = noise[group == group[value]]
             least[value], largest[value] = own.min(), own.max()
         return least, largest

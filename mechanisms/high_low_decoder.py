@@ -1,0 +1,90 @@
+"""Linear queries of `high-low`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.mechanism import Decoder, Floats, Statistic
+from ldpstream.mechanisms.walsh import walsh_hadamard
+
+Indices = NDArray[np.int64]
+
+
+class HighLowDecoder(Decoder):
+    """Sensitive values: `h = c H[row, y]` at the positions; others: `c` at their plain report.
+
+    `c = 2^64 / (2 T - 2^64)` belongs to the realised threshold T: the paper's constants cancel.
+    `row` and `plain` are the tables of `HighLow`, `positions` its S.
+    """
+
+    def __init__(self, row: Indices, plain: Indices, positions: int, threshold: int) -> None:
+        gap = 2 * threshold - WORD
+        self._c = WORD / gap
+        self._contrast = gap / WORD
+        self._spread = 2 * (WORD - threshold) / WORD
+        # c^2 - 1, c^2 - c and c - 1 as quotients of integers: the differences lose their digits at
+        # large epsilon.
+        self._own_noise = 4 * threshold * (WORD - threshold) / gap**2
+        self._mixed_noise = 2 * WORD * (WORD - threshold) / gap**2
+        self._plain_noise = 2 * (WORD - threshold) / gap
+        self._positions = positions
+        self._outputs = positions + int(np.count_nonzero(row == 0))
+        self._hidden = row > 0
+        # Each value's own entry among the S transformed positions followed by the plain reports.
+        self._place = np.where(self._hidden, row, plain)
+
+    def _transform(self, reports: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Transform the positions and leave the plain reports as they are."""
+        S = self._positions
+        return np.concatenate((walsh_hadamard(reports[:S]), reports[S:]))
+
+    def shares(self, statistic: Statistic) -> Floats:
+        """Return c times the exact transform of the positions, or c times the plain count."""
+        S = self._positions
+        totals = np.concatenate((walsh_hadamard(statistic[:S]), statistic[S:]))
+        sums: Floats = self._c * totals[self._place].astype(np.float64)
+        return sums
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        """Return `c^2 N(S)` of each sensitive value, `c^2` times the plain count of the others."""
+        hidden = statistic[: self._positions].sum()
+        counts = np.where(self._hidden, hidden, statistic[self._place])
+        moments: Floats = self._c**2 * counts.astype(np.float64)
+        return moments
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Return -c (sensitive) or 0, and c."""
+        return np.where(self._hidden, -self._c, 0.0), np.full(len(self._hidden), self._c)
+
+    def decode(self, weights: Floats) -> Floats:
+        """Return `h` with `Q h = weights`: weights in their places, the positions transformed."""
+        placed = np.zeros(self._outputs)
+        placed[self._place] = self._c * np.asarray(weights, dtype=np.float64)
+        return self._transform(placed)
+
+    def expect(self, function: Floats) -> Floats:
+        """Return `(T[0] + t T[row]) / S`, or `(1 - t) T[0] / S + t f[plain]`, T the transform."""
+        transformed = self._transform(np.asarray(function, dtype=np.float64))
+        mean = transformed[0] / self._positions
+        own = self._contrast * transformed[self._place]
+        expected: Floats = np.where(
+            self._hidden, mean + own / self._positions, self._spread * mean + own
+        )
+        return expected
+
+    def groups(self) -> None:
+        """Return None: no report discloses a group exactly."""
+        return
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return the least and the largest noise that one user adds to each value's estimate.
+
+        To a sensitive value's: `c^2 - 1` by its own user, `c^2` by another sensitive one, `c^2 - c`
+        by the rest. To another's: `c - 1` by its own user, 0 by all others.
+        """
+        sensitive = int(np.count_nonzero(self._hidden))
+        least = self._mixed_noise if sensitive < len(self._hidden) else self._own_noise
+        largest = self._c**2 if sensitive > 1 else self._own_noise
+        return np.where(self._hidden, least, 0.0), np.where(
+            self._hidden, largest, self._plain_noise
+        )
