@@ -1,0 +1,54 @@
+"""Names of cells by pane: expiring a pane costs what it holds, not what the state holds."""
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from heapq import heappop, heappush
+
+from ldpstream.agents.records import Name
+from ldpstream.agents.windows import WindowSpec
+
+
+class PaneIndex:
+    """The names of cells by pane; a final belongs to its window's first pane."""
+
+    def __init__(self, window: WindowSpec) -> None:
+        self._window = window
+        self._names: dict[int, set[Name]] = {}
+        self._order: list[int] = []
+
+    def pane(self, name: Name) -> int:
+        """Return the pane that a cell expires with."""
+        return self._window.first_pane(name.number) if name.kind == "final" else name.number
+
+    def add(self, name: Name) -> None:
+        """Add a name; adding it again changes nothing."""
+        pane = self.pane(name)
+        names = self._names.get(pane)
+        if names is None:
+            self._names[pane] = {name}
+            heappush(self._order, pane)
+        else:
+            names.add(name)
+
+    def discard(self, name: Name) -> None:
+        """Take a name out, if it is there."""
+        self._names.get(self.pane(name), set()).discard(name)
+
+    def names(self, pane: int) -> AbstractSet[Name]:
+        """Return the names of a pane."""
+        return self._names.get(pane, frozenset())
+
+    def between(self, first: int, end: int) -> list[int]:
+        """Return the panes in `[first, end)` that may have names, in order."""
+        if end - first < len(self._names):
+            return [pane for pane in range(first, end) if pane in self._names]
+        return sorted(pane for pane in self._names if first <= pane < end)
+
+    def pop_below(self, pane: int) -> Iterator[Name]:
+        """Take out the names of all panes below this one, the first pane's first."""
+        while self._order and self._order[0] < pane:
+            yield from self._names.pop(heappop(self._order))
+
+    def __iter__(self) -> Iterator[int]:
+        """Iterate over the panes that may have names, in no order."""
+        return iter(self._names)

@@ -1,0 +1,109 @@
+"""Windows of event time, and the panes that they are cut into.
+
+Windows are `[start, end)`, aligned to the UTC epoch: window number `i` is
+`[i * hop, i * hop + size)`. State is kept by pane, the greatest common divisor of size and hop:
+pane number `p` is `[p * pane, (p + 1) * pane)`, a report touches one pane however many windows hold
+it, and every window is a whole number of panes. All times are epoch milliseconds.
+
+A *pointer* is the first number not yet reached: panes below `closed` are closed, windows below
+`final` are decided. Pointers leap, they never walk: event time may begin in 2010, and pane numbers
+with it.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+from typing import Final
+
+from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS
+
+NEVER: Final = -(1 << 62)
+"""Before all time: the clock and the pointers of a partition that has seen nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowSpec:
+    """How a collection cuts event time; all in milliseconds.
+
+    `grace_ms` is how far the watermark must be past a pane's end to close it; `idle_ms` how long a
+    partition without news stays in charge of the clock (None: for ever); `future_ms` how far ahead
+    of the clock on the wall an event may be; `retention_ms` how long a closed pane is kept.
+
+    Raises:
+        ValueError: for a size or hop below 1, a hop above the size, or a negative duration.
+    """
+
+    size_ms: int
+    hop_ms: int
+    grace_ms: int = 0
+    idle_ms: int | None = 30_000
+    future_ms: int = 60_000
+    retention_ms: int = 604_800_000
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.hop_ms <= self.size_ms:
+            raise ValueError("expected 1 <= hop <= size")
+        if min(self.grace_ms, self.idle_ms or 0, self.future_ms, self.retention_ms) < 0:
+            raise ValueError("expected durations of at least 0")
+
+    @cached_property
+    def pane_ms(self) -> int:
+        """The length of a pane."""
+        return gcd(self.size_ms, self.hop_ms)
+
+    @cached_property
+    def size_panes(self) -> int:
+        """The number of panes in a window."""
+        return self.size_ms // self.pane_ms
+
+    @cached_property
+    def hop_panes(self) -> int:
+        """The number of panes from one window's start to the next one's."""
+        return self.hop_ms // self.pane_ms
+
+    @cached_property
+    def earliest_ms(self) -> int:
+        """The first event time taken: its windows start within the year 1 or later."""
+        return EARLIEST_MS + self.size_ms
+
+    @cached_property
+    def latest_ms(self) -> int:
+        """The last event time taken: its windows end within the year 9999 or earlier."""
+        return LATEST_MS - self.size_ms
+
+    def pane(self, time_ms: int) -> int:
+        """Return the number of the pane that holds an event time."""
+        return time_ms // self.pane_ms
+
+    def panes(self, window: int) -> range:
+        """Return the numbers of a window's panes."""
+        first = self.first_pane(window)
+        return range(first, first + self.size_panes)
+
+    def first_pane(self, window: int) -> int:
+        """Return the number of a window's first pane; NEVER for NEVER."""
+        return NEVER if window == NEVER else window * self.hop_panes
+
+    def windows(self, pane: int) -> range:
+        """Return the numbers of the windows that hold a pane: at least one."""
+        return range(-((self.size_panes - 1 - pane) // self.hop_panes), pane // self.hop_panes + 1)
+
+    def span(self, window: int) -> tuple[int, int]:
+        """Return `(start, end)` of a window."""
+        return window * self.hop_ms, window * self.hop_ms + self.size_ms
+
+    def closed(self, clock_ms: int) -> int:
+        """Return the first pane that a clock leaves open: it closes a grace after its end."""
+        return NEVER if clock_ms == NEVER else (clock_ms - self.grace_ms) // self.pane_ms
+
+    def expired(self, clock_ms: int) -> int:
+        """Return the first pane that closed less than the retention ago by this clock."""
+        return NEVER if clock_ms == NEVER else self.closed(clock_ms - self.retention_ms)
+
+    def final(self, closed: int) -> int:
+        """Return the first window with a pane that is not below `closed`."""
+        return NEVER if closed == NEVER else (closed - self.size_panes) // self.hop_panes + 1
+
+    def closing(self, final: int) -> int:
+        """Return the first pane that no window below `final` holds."""
+        return NEVER if final == NEVER else self.first_pane(final - 1) + self.size_panes
