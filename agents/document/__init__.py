@@ -1,0 +1,23 @@
+"""Estimate documents: their form, and how they are composed from exact totals."""
+
+from ldpstream.agents.document.compose import compose, final_content
+from ldpstream.agents.document.model import (
+    EstimateDocument,
+    QuantileEstimate,
+    RangeEstimate,
+    ValueEstimate,
+    Window,
+)
+from ldpstream.agents.options import EstimateOptions, Range
+
+__all__ = [
+    "EstimateDocument",
+    "EstimateOptions",
+    "QuantileEstimate",
+    "Range",
+    "RangeEstimate",
+    "ValueEstimate",
+    "Window",
+    "compose",
+    "final_content",
+]

@@ -1,0 +1,226 @@
+"""From exact totals to the estimate document.
+
+`estimate`, finals, provisional estimates and HTTP answers are all composed here, so that the same
+reports give the same numbers, bit for bit.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.context import WindowTotals
+from ldpstream.agents.document.model import (
+    EstimateDocument,
+    Number,
+    QuantileEstimate,
+    RangeEstimate,
+    ValueEstimate,
+    Window,
+)
+from ldpstream.agents.options import EstimateOptions, Projection
+from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
+from ldpstream.estimators.groups import known_totals
+from ldpstream.estimators.options import OptionKeywords
+from ldpstream.estimators.prefixes import Prefixes
+from ldpstream.estimators.projection import project_blocks, project_simplex
+from ldpstream.estimators.quantiles import estimate_quantiles
+from ldpstream.mechanisms.canonical import Json
+from ldpstream.mechanisms.domain import Domain
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.times import format_time
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class _Numbers(TypedDict):
+    share: Number
+    count: Number
+    se: Number
+    low: Number
+    high: Number
+    influence: Number
+
+
+def compose(
+    collection: CollectionConfig,
+    totals: WindowTotals,
+    *,
+    window: tuple[int, int] | None,
+    final: bool,
+    options: EstimateOptions | None = None,
+    late: int | None = None,
+    rejected: int | None = None,
+) -> EstimateDocument:
+    """Return the document of a span's exact totals.
+
+    `window` is `(start, end)` in epoch milliseconds, None for all reports together; `options` are
+    by default those of the collection's published documents; `late` and `rejected` those of the
+    totals. Pure: the same arguments give the same document.
+    """
+    chosen = collection.options if options is None else options
+    withheld = totals.n < collection.minimum
+    head = EstimateDocument(
+        collection=collection.name,
+        fingerprint=collection.spec.fingerprint.hex(),
+        window=None if window is None else _window(*window),
+        n=totals.n,
+        final=final,
+        withheld=withheld,
+    )
+    if withheld:
+        return head
+    listed = _list_values(collection.spec.mechanism, totals, chosen)
+    values = _value_estimates(collection.spec.domain, listed, totals.n)
+    ranges = _range_estimates(collection.spec, totals, chosen, listed.projected)
+    influences = [entry.influence for entry in values] + [entry.influence for entry in ranges]
+    body = {
+        "late": totals.late if late is None else late,
+        "rejected": totals.rejected if rejected is None else rejected,
+        "estimand": chosen.estimand,
+        "confidence": chosen.confidence,
+        "method": chosen.method,
+        "simultaneous": listed.estimate.simultaneous,
+        "projection": chosen.project,
+        "distribution": values,
+        "ranges": ranges,
+        "quantiles": _quantile_estimates(collection.spec, totals, chosen),
+        "influence": max((i for i in influences if i is not None), default=None),
+    }
+    return head.model_copy(update=body)
+
+
+def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], bytes]:
+    """Return the function that writes the content of a collection's finals."""
+
+    def write(totals: WindowTotals) -> bytes:
+        window = (totals.start_ms, totals.end_ms)
+        return compose(collection, totals, window=window, final=True).to_json()
+
+    return write
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The listed values: indices `(q,)`, their estimates, all projected shares `(k,)` if asked."""
+
+    indices: Integers
+    estimate: Estimate
+    projected: Floats | None
+
+
+def _list_values(mechanism: Mechanism, totals: WindowTotals, options: EstimateOptions) -> _Listed:
+    """Choose the values of the list, the largest shares first; all are in the domain's order.
+
+    A list shorter than the domain is chosen by looking: simultaneous over the whole domain.
+    """
+    keywords = _keywords(options)
+    by_looking = options.top is not None and 0 < options.top < mechanism.size
+    keywords["simultaneous"] = options.simultaneous or by_looking
+    everything = estimate_values(mechanism, totals.statistic, totals.n, **keywords)
+    projected = _project(mechanism, totals, everything.value, options.project)
+    indices = np.arange(mechanism.size)
+    if options.top is not None:
+        shares = everything.value if projected is None else projected
+        # Projection makes ties, at 0 above all: there the unprojected shares decide.
+        indices = np.lexsort((-everything.value, -shares))[: options.top]
+    return _Listed(indices, everything.take(indices), projected)
+
+
+def _project(
+    mechanism: Mechanism, totals: WindowTotals, shares: Floats, projection: Projection
+) -> Floats | None:
+    if projection == "none":
+        return None
+    if projection == "simplex":
+        return project_simplex(shares)
+    return project_blocks(shares, *known_totals(mechanism, totals.statistic, totals.n))
+
+
+def _value_estimates(domain: Domain, listed: _Listed, n: int) -> list[ValueEstimate]:
+    shares = None if listed.projected is None else listed.projected[listed.indices]
+    labels = [domain.label(index) for index in listed.indices.tolist()]
+    rows = _numbers(listed.estimate, n, shares)
+    return [ValueEstimate(value=v, **row) for v, row in zip(labels, rows, strict=True)]
+
+
+def _range_estimates(
+    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions, projected: Floats | None
+) -> list[RangeEstimate]:
+    sets = [asked.values(spec.domain) for asked in options.ranges]
+    estimate = estimate_sets(spec.mechanism, totals.statistic, totals.n, sets, **_keywords(options))
+    shares = None if projected is None else np.array([projected[s].sum() for s in sets])
+    rows = _numbers(estimate, totals.n, shares)
+    return [RangeEstimate(name=a.name, **r) for a, r in zip(options.ranges, rows, strict=True)]
+
+
+def _quantile_estimates(
+    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions
+) -> list[QuantileEstimate]:
+    if not options.quantiles:
+        return []
+    found = estimate_quantiles(
+        spec.mechanism,
+        totals.statistic,
+        totals.n,
+        options.quantiles,
+        prefixes=_prefixes(spec.mechanism),
+        **_keywords(options),
+    )
+    rows = zip(found.p, found.value, found.low, found.high, strict=True)
+    return [
+        QuantileEstimate(
+            p=float(p),
+            value=_label(spec.domain, value),
+            low=_label(spec.domain, low),
+            high=_label(spec.domain, high),
+        )
+        for p, value, low, high in rows
+    ]
+
+
+@lru_cache(maxsize=16)
+def _prefixes(mechanism: Mechanism) -> Prefixes:
+    """Prepare a mechanism's prefixes: costly, and the same for every document."""
+    return Prefixes.of(mechanism)
+
+
+def _keywords(options: EstimateOptions) -> OptionKeywords:
+    return {
+        "confidence": options.confidence,
+        "method": options.method,
+        "estimand": options.estimand,
+        "simultaneous": options.simultaneous,
+    }
+
+
+def _numbers(estimate: Estimate, n: int, projected: Floats | None) -> list[_Numbers]:
+    """Return each entry's numbers; a projected share has bounds, but no error of its own."""
+    shares = estimate.value if projected is None else projected
+    arrays = (shares, shares * n, estimate.se, estimate.low, estimate.high, estimate.influence)
+    columns = [[_number(x) for x in array.tolist()] for array in arrays]
+    if projected is not None:
+        columns[2] = columns[5] = [None] * estimate.value.size
+    return [
+        _Numbers(share=share, count=count, se=se, low=low, high=high, influence=influence)
+        for share, count, se, low, high, influence in zip(*columns, strict=True)
+    ]
+
+
+def _number(number: float) -> Number:
+    return number if math.isfinite(number) else None
+
+
+def _label(domain: Domain, position: float) -> Json:
+    return domain.label(int(position)) if math.isfinite(position) else None
+
+
+def _window(start_ms: int, end_ms: int) -> Window:
+    return Window(start=format_time(start_ms), end=format_time(end_ms))
