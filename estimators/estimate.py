@@ -1,0 +1,156 @@
+"""Unbiased estimates of linear queries, with bounds: docs/theory.md section 0.
+
+Nothing here is clipped to [0, 1]: projections are a separate, named step (`projection`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ldpstream.estimators.decoding import SetDecoder
+from ldpstream.estimators.intervals import (
+    bernstein_half_width,
+    error_level,
+    normal_half_width,
+)
+from ldpstream.estimators.options import Estimand, Method, OptionKeywords, Options
+from ldpstream.estimators.sums import Sums, check_counts, linear_sums, set_sums, value_sums
+from ldpstream.estimators.variance import exactly_known, sample_variance, variance
+from ldpstream.mechanisms.mechanism import Mechanism, Statistic
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimates of q shares from n reports.
+
+    `value`, `se`, `low`, `high` and `influence` are float64 of shape `(q,)`; NaN is undefined
+    (everything at n = 0, the population's error and all inexact Bernstein bounds at n = 1).
+    `influence` is the most that one forged report moves the value. `confidence` is each query's
+    own, or where `simultaneous` that of all of them together.
+    """
+
+    value: Floats
+    se: Floats
+    low: Floats
+    high: Floats
+    influence: Floats
+    n: int
+    confidence: float
+    method: Method
+    estimand: Estimand
+    simultaneous: bool
+
+    def take(self, queries: ArrayLike) -> Self:
+        """Return the estimates of some queries (an index array), in that order."""
+        chosen = np.asarray(queries)
+        arrays = {
+            field.name: getattr(self, field.name)[chosen]
+            for field in fields(self)
+            if isinstance(getattr(self, field.name), np.ndarray)
+        }
+        return replace(self, **arrays)
+
+
+def estimate_values(
+    mechanism: Mechanism, statistic: Statistic, n: int, **options: Unpack[OptionKeywords]
+) -> Estimate:
+    """Estimate the share of every value: q = k.
+
+    Raises:
+        ValueError: where the statistic does not count n reports, or an option is impossible.
+    """
+    return bound(value_sums(mechanism, statistic, n), n, Options(**options))
+
+
+def estimate_sets(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    sets: Sequence[Integers],
+    **options: Unpack[OptionKeywords],
+) -> Estimate:
+    """Estimate the shares of sets of values, each an int64 array of value indices.
+
+    In each group whose total the reports disclose (all values, where they disclose nothing) the
+    less noisy of two decoders is used: the sum of the set's values, or the total less the others'.
+    So whole blocks are exact among respondents, the whole domain is always 1, and a set's estimate
+    is the sum of its values' wherever it holds the smaller part of each group.
+
+    Raises:
+        ValueError: where an index is outside the domain, the statistic does not count n reports,
+            or an option is impossible.
+    """
+    check_counts(statistic, n)
+    decoder = SetDecoder.of(mechanism)
+    indicators = [indicator(mechanism.size, members) for members in sets]
+    return bound(set_sums(decoder, statistic, indicators), n, Options(**options))
+
+
+def estimate_linear(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    weights: Floats,
+    **options: Unpack[OptionKeywords],
+) -> Estimate:
+    """Estimate the means of functions of the value: finite weights, float64 `(q, k)`.
+
+    The decoder of least noise under uniform data is used (see `decoding`).
+
+    Raises:
+        ValueError: where the weights have another shape or are not finite, the statistic does not
+            count n reports, or an option is impossible.
+    """
+    if weights.ndim != 2 or weights.shape[1] != mechanism.size:
+        raise ValueError(f"weights: expected shape (q, {mechanism.size}), got {weights.shape}")
+    if not np.isfinite(weights).all():
+        raise ValueError("weights: expected finite numbers")
+    check_counts(statistic, n)
+    return bound(linear_sums(SetDecoder.of(mechanism), statistic, weights), n, Options(**options))
+
+
+def bound(sums: Sums, n: int, options: Options) -> Estimate:
+    """Turn sums over n reports into estimates with bounds."""
+    queries = sums.total.size
+    level = error_level(options.confidence, options.method, options.family_of(queries))
+    if n == 0:
+        undefined = np.full(queries, np.nan)
+        value = se = half_width = influence = undefined
+    else:
+        value, influence = sums.total / n, sums.spread / n
+        se = np.sqrt(variance(sums, n, options.estimand))
+        half_width = normal_half_width(se, level)
+        if options.method == "bernstein":
+            half_width = bernstein_half_width(sample_variance(sums, n), sums.spread, n, level)
+        half_width = np.where(exactly_known(sums, options.estimand), 0.0, half_width)
+    return Estimate(
+        value=value,
+        se=se,
+        low=value - half_width,
+        high=value + half_width,
+        influence=influence,
+        n=n,
+        confidence=options.confidence,
+        method=options.method,
+        estimand=options.estimand,
+        simultaneous=options.simultaneous,
+    )
+
+
+def indicator(size: int, members: Integers) -> Floats:
+    """Return the indicator of a set of values, float64 of shape `(size,)`.
+
+    Raises:
+        ValueError: where an index is outside `0..size-1`.
+    """
+    if members.size and (members.min() < 0 or members.max() >= size):
+        raise ValueError(f"set: expected values in 0..{size - 1}")
+    out = np.zeros(size)
+    out[members] = 1.0
+    return out

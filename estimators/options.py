@@ -1,0 +1,65 @@
+"""What a user chooses about an estimate: its estimand and its bounds."""
+
+from dataclasses import dataclass
+from typing import Literal, TypedDict, get_args
+
+Method = Literal["normal", "bernstein"]
+"""`normal`: z times the plug-in standard error. `bernstein`: empirical Bernstein, at every n."""
+
+Estimand = Literal["respondents", "population"]
+"""`respondents`: the share among those who did report. `population`: what they were drawn from."""
+
+
+class OptionKeywords(TypedDict, total=False):
+    """The keywords that every estimate takes; `Options` says what they mean."""
+
+    confidence: float
+    method: Method
+    estimand: Estimand
+    simultaneous: bool
+    family: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How estimates are bounded.
+
+    `confidence` is strictly between 0 and 1. `simultaneous` bounds hold all together with that
+    confidence, over `family` queries: by default those of the call, more where these were chosen
+    out of a larger number by looking.
+
+    Raises:
+        ValueError: where an option is impossible.
+    """
+
+    confidence: float = 0.95
+    method: Method = "normal"
+    estimand: Estimand = "respondents"
+    simultaneous: bool = False
+    family: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.confidence < 1.0:
+            raise ValueError(f"confidence: expected a number in (0, 1), got {self.confidence!r}")
+        if self.method not in get_args(Method):
+            raise ValueError(f"method: expected one of {get_args(Method)}, got {self.method!r}")
+        if self.estimand not in get_args(Estimand):
+            raise ValueError(
+                f"estimand: expected one of {get_args(Estimand)}, got {self.estimand!r}"
+            )
+        if self.family is not None and self.family < 1:
+            raise ValueError(f"family: expected a number of queries >= 1, got {self.family!r}")
+
+    def family_of(self, queries: int) -> int:
+        """Return how many queries the bounds of a call of so many hold for at once.
+
+        Raises:
+            ValueError: where the declared family is smaller than the call.
+        """
+        if not self.simultaneous:
+            return 1
+        if self.family is None:
+            return max(queries, 1)
+        if self.family < queries:
+            raise ValueError(f"family: expected at least the {queries} queries of the call")
+        return self.family

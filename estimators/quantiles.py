@@ -1,0 +1,100 @@
+"""Quantiles of one ordered dimension, with bounds: docs/theory.md section 6."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression  # type: ignore[attr-defined]  # in its __all__
+
+from ldpstream.estimators.estimate import Estimate
+from ldpstream.estimators.options import OptionKeywords
+from ldpstream.estimators.prefixes import Prefixes
+from ldpstream.mechanisms.mechanism import Mechanism, Statistic
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Quantiles as positions on the ordered dimension, 0-based.
+
+    `p`, `value`, `low` and `high` are float64 of shape `(q,)`; the last three hold whole numbers,
+    or NaN where undefined (n = 0; the bounds where the prefixes' bounds are).
+    """
+
+    p: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def estimate_quantiles(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    probabilities: Sequence[float],
+    *,
+    prefixes: Prefixes | None = None,
+    **options: Unpack[OptionKeywords],
+) -> Quantiles:
+    """Estimate the smallest positions whose prefix holds at least the given shares.
+
+    `prefixes` says which dimension (and saves its preparation); by default the domain's own order.
+
+    Raises:
+        ValueError: where a probability is outside [0, 1], the statistic does not count n reports,
+            or an option is impossible.
+    """
+    prepared = Prefixes.of(mechanism) if prefixes is None else prefixes
+    return invert(prepared.estimate(statistic, n, **options), probabilities)
+
+
+def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:
+    """Invert the cumulative distribution and its bounds (Woodruff 1952).
+
+    The value is the smallest x with `sigma(x) >= p`, sigma made monotone. Its interval goes from
+    `min{x : high(x) >= p}` to `1 + max{x : low(x) < p}`: with pointwise bounds each quantile holds
+    with the prefixes' confidence, because only two prefixes can be wrong about it. [ML] Algorithm 2
+    searches the raw estimates by bisection; these are not monotone, and a first crossing covers
+    too little.
+
+    Raises:
+        ValueError: where a probability is outside [0, 1].
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    if not ((p >= 0.0) & (p <= 1.0)).all():
+        raise ValueError("quantiles: expected probabilities in [0, 1]")
+    undefined = np.full(p.size, np.nan)
+    if prefixes.n == 0:
+        return Quantiles(p, undefined, undefined, undefined)
+    # Positions past every prefix below p: all comparisons are against running extremes.
+    value = np.searchsorted(monotone(prefixes), p).astype(np.float64)
+    if np.isnan(prefixes.high).any():
+        return Quantiles(p, value, undefined, undefined)
+    low = np.searchsorted(np.maximum.accumulate(prefixes.high), p)
+    high = np.searchsorted(np.minimum.accumulate(prefixes.low[::-1])[::-1], p)
+    return Quantiles(p, value, low.astype(np.float64), high.astype(np.float64))
+
+
+def monotone(prefixes: Estimate) -> Floats:
+    """Return the nearest cumulative distribution: isotonic regression, last entry 1.
+
+    Weights are the inverse variances; prefixes without error stay as they are. float64 `(m,)`.
+    """
+    variance = prefixes.se**2
+    fixed = variance == 0.0
+    fixed[-1] = True
+    out = np.where(fixed, prefixes.value, np.nan)
+    out[-1] = 1.0
+    weights = np.where(np.isfinite(variance) & ~fixed, variance, 1.0) ** -1.0
+    start, lowest = 0, 0.0
+    for end in np.flatnonzero(fixed):
+        if end > start:
+            part = slice(start, end)
+            fitted = isotonic_regression(prefixes.value[part], weights=weights[part]).x
+            # Clipping the unbounded solution solves the bounded problem.
+            out[part] = np.clip(fitted, lowest, out[end])
+        start, lowest = int(end) + 1, float(out[end])
+    return out

@@ -1,0 +1,115 @@
+"""What a statistic says of linear queries, before any division by n."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.decoding import SetDecoder
+from ldpstream.estimators.groups import Groups
+from ldpstream.mechanisms.mechanism import Mechanism, Statistic
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over n reports of q queries' decoders `h`, arrays float64 of shape `(q,)`.
+
+    `total` is `sum_i h(y_i)`, `squares` `sum_i h(y_i)^2`, and `offset` an unbiased estimate of
+    `sum_i w(x_i)^2` (of an indicator: `total` itself). `floor` and `ceiling` bound the noise
+    `sum_i v(x_i)`, `v(x) = (Q h^2)[x] - w[x]^2`, over all data that agree with what the reports
+    disclose: `sum_g N_g min_{x in g} v(x)` and the same with max. `least` and `largest` are
+    `min h` and `max h` over the outputs. `disclosed` says whether the channel discloses groups.
+    """
+
+    total: Floats
+    squares: Floats
+    offset: Floats
+    floor: Floats
+    ceiling: Floats
+    least: Floats
+    largest: Floats
+    disclosed: bool
+
+    @property
+    def spread(self) -> Floats:
+        """The length of the interval that decoded reports lie in, `max h - min h`."""
+        return self.largest - self.least
+
+
+def value_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Sums:
+    """Return the sums of all single values, q = k.
+
+    Raises:
+        ValueError: where the statistic does not count n reports.
+    """
+    check_counts(statistic, n)
+    decoder, groups = mechanism.decoder(), Groups.of(mechanism)
+    total = decoder.shares(statistic)
+    quietest, noisiest = decoder.noise_extremes()
+    reports = groups.reports(statistic)[groups.of_value]
+    least, largest = decoder.extremes()
+    return Sums(
+        total=total,
+        squares=decoder.second_moments(statistic),
+        offset=total,
+        floor=reports * quietest,
+        ceiling=reports * noisiest,
+        least=least,
+        largest=largest,
+        disclosed=groups.disclosed,
+    )
+
+
+def set_sums(decoder: SetDecoder, statistic: Statistic, indicators: Iterable[Floats]) -> Sums:
+    """Return the sums of sets of values, given by their indicators, each of shape `(k,)`."""
+    decoded = ((weights, decoder.decode_set(weights)) for weights in indicators)
+    return _stack([_query(decoder, statistic, w, h, h) for w, h in decoded], decoder.groups)
+
+
+def linear_sums(decoder: SetDecoder, statistic: Statistic, weights: Iterable[Floats]) -> Sums:
+    """Return the sums of any weights, each of shape `(k,)`."""
+    rows = [
+        _query(decoder, statistic, row, decoder.decode(row), decoder.decode(row**2))
+        for row in weights
+    ]
+    return _stack(rows, decoder.groups)
+
+
+def check_counts(statistic: Statistic, n: int) -> None:
+    """Refuse a statistic that does not count n reports.
+
+    Raises:
+        ValueError: naming both numbers.
+    """
+    counted = int(statistic.sum())
+    if counted != n:
+        raise ValueError(f"n: expected the {counted} reports that the statistic counts, got {n}")
+
+
+def _query(
+    decoder: SetDecoder, statistic: Statistic, weights: Floats, h: Floats, h_of_square: Floats
+) -> list[float]:
+    """Return one query's sums in the order of `Sums`.
+
+    Plain sums, not dot products: numpy adds them in one order whatever the linear algebra library.
+    """
+    reports = decoder.groups.reports(statistic)
+    quietest, noisiest = decoder.groups.value_extremes(decoder.noise(h, weights))
+    return [
+        float((statistic * h).sum()),
+        float((statistic * h**2).sum()),
+        float((statistic * h_of_square).sum()),
+        float((reports * quietest).sum()),
+        float((reports * noisiest).sum()),
+        float(h.min()),
+        float(h.max()),
+    ]
+
+
+def _stack(rows: Sequence[Sequence[float]], groups: Groups) -> Sums:
+    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 7).T
+    total, squares, offset, floor, ceiling, least, largest = columns
+    return Sums(total, squares, offset, floor, ceiling, least, largest, groups.disclosed)

@@ -1,0 +1,61 @@
+"""Variances of estimates from the same statistic: docs/theory.md section 0."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.options import Estimand
+from ldpstream.estimators.sums import Sums
+
+Floats = NDArray[np.float64]
+
+
+def sample_variance(sums: Sums, n: int) -> Floats:
+    """Return the sample variance of the decoded reports, float64 `(q,)`; NaN where n < 2."""
+    if n < 2:
+        return np.full_like(sums.total, np.nan)
+    centred = (sums.squares - sums.total * (sums.total / n)) / (n - 1)
+    return np.maximum(centred, 0.0)
+
+
+def plug_in(sums: Sums, n: int, estimand: Estimand) -> Floats:
+    """Return the unbiased plug-in variance, before any clamp; n >= 1.
+
+    Population: `(mean(h^2) - w_hat^2)/(n - 1)`. Respondents: `(mean(h^2) - [estimate of w^2])/n`.
+    """
+    if estimand == "population":
+        return sample_variance(sums, n) / n
+    return (sums.squares - sums.offset) / n**2
+
+
+def variance(sums: Sums, n: int, estimand: Estimand) -> Floats:
+    """Return the plug-in variance kept within what the channel can produce; NaN where undefined.
+
+    Where groups are disclosed their shares are known, so the respondents' variance is clamped to
+    `[sum_g P_g min_x v_x, sum_g P_g max_x v_x]/n`, and no data are left out by the clamp: an empty
+    block is exactly 0. Elsewhere a plug-in at or below the channel's least noise says nothing, and
+    the worst noise, `max_x v_x/n`, stands in.
+
+    The population's variance has a part from sampling too: with groups it is kept above the noise
+    alone, and where the reports show no variance at all (a block that nobody reported) the
+    influence of one report stands in for the standard error, because such a block's share is
+    small but not known to be 0.
+    """
+    raw = plug_in(sums, n, estimand)
+    floor, ceiling = sums.floor / n**2, sums.ceiling / n**2
+    if not sums.disclosed:
+        return np.where(raw <= floor, ceiling, raw)
+    if estimand == "respondents":
+        return np.clip(raw, floor, ceiling)
+    kept = np.maximum(raw, floor)
+    return np.where(kept <= 0.0, (sums.spread / n) ** 2, kept)
+
+
+def exactly_known(sums: Sums, estimand: Estimand) -> NDArray[np.bool_]:
+    """Return which queries the reports answer without error: bool of shape `(q,)`.
+
+    Among respondents a query whose worst noise is 0 is known exactly: a block of one value, a
+    whole block, a block that nobody reported. No sampling happens, so no bound is needed.
+    """
+    if estimand == "population":
+        return np.zeros(sums.total.shape, dtype=np.bool_)
+    return sums.ceiling <= 0.0

@@ -1,0 +1,93 @@
+"""The general theory by plain linear algebra: a decoder for any explicit channel.
+
+Closed forms are tested against it. Everything is a dense matrix: `channel` Q of shape
+`(k, outputs)`, `decoders` D of shape `(k, outputs)` with `Q D^T = 1`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldpstream.mechanisms.mechanism import Decoder, Mechanism
+
+
+class DenseDecoder(Decoder):
+    def __init__(self, channel, decoders=None, groups=None):
+        self.channel = np.asarray(channel, dtype=np.float64)
+        self.known = groups
+        self.decoders = np.linalg.pinv(self.channel).T if decoders is None else decoders
+        if decoders is None and groups is not None:
+            # The right inverse of least norm keeps groups apart; only its rounding does not.
+            self.decoders = self.decoders.round(13) * (groups[0][:, None] == groups[1][None, :])
+
+    def shares(self, statistic):
+        return self.decoders @ statistic
+
+    def second_moments(self, statistic):
+        return self.decoders**2 @ statistic
+
+    def extremes(self):
+        return self.decoders.min(axis=1), self.decoders.max(axis=1)
+
+    def decode(self, weights):
+        return weights @ self.decoders
+
+    def expect(self, function):
+        return self.channel @ function
+
+    def groups(self):
+        return self.known
+
+
+@dataclass(frozen=True)
+class Dense:
+    """As much of a mechanism as estimators use."""
+
+    channel: np.ndarray
+    decoders: np.ndarray | None = None
+    groups: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def size(self) -> int:
+        return self.channel.shape[0]
+
+    @property
+    def outputs(self) -> int:
+        return self.channel.shape[1]
+
+    def decoder(self) -> DenseDecoder:
+        return DenseDecoder(self.channel, self.decoders, self.groups)
+
+
+def dense_of(mechanism: Mechanism) -> Dense:
+    """The same channel and decoders as a mechanism's own, from its exact channel, value by value."""
+    exact = mechanism.channel()
+    channel = np.zeros((exact.size, exact.outputs))
+    for value, row in enumerate(exact.rows):
+        for output, probability in row.items():
+            channel[value, output] = probability
+    decoder = mechanism.decoder()
+    decoders = np.stack([decoder.decode(row) for row in np.eye(exact.size)])
+    assert np.allclose(channel @ decoders.T, np.eye(exact.size), atol=1e-9)
+    return Dense(channel, decoders, decoder.groups())
+
+
+def random_channel(seed: int, size: int, outputs: int) -> Dense:
+    """A channel of full rank that discloses nothing."""
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(np.ones(outputs), size) + 0.5 * np.eye(size, outputs)
+    return Dense(rows / rows.sum(axis=1, keepdims=True))
+
+
+def block_channel(seed: int, sizes: tuple[int, ...], *, spare: int = 1) -> Dense:
+    """A channel that discloses blocks of shuffled values; a block of one value has no noise."""
+    rng = np.random.default_rng(seed)
+    of_value = np.repeat(np.arange(len(sizes)), sizes)
+    columns = [1 if size == 1 else size + spare for size in sizes]
+    of_output = np.repeat(np.arange(len(sizes)), columns)
+    channel = np.zeros((of_value.size, of_output.size))
+    for block, (size, count) in enumerate(zip(sizes, columns, strict=True)):
+        part = random_channel(seed + block, size, count).channel
+        channel[np.ix_(of_value == block, of_output == block)] = part
+    order, places = rng.permutation(of_value.size), rng.permutation(of_output.size)
+    return Dense(channel[order][:, places], groups=(of_value[order], of_output[places]))
