@@ -15,10 +15,11 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.canonical import json_number
 from ldpstream.mechanisms.certificate import Certificate, certify_by_enumeration
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import describe, read_epsilon
-from ldpstream.mechanisms.dyadic import binary_thresholds, budget
+from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.mechanism import Decoder, Floats, Json, Reports, Statistic
@@ -48,7 +49,7 @@ class Binary(SymbolMechanism):
         if math.isinf(self.first) and math.isinf(self.second):
             raise SpecError("epsilon", "at most one infinite budget, got two: no protection at all")
         if self.thresholds[0] >= self.thresholds[1]:
-            raise SpecError("epsilon", "budgets of at least 1e-18, below which reports say nothing")
+            raise SpecError("epsilon", f"budgets of at least {SMALLEST_EPSILON}")
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
@@ -70,7 +71,7 @@ class Binary(SymbolMechanism):
         try:
             return cls(first, second)
         except SpecError as error:
-            raise SpecError(f"{settings.path}.{error.path}", error.expected) from None
+            raise error.within(settings.path) from None
 
     @property
     def size(self) -> int:
@@ -95,7 +96,7 @@ class Binary(SymbolMechanism):
 
     def parameters(self) -> Mapping[str, Json]:
         """Return the budgets and the realised thresholds."""
-        budgets: list[Json] = [str(float(self.first)), str(float(self.second))]
+        budgets: list[Json] = [json_number(self.first), json_number(self.second)]
         return {"epsilon": budgets, "thresholds": [hex(t) for t in self.thresholds]}
 
     def channel(self) -> Channel:

@@ -87,9 +87,11 @@ class BlockDecoder(Decoder):
         means: Floats = sums / (self._layout.mask + 1)
         return means
 
-    def groups(self) -> tuple[Indices, Indices]:
-        """Return the block of each value and of each report."""
+    def groups(self) -> tuple[Indices, Indices] | None:
+        """Return the block of each value and of each report; None where there is one block."""
         layout = self._layout
+        if layout.blocks.count == 1:
+            return None
         numbers = np.arange(layout.blocks.count, dtype=np.int64)
         return layout.blocks.of_value, np.repeat(numbers, layout.orders)
 

@@ -26,7 +26,7 @@ from ldpstream.mechanisms.certificate import (
 )
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import read_epsilon
-from ldpstream.mechanisms.dyadic import budget, sign_threshold
+from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy, bernoulli
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.mechanism import Decoder, Json, Reports
@@ -56,7 +56,7 @@ class BlockHadamard(SymbolMechanism):
         if self.blocks.sizes.max() < 2:
             raise SpecError("domain.blocks", "a block of two values or more: none is protected now")
         if 2 * self.threshold <= WORD:
-            raise SpecError("epsilon", "a number above 1e-18, below which reports say nothing")
+            raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
@@ -67,7 +67,7 @@ class BlockHadamard(SymbolMechanism):
         try:
             return cls(epsilon, blocks)
         except SpecError as error:
-            raise SpecError(f"{settings.path}.{error.path}", error.expected) from None
+            raise error.within(settings.path) from None
 
     @property
     def size(self) -> int:

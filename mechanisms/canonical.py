@@ -1,6 +1,7 @@
 """Canonical JSON: one byte string for one meaning, the same on every device and server."""
 
 import json
+import math
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -18,3 +19,8 @@ def canonical_json(document: Json) -> bytes:
         document, ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False
     )
     return text.encode("ascii")
+
+
+def json_number(number: float) -> Json:
+    """Return a number as JSON can write it: infinity as the text "inf"."""
+    return "inf" if math.isinf(number) else float(number)

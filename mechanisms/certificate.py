@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from ldpstream.mechanisms.canonical import Json
 from ldpstream.mechanisms.channel import Channel, Violation
-from ldpstream.mechanisms.dyadic import exp_bounds, log_bounds
+from ldpstream.mechanisms.dyadic import exp_floor, log_bounds
 from ldpstream.mechanisms.policy import Policy
 
 ENUMERATION_LIMIT = 64
@@ -103,7 +103,7 @@ def certify_by_structure(
 
     The caller has checked that its tables are what the construction assumes.
     """
-    broken = [b for b, ratio in ratios.items() if ratio > exp_bounds(b)[0]]
+    broken = [b for b, ratio in ratios.items() if ratio > exp_floor(b)]
     violation = f"a ratio above e^{float(broken[0])}" if broken else None
     return _certificate(mechanism, policy, _losses(ratios), disclosed, violation, "structure")
 

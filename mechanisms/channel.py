@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from ldpstream.mechanisms.dyadic import exp_bounds
+from ldpstream.mechanisms.dyadic import exp_floor
 from ldpstream.mechanisms.policy import Policy
 
 
@@ -67,7 +67,7 @@ class Channel:
         floors: dict[Fraction, Fraction] = {}
         for value, other, budget in _protected(policy):
             if budget not in floors:
-                floors[budget] = exp_bounds(budget)[0]
+                floors[budget] = exp_floor(budget)
             output, ratio = self._worst_output(value, other)
             if ratio is not None and ratio <= floors[budget]:
                 continue

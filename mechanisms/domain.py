@@ -57,7 +57,7 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
         else:
             domain = _PARSERS[kinds[0]](table)
     except SpecError as error:
-        raise SpecError(f"{path}.{error.path}", error.expected) from None
+        raise error.within(path) from None
     if "blocks" in table:
         if blocks is not None:
             raise SpecError(f"{path}.blocks", "blocks here or in the file's second column")

@@ -11,6 +11,8 @@ from ldpstream.mechanisms.entropy import WORD
 
 _BITS = 256
 _LARGEST_BUDGET = 64
+SMALLEST_EPSILON = 2.2e-19
+"""Below this (2^-62) a rounded channel may carry nothing; mechanisms then refuse the budget."""
 _LARGEST_EXPONENT = 1024
 
 
@@ -54,6 +56,14 @@ def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
     return low, high
 
 
+def exp_floor(epsilon: Fraction) -> Fraction:
+    """Return a rational at or below `e^epsilon`, epsilon >= 0: what a ratio must not exceed.
+
+    Beyond 1024 it stays at `e^1024`, which no ratio of multiples of 2^-64 comes near.
+    """
+    return exp_bounds(min(epsilon, Fraction(_LARGEST_EXPONENT)))[0]
+
+
 def log_bounds(ratio: Fraction) -> tuple[float, float]:
     """Return floats `(low, high)` with `low <= log(ratio) <= high`, a few ulps apart.
 
@@ -88,13 +98,13 @@ def budget(epsilon: float) -> Fraction:
 
 
 def sign_threshold(epsilon: Fraction) -> int:
-    """Return the largest T with `T / (2^64 - T) <= e^epsilon`, below 2^64.
+    """Return the largest T below 2^64 with `T / (2^64 - T) <= e^epsilon`.
 
     `T / 2^64` is `e^epsilon / (e^epsilon + 1)` rounded down: toward 1/2, hence outward. Beyond
     epsilon = 64 log 2 (44.36...) it is `2^64 - 1`, whose loss is that number. T = 2^63 (epsilon
     below about 2^-62) is a channel that carries nothing; the caller refuses it.
     """
-    low, _ = exp_bounds(min(epsilon, Fraction(_LARGEST_BUDGET)))
+    low = exp_floor(min(epsilon, Fraction(_LARGEST_BUDGET)))
     return min(math.floor(WORD * low / (low + 1)), WORD - 1)
 
 

@@ -13,6 +13,14 @@ class SpecError(ValueError):
         self.path = path
         self.expected = expected
 
+    def within(self, path: str) -> "SpecError":
+        """Return the same error with its path inside another: what a caller knows and it did not.
+
+        >>> str(SpecError("epsilon", "a number").within("collection.checkins"))
+        'collection.checkins.epsilon: expected a number'
+        """
+        return SpecError(f"{path}.{self.path}", self.expected)
+
 
 class ValueOutsideDomainError(ValueError):
     """A value is not in the domain.

@@ -26,7 +26,7 @@ from ldpstream.mechanisms.certificate import (
 )
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import is_whole, read_epsilon
-from ldpstream.mechanisms.dyadic import budget, sign_threshold
+from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.high_low_decoder import HighLowDecoder
@@ -62,7 +62,7 @@ class HighLow(SymbolMechanism):
         if self.values < 2:
             raise SpecError("domain", f"at least 2 values, got {self.values}")
         if 2 * self.threshold <= WORD:
-            raise SpecError("epsilon", "a number above 1e-18, below which reports say nothing")
+            raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
@@ -73,7 +73,7 @@ class HighLow(SymbolMechanism):
         try:
             return cls(epsilon, settings.domain.size, sensitive)
         except SpecError as error:
-            raise SpecError(f"{settings.path}.{error.path}", error.expected) from None
+            raise error.within(settings.path) from None
 
     @property
     def size(self) -> int:

@@ -84,10 +84,7 @@ class Interval(Domain):
         numbers = [label] if one else list(label) if isinstance(label, list | tuple) else []
         if len(numbers) != len(self.bins):
             return [np.nan] * len(self.bins)
-        return [
-            float(v) if isinstance(v, int | float) and not isinstance(v, bool) else np.nan
-            for v in numbers
-        ]
+        return [_number(v) for v in numbers]
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
         """Return the bins of rows of decimal numbers."""
@@ -95,10 +92,7 @@ class Interval(Domain):
         table = np.full((len(rows), dimensions), np.nan)
         for position, row in enumerate(rows):
             if len(row) == dimensions:
-                try:
-                    table[position] = [float(text) for text in row]
-                except ValueError as error:
-                    raise self.outside(position) from error
+                table[position] = [_parse(text) for text in row]
         return self.index(table if dimensions > 1 else table[:, 0])
 
     def label(self, index: int) -> Json:
@@ -114,3 +108,21 @@ class Interval(Domain):
         """Return bounds and bins."""
         bounds: list[Json] = [[float(low), float(high)] for low, high in self.bounds]
         return {"interval": bounds, "bins": list(self.bins)}
+
+
+def _number(value: object) -> float:
+    """Return a number; NaN, which no interval holds, where the value is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return np.nan
+
+
+def _parse(text: str) -> float:
+    """Return a decimal number; NaN, which no interval holds, where the text is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan

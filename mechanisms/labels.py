@@ -39,14 +39,22 @@ class Labels(Domain):
     @property
     def expected(self) -> str:
         """Say how many labels there are, and name the first."""
-        return f"one of the {len(self.values)} labels of the domain, such as {self.values[0]!r}"
+        example = describe(self.values[0])
+        return f"one of the {len(self.values)} labels of the domain, such as {example}"
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {str(value): i for i, value in enumerate(self.values)}
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return the indices of labels; an integer label may also come as its text."""
+        """Return the indices of labels; an integer label may also come as its text.
+
+        Raises:
+            TypeError: for a single text, whose characters would pass for labels.
+            ValueOutsideDomainError: naming the position of the first label outside the domain.
+        """
+        if isinstance(labels, str):
+            raise TypeError("expected a sequence of labels, got a single text")
         listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
         return self._find([v if isinstance(v, str) else _integer_text(v) for v in listed])
 

@@ -14,12 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.canonical import Json
+from ldpstream.mechanisms.canonical import Json, json_number
 from ldpstream.mechanisms.dyadic import budget
-
-
-def _json_epsilon(epsilon: float) -> Json:
-    return "inf" if math.isinf(epsilon) else epsilon
 
 
 class Policy(ABC):
@@ -90,7 +86,7 @@ class BinaryPolicy(Policy):
 
     def describe(self) -> dict[str, Json]:
         """Return the two budgets."""
-        budgets: list[Json] = [_json_epsilon(self.first), _json_epsilon(self.second)]
+        budgets: list[Json] = [json_number(self.first), json_number(self.second)]
         return {"kind": "binary", "size": 2, "epsilon": budgets}
 
 
