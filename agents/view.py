@@ -26,8 +26,24 @@ class WindowInfo:
     published: bool
 
 
-def totals(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> WindowTotals:
-    """Return the totals of `[start_ms, end_ms)` over all partitions.
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """What a span held at one moment, not yet added up: cheap to take, and never changing.
+
+    `chunks` are `(number, value)` of the chunks of all panes and partitions; the other fields are
+    as in `WindowTotals`.
+    """
+
+    start_ms: int
+    end_ms: int
+    chunks: tuple[tuple[int, bytes], ...]
+    n: int
+    late: int
+    rejected: int
+
+
+def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> Snapshot:
+    """Return what `[start_ms, end_ms)` holds over all partitions, for `add_up` in any thread.
 
     Panes that have expired are no longer there and count as empty.
 
@@ -37,7 +53,7 @@ def totals(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) 
     pane_ms = context.window.pane_ms
     if end_ms <= start_ms or start_ms % pane_ms or end_ms % pane_ms:
         raise ValueError(f"expected a span of whole panes of {pane_ms} ms")
-    statistic = context.spec.mechanism.empty()
+    chunks: list[tuple[int, bytes]] = []
     n = late = rejected = 0
     for tail in tails:
         if tail.head is not None:
@@ -45,11 +61,25 @@ def totals(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) 
         for pane in tail.panes(start_ms // pane_ms, end_ms // pane_ms):
             pane_totals = tail.totals(pane)
             n, late = n + pane_totals.n, late + pane_totals.late
-            for name in tail.names(pane):
-                if name.kind == "count":
-                    part = statistic[name.chunk * context.chunk : (name.chunk + 1) * context.chunk]
-                    part += decode_chunk(tail.cells[name].value, len(part))
-    return WindowTotals(start_ms, end_ms, statistic, n, late, rejected)
+            names = (name for name in tail.names(pane) if name.kind == "count")
+            chunks += [(name.chunk, tail.cells[name].value) for name in names]
+    return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected)
+
+
+def add_up(context: Context, taken: Snapshot) -> WindowTotals:
+    """Return the totals of a snapshot."""
+    statistic = context.spec.mechanism.empty()
+    for number, value in taken.chunks:
+        part = statistic[number * context.chunk : (number + 1) * context.chunk]
+        part += decode_chunk(value, len(part))
+    return WindowTotals(
+        taken.start_ms, taken.end_ms, statistic, taken.n, taken.late, taken.rejected
+    )
+
+
+def totals(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> WindowTotals:
+    """Return the totals of `[start_ms, end_ms)` over all partitions: `add_up` of `snapshot`."""
+    return add_up(context, snapshot(context, tails, start_ms, end_ms))
 
 
 def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:

@@ -1,0 +1,1 @@
+"""The demonstration: an embedded broker, a worker, and the simulated devices of a city."""

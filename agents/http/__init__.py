@@ -1,0 +1,9 @@
+"""The HTTP side of a worker: read-only JSON, metrics and a live page; nothing can be changed here.
+
+`build_http` makes an aiohttp application that can be mounted anywhere; `serve` runs it.
+"""
+
+from ldpstream.agents.http.app import build_http
+from ldpstream.agents.http.serve import HttpUnavailableError, serve
+
+__all__ = ["HttpUnavailableError", "build_http", "serve"]

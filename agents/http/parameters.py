@@ -1,0 +1,153 @@
+"""Parameters of requests: what there is, and reading them with errors that name them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, get_args
+
+from multidict import MultiMapping
+
+from ldpstream.agents.options import EstimateOptions, Projection, QueryError, read_options
+from ldpstream.estimators.options import Estimand, Method
+from ldpstream.mechanisms.canonical import Json
+from ldpstream.mechanisms.domain import Domain
+from ldpstream.mechanisms.times import parse_time
+
+WINDOWS_DEFAULT: Final = 100
+WINDOWS_LIMIT: Final = 10_000
+_TIME: Final = "RFC 3339 with Z or an offset (in a URL, + is %2B), or epoch milliseconds"
+
+
+class AnswerError(Exception):
+    """A request that gets no answer: the HTTP status, and a text for `{"error": ...}`."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One query parameter; `schema` is its JSON Schema."""
+
+    name: str
+    description: str
+    schema: dict[str, Json] = field(default_factory=lambda: {"type": "string"})
+    repeated: bool = False
+
+
+def _choice(*names: str) -> dict[str, Json]:
+    return {"type": "string", "enum": list(names)}
+
+
+WINDOWS: Final = (
+    Parameter(
+        "last",
+        f"At most so many windows, the newest of the span; {WINDOWS_DEFAULT} by default",
+        {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT, "default": WINDOWS_DEFAULT},
+    ),
+    Parameter("from", f"Only windows that start at this time or later: {_TIME}"),
+    Parameter("to", f"Only windows that end at this time or earlier: {_TIME}"),
+    Parameter("all", f"As last={WINDOWS_LIMIT}", {"type": "boolean", "default": False}),
+)
+ESTIMATE: Final = (
+    Parameter("start", f"First moment of a span of whole panes: {_TIME}; with end"),
+    Parameter("end", "First moment after it; without start and end the newest window"),
+    Parameter("top", "So many of the largest shares, or `all` in the domain's own order"),
+    Parameter("range", "LO..HI[,LO..HI], both ends included; one pair a dimension", repeated=True),
+    Parameter("quantile", "A number above 0 and below 1", {"type": "number"}, repeated=True),
+    Parameter("estimand", "What is estimated", _choice(*get_args(Estimand))),
+    Parameter("method", "How it is bounded", _choice(*get_args(Method))),
+    Parameter("simultaneous", "Bounds that hold all together", {"type": "boolean"}),
+    Parameter("confidence", "Of the bounds: above 0 and below 1", {"type": "number"}),
+    Parameter("project", "Named post-processing", _choice(*get_args(Projection))),
+)
+
+
+def check_names(query: MultiMapping[str], known: Sequence[Parameter]) -> None:
+    """Refuse parameters that there are not, and those given twice that may be given once.
+
+    Raises:
+        AnswerError: 400, naming the parameter.
+    """
+    names = {parameter.name: parameter for parameter in known}
+    for name in dict.fromkeys(query.keys()):
+        if name not in names:
+            expected = f"one of {', '.join(names)}" if names else "no parameters"
+            raise AnswerError(400, f"{name[:40]}: unknown parameter; expected {expected}")
+        if len(query.getall(name)) > 1 and not names[name].repeated:
+            raise AnswerError(400, f"{name}: expected once, got {len(query.getall(name))} times")
+
+
+def read_time(query: MultiMapping[str], name: str) -> int | None:
+    """Return a time in epoch milliseconds, None where it is not given.
+
+    Raises:
+        AnswerError: 400, where it is no time.
+    """
+    text = query.get(name)
+    if text is None:
+        return None
+    try:
+        return parse_time(text)
+    except ValueError:
+        raise AnswerError(400, f"{name}: expected a time, {_TIME}, got {text[:40]!r}") from None
+
+
+def read_flag(query: MultiMapping[str], name: str) -> bool | None:
+    """Return true or false, None where it is not given.
+
+    Raises:
+        AnswerError: 400, where it is neither.
+    """
+    text = query.get(name)
+    if text is None:
+        return None
+    if text not in ("true", "false"):
+        raise AnswerError(400, f"{name}: expected true or false, got {text[:40]!r}")
+    return text == "true"
+
+
+def read_last(query: MultiMapping[str]) -> int:
+    """Return how many windows at most are asked for.
+
+    Raises:
+        AnswerError: 400, where it is no number within the limits, or given with `all`.
+    """
+    text = query.get("last")
+    if read_flag(query, "all"):
+        if text is not None:
+            raise AnswerError(400, "last: expected last or all=true, got both")
+        return WINDOWS_LIMIT
+    if text is None:
+        return WINDOWS_DEFAULT
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= WINDOWS_LIMIT):
+        raise AnswerError(
+            400, f"last: expected a whole number in 1..{WINDOWS_LIMIT}, got {text[:40]!r}"
+        )
+    return int(text)
+
+
+def read_estimate_options(
+    query: MultiMapping[str], defaults: EstimateOptions, domain: Domain
+) -> EstimateOptions:
+    """Return the options of an estimate: the collection's own, and what is asked instead.
+
+    Raises:
+        AnswerError: 400, naming the parameter and what was expected.
+    """
+    try:
+        return read_options(
+            defaults,
+            domain,
+            estimand=query.get("estimand"),
+            method=query.get("method"),
+            simultaneous=read_flag(query, "simultaneous"),
+            confidence=query.get("confidence"),
+            project=query.get("project"),
+            top=query.get("top"),
+            ranges=query.getall("range", []),
+            quantiles=query.getall("quantile", []),
+        )
+    except QueryError as error:
+        raise AnswerError(400, str(error)) from error

@@ -1,0 +1,112 @@
+"""Prometheus metrics of one worker process, on a registry of its own.
+
+Counters are local to the process and advance by what each won head added, so over a restart they
+begin at zero again, as Prometheus expects, and the sum over workers is what was decided while they
+ran. Gauges are read from the pipeline at every scrape (`ldpstream.agents.metrics.gauges`).
+
+Labels are collections, partitions, results, reasons and the names of configured queries: never a
+device, and never a value that the configuration does not list.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.metrics.gauges import PipelineCollector
+from ldpstream.agents.served import ServedPipeline
+
+RESULTS: Final = ("counted", "late", "rejected")
+REASONS: Final = ("undecodable", "fingerprint", "range", "future", "precision", "time")
+FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """The metrics of one worker, and the registry that holds them.
+
+    With `registry` they are added to it, and nothing else is (an application that embeds the
+    pipeline keeps its own process metrics); without, a new one is made, with the process's memory
+    and processor time beside them. The global registry of `prometheus_client` is never touched.
+    """
+
+    def __init__(self, *, registry: CollectorRegistry | None = None) -> None:
+        if registry is None:
+            registry = CollectorRegistry()
+            ProcessCollector(registry=registry)
+            PlatformCollector(registry=registry)
+        self.registry = registry
+        self._documents: dict[str, EstimateDocument] = {}
+        self._reports = Counter(
+            "ldpstream_reports",
+            "Reports decided by heads that this worker won, by result",
+            ["collection", "result"],
+            registry=registry,
+        )
+        self._rejected = Counter(
+            "ldpstream_rejected",
+            "Rejected reports of heads that this worker won, by reason",
+            ["collection", "reason"],
+            registry=registry,
+        )
+        self._lost_offsets = Counter(
+            "ldpstream_lost_offsets",
+            "Source offsets that the broker deleted before they were read",
+            ["collection"],
+            registry=registry,
+        )
+        self._flush = Histogram(
+            "ldpstream_flush_seconds",
+            "Time from the first cell sent to the head seen to have won",
+            ["collection"],
+            buckets=FLUSH_BUCKETS_SECONDS,
+            registry=registry,
+        )
+
+    def track(self, pipeline: ServedPipeline) -> None:
+        """Export the gauges of `pipeline`, and its counters from zero; once for a pipeline."""
+        for name in pipeline.collections:
+            for result in RESULTS:
+                self._reports.labels(name, result)
+            for reason in REASONS:
+                self._rejected.labels(name, reason)
+            self._lost_offsets.labels(name)
+            self._flush.labels(name)
+        self.registry.register(PipelineCollector(pipeline, self._documents))
+
+    def won(
+        self,
+        collection: str,
+        *,
+        counted: int,
+        late: int,
+        rejected: Mapping[str, int],
+        lost_offsets: int = 0,
+    ) -> None:
+        """Add what one won head added to its predecessor; `rejected` is by reason."""
+        self._reports.labels(collection, "counted").inc(counted)
+        self._reports.labels(collection, "late").inc(late)
+        self._reports.labels(collection, "rejected").inc(sum(rejected.values()))
+        for reason, count in rejected.items():
+            self._rejected.labels(collection, reason).inc(count)
+        self._lost_offsets.labels(collection).inc(lost_offsets)
+
+    def flushed(self, collection: str, *, seconds: float) -> None:
+        """Record one flush that won, from its first cell sent until its head was read back."""
+        self._flush.labels(collection).observe(seconds)
+
+    def estimated(self, collection: str, document: EstimateDocument) -> None:
+        """Keep the newest published document: its queries are exported as gauges.
+
+        They are exported only while this worker owns partition 0, so that of several workers one
+        at a time speaks for a collection.
+        """
+        self._documents[collection] = document
+
+    def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
+        """Return all metrics and their media type, in the format that an Accept header asks for."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type

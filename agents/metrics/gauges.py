@@ -1,0 +1,103 @@
+"""The gauges of a pipeline, read at every scrape from what it holds at that moment."""
+
+from collections.abc import Iterator, Mapping
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.metrics.queries import query_gauges
+from ldpstream.agents.served import ServedCollection, ServedPipeline
+from ldpstream.agents.windows import NEVER
+from ldpstream.mechanisms.times import parse_time
+
+_BY_PARTITION = ("collection", "partition")
+_BY_QUERY = ("collection", "query")
+
+
+class PipelineCollector(Collector):
+    """Reads collections and partitions, and the newest documents of the collections we speak for.
+
+    A worker exports estimates of a collection only while it owns its partition 0.
+    """
+
+    def __init__(self, pipeline: ServedPipeline, documents: Mapping[str, EstimateDocument]) -> None:
+        self._pipeline = pipeline
+        self._documents = documents
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Return the names alone, so that registering reads nothing."""
+        yield from _families().values()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return all gauges as of now."""
+        families = _families()
+        for name, served in self._pipeline.collections.items():
+            _add_collection(families, name, served)
+            if 0 in served.owned and name in self._documents:
+                _add_document(families, served, self._documents[name])
+        yield from families.values()
+
+
+def _families() -> dict[str, GaugeMetricFamily]:
+    shapes = {
+        "ready": ("1 once every partition's state has been read to its end", ("collection",)),
+        "problems": ("Reasons why a collection does not work as it should", ("collection",)),
+        "owned": ("1 for a partition assigned to this worker", _BY_PARTITION),
+        "lag_records": ("Source records that no winning head has decided", _BY_PARTITION),
+        "watermark_seconds": ("Event time reached, in seconds since 1970", _BY_PARTITION),
+        "idle": ("1 for a partition that is idle", _BY_PARTITION),
+        "state_cells": ("Live cells of the state", _BY_PARTITION),
+        "state_bytes": ("Bytes of the values of live cells", _BY_PARTITION),
+        "state_dead_records": ("Changelog records waiting for deletion", _BY_PARTITION),
+        "window_reports": ("Reports in the newest published window", ("collection",)),
+        "window_end_seconds": ("End of that window, in seconds since 1970", ("collection",)),
+        "estimate": ("Estimate of a configured query in the newest published window", _BY_QUERY),
+        "estimate_low": ("Lower confidence bound of ldpstream_estimate", _BY_QUERY),
+        "estimate_high": ("Upper confidence bound of ldpstream_estimate", _BY_QUERY),
+    }
+    return {
+        name: GaugeMetricFamily(f"ldpstream_{name}", text, labels=labels)
+        for name, (text, labels) in shapes.items()
+    }
+
+
+def _add_collection(
+    families: Mapping[str, GaugeMetricFamily], name: str, served: ServedCollection
+) -> None:
+    families["ready"].add_metric([name], float(served.ready))
+    families["problems"].add_metric([name], float(len(served.problems)))
+    for partition, tail in enumerate(served.tails):
+        labels = [name, str(partition)]
+        families["owned"].add_metric(labels, float(partition in served.owned))
+        if tail.head is None:
+            continue
+        end = served.end_offsets.get(partition)
+        if end is not None:
+            families["lag_records"].add_metric(labels, float(max(0, end - tail.head.next)))
+        if tail.head.clock != NEVER:
+            families["watermark_seconds"].add_metric(labels, tail.head.clock / 1000)
+        families["idle"].add_metric(labels, float(tail.head.idle))
+        families["state_cells"].add_metric(labels, float(len(tail.cells)))
+        size = sum(len(cell.value) for cell in tail.cells.values())
+        families["state_bytes"].add_metric(labels, float(size))
+        families["state_dead_records"].add_metric(labels, float(len(tail.dead())))
+
+
+def _add_document(
+    families: Mapping[str, GaugeMetricFamily], served: ServedCollection, document: EstimateDocument
+) -> None:
+    name = served.config.name
+    families["window_reports"].add_metric([name], float(document.n))
+    if document.window is not None:
+        end_ms = parse_time(document.window.end)
+        families["window_end_seconds"].add_metric([name], end_ms / 1000)
+    for gauge in query_gauges(document, served.config.spec.domain):
+        numbers = {
+            "estimate": gauge.value,
+            "estimate_low": gauge.low,
+            "estimate_high": gauge.high,
+        }
+        for family, number in numbers.items():
+            if number is not None:
+                families[family].add_metric([name, gauge.query], number)

@@ -1,0 +1,57 @@
+"""The queries of an estimate document as numbers for Prometheus.
+
+Names are `range:NAME`, `quantile:P`, and of the list of values `top:RANK`: which values lead
+changes, and a series for every value that ever led would have no end. Only where the list holds all
+of the labels that the configuration names is it `value:LABEL`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.mechanisms.domain import Domain, Labels
+
+
+@dataclass(frozen=True)
+class QueryGauge:
+    """One query: its estimate and bounds, each None where undefined.
+
+    Shares are between 0 and 1 up to noise; a quantile is in the unit of the values.
+    """
+
+    query: str
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGauge]:
+    """Yield the queries of a document over a domain; nothing of a withheld one."""
+    named = isinstance(domain, Labels) and len(document.distribution) == domain.size
+    for rank, entry in enumerate(document.distribution, start=1):
+        query = f"value:{entry.value}" if named else f"top:{rank}"
+        yield QueryGauge(query, entry.share, entry.low, entry.high)
+    for part in document.ranges:
+        yield QueryGauge(f"range:{part.name}", part.share, part.low, part.high)
+    for quantile in document.quantiles:
+        yield QueryGauge(
+            f"quantile:{quantile.p:g}",
+            _position(quantile.value, 0.5),
+            _position(quantile.low, 0.0),
+            _position(quantile.high, 1.0),
+        )
+
+
+def _position(label: JsonValue, part: float) -> float | None:
+    """Return a label as a number: of a bin `[low, high]` the point after this part of it."""
+    if isinstance(label, bool):
+        return None
+    if isinstance(label, int | float):
+        return float(label)
+    if isinstance(label, list) and len(label) == 2:
+        low, high = label
+        if isinstance(low, int | float) and isinstance(high, int | float):
+            return low + part * (high - low)
+    return None
