@@ -40,11 +40,11 @@ class Groups:
 
     def sum_values(self, function: Floats) -> Floats:
         """Sum a function of the value over each group: `(k,)` -> `(count,)`."""
-        return np.bincount(self.of_value, function, self.count).astype(np.float64)
+        return _sum(function, self.of_value, self.count)
 
     def sum_outputs(self, function: Floats) -> Floats:
         """Sum a function of the output over each group: `(outputs,)` -> `(count,)`."""
-        return np.bincount(self.of_output, function, self.count).astype(np.float64)
+        return _sum(function, self.of_output, self.count)
 
     def value_extremes(self, function: Floats) -> tuple[Floats, Floats]:
         """Return the least and largest of a function of the value in each group."""
@@ -66,7 +66,15 @@ def known_totals(mechanism: Mechanism, statistic: Statistic, n: int) -> tuple[In
     return groups.of_value, reports / n if n else np.full(groups.count, np.nan)
 
 
+def _sum(function: Floats, group: Integers, count: int) -> Floats:
+    if count == 1:
+        return np.array([function.sum()])
+    return np.bincount(group, function, count).astype(np.float64)
+
+
 def _extremes(function: Floats, group: Integers, count: int) -> tuple[Floats, Floats]:
+    if count == 1:
+        return np.array([function.min()]), np.array([function.max()])
     least, largest = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(least, group, function)
     np.maximum.at(largest, group, function)

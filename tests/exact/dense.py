@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldpstream.mechanisms.mechanism import Decoder, Mechanism
+from ldpstream.mechanisms.mechanism import Decoder, Floats, Mechanism, Statistic
+
+Groups = tuple[np.ndarray, np.ndarray] | None
 
 
 class DenseDecoder(Decoder):
-    def __init__(self, channel, decoders=None, groups=None):
+    def __init__(self, channel: Floats, decoders: Floats | None, groups: Groups) -> None:
         self.channel = np.asarray(channel, dtype=np.float64)
         self.known = groups
         self.decoders = np.linalg.pinv(self.channel).T if decoders is None else decoders
@@ -20,19 +22,19 @@ class DenseDecoder(Decoder):
             # The right inverse of least norm keeps groups apart; only its rounding does not.
             self.decoders = self.decoders.round(13) * (groups[0][:, None] == groups[1][None, :])
 
-    def shares(self, statistic):
+    def shares(self, statistic: Statistic):
         return self.decoders @ statistic
 
-    def second_moments(self, statistic):
+    def second_moments(self, statistic: Statistic):
         return self.decoders**2 @ statistic
 
     def extremes(self):
         return self.decoders.min(axis=1), self.decoders.max(axis=1)
 
-    def decode(self, weights):
+    def decode(self, weights: Floats):
         return weights @ self.decoders
 
-    def expect(self, function):
+    def expect(self, function: Floats):
         return self.channel @ function
 
     def groups(self):
@@ -45,7 +47,7 @@ class Dense:
 
     channel: np.ndarray
     decoders: np.ndarray | None = None
-    groups: tuple[np.ndarray, np.ndarray] | None = None
+    groups: Groups = None
 
     @property
     def size(self) -> int:
@@ -60,7 +62,7 @@ class Dense:
 
 
 def dense_of(mechanism: Mechanism) -> Dense:
-    """The same channel and decoders as a mechanism's own, from its exact channel, value by value."""
+    """A mechanism's own decoders, value by value, on its exact channel."""
     exact = mechanism.channel()
     channel = np.zeros((exact.size, exact.outputs))
     for value, row in enumerate(exact.rows):

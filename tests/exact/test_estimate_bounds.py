@@ -99,7 +99,7 @@ def test_blocks_keep_the_respondents_variance_within_what_their_known_shares_all
 
 
 @pytest.mark.parametrize("method", ["normal", "bernstein"])
-def test_what_reports_disclose_is_exact_among_respondents(method):
+def test_what_reports_disclose_is_exact_among_respondents(method: str):
     estimate = estimate_values(BLOCKS, block_statistic((0, 3, 4)), 7, method=method)
     blocks = BLOCKS.groups[0]
     # One value: its share. A block that nobody reported: exactly 0, never c^2/n.
@@ -115,7 +115,7 @@ def test_what_reports_disclose_is_exact_among_respondents(method):
 
 
 @pytest.mark.parametrize("method", ["normal", "bernstein"])
-def test_nothing_is_exact_about_the_population(method):
+def test_nothing_is_exact_about_the_population(method: str):
     options = {"estimand": "population", "method": method}
     estimate = estimate_values(BLOCKS, block_statistic((0, 3, 4)), 7, **options)
     assert (estimate.se > 0).all()
@@ -125,7 +125,7 @@ def test_nothing_is_exact_about_the_population(method):
 
 @pytest.mark.parametrize("mechanism", [WARNER, BLOCKS], ids=["unstructured", "blocks"])
 @pytest.mark.parametrize(("estimand", "method"), KINDS)
-def test_no_report_defines_nothing(mechanism, estimand, method):
+def test_no_report_defines_nothing(mechanism: Dense, estimand: str, method: str):
     empty = np.zeros(mechanism.outputs, dtype=np.int64)
     options = {"estimand": estimand, "method": method}
     estimates = [
@@ -141,7 +141,7 @@ def test_no_report_defines_nothing(mechanism, estimand, method):
 
 
 @pytest.mark.parametrize(("estimand", "method"), KINDS)
-def test_one_report_defines_the_value_and_what_needs_no_second(estimand, method):
+def test_one_report_defines_the_value_and_what_needs_no_second(estimand: str, method: str):
     options = {"estimand": estimand, "method": method}
     estimate = estimate_values(WARNER, np.array([0, 1]), 1, **options)
     np.testing.assert_allclose(estimate.value, [-1.0, 2.0])
@@ -167,7 +167,7 @@ def test_one_report_defines_the_value_and_what_needs_no_second(estimand, method)
         {"family": 1, "simultaneous": True},
     ],
 )
-def test_impossible_options_are_refused_by_name(options):
+def test_impossible_options_are_refused_by_name(options: dict[str, object]):
     with pytest.raises(ValueError, match=next(iter(options))):
         estimate_values(WARNER, np.array([1, 1]), 2, **options)
 

@@ -8,7 +8,7 @@ import pytest
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
 from ldpstream.estimators.predict import predicted_set_variances
 from ldpstream.estimators.ranges import range_values
-from tests.exact.dense import block_channel, random_channel
+from tests.exact.dense import Dense, block_channel, random_channel
 
 BLOCKS = block_channel(11, (4, 1, 3))
 PLAIN = random_channel(12, 4, 6)
@@ -25,7 +25,7 @@ def subsets(size: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("mechanism", [BLOCKS, PLAIN], ids=["blocks", "plain"])
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
-def test_a_set_and_its_complement_sum_to_one(mechanism, estimand):
+def test_a_set_and_its_complement_sum_to_one(mechanism: Dense, estimand: str):
     statistic, sets = STATISTICS[id(mechanism)], subsets(mechanism.size)
     rest = [np.setdiff1d(np.arange(mechanism.size), members) for members in sets]
     first = estimate_sets(mechanism, statistic, 500, sets, estimand=estimand)
@@ -37,7 +37,7 @@ def test_a_set_and_its_complement_sum_to_one(mechanism, estimand):
 
 
 @pytest.mark.parametrize("mechanism", [BLOCKS, PLAIN], ids=["blocks", "plain"])
-def test_the_whole_and_the_empty_set_are_exact(mechanism):
+def test_the_whole_and_the_empty_set_are_exact(mechanism: Dense):
     sets = [np.arange(mechanism.size), np.array([], dtype=np.int64)]
     for estimand in ("respondents", "population"):
         for method in ("normal", "bernstein"):
@@ -98,6 +98,6 @@ def test_ranges_are_the_values_inside_both_ends_included():
 @pytest.mark.parametrize(
     "bounds", [[(0, 4)], [(-1, 2)], [(3, 2)], [(0, 1), (0, 1)], [(0, 1, 2)], []]
 )
-def test_ranges_outside_of_the_shape_are_refused(bounds):
+def test_ranges_outside_of_the_shape_are_refused(bounds: list[tuple[int, ...]]):
     with pytest.raises(ValueError, match="range: expected"):
         range_values((4,), bounds)

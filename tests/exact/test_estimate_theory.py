@@ -77,7 +77,7 @@ def predicted(mechanism: Dense, n: int, kind: str, shares: np.ndarray, estimand:
 
 @pytest.mark.parametrize("kind", ["values", "sets", "linear"])
 @pytest.mark.parametrize("name", CHANNELS)
-def test_respondents_are_estimated_without_bias_and_with_the_stated_variance(name, kind):
+def test_respondents_are_estimated_without_bias_and_with_the_stated_variance(name: str, kind: str):
     mechanism = CHANNELS[name]
     for users in [(0, 0, 1), (1, 0, mechanism.size - 1)]:
         shares = np.bincount(users, minlength=mechanism.size) / len(users)
@@ -92,7 +92,7 @@ def test_respondents_are_estimated_without_bias_and_with_the_stated_variance(nam
 
 @pytest.mark.parametrize("kind", ["values", "sets", "linear"])
 @pytest.mark.parametrize("name", CHANNELS)
-def test_populations_are_estimated_without_bias_and_with_the_stated_variance(name, kind):
+def test_populations_are_estimated_without_bias_and_with_the_stated_variance(name: str, kind: str):
     mechanism, n = CHANNELS[name], 3
     shares = np.arange(1.0, mechanism.size + 1.0)
     shares /= shares.sum()
@@ -108,7 +108,7 @@ def test_populations_are_estimated_without_bias_and_with_the_stated_variance(nam
 
 @pytest.mark.parametrize("kind", ["values", "sets", "linear"])
 @pytest.mark.parametrize("name", CHANNELS)
-def test_the_noise_lies_between_floor_and_ceiling_whatever_the_users_hold(name, kind):
+def test_the_noise_lies_between_floor_and_ceiling_whatever_the_users_hold(name: str, kind: str):
     mechanism, n = CHANNELS[name], 3
     groups = mechanism.decoder().groups()
     of_value = np.zeros(mechanism.size, dtype=int) if groups is None else groups[0]

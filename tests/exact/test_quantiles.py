@@ -1,0 +1,142 @@
+"""Prefixes against single queries, and quantiles against their definition."""
+
+import numpy as np
+import pytest
+
+from ldpstream.estimators.estimate import Estimate, estimate_linear
+from ldpstream.estimators.prefixes import Prefixes
+from ldpstream.estimators.quantiles import estimate_quantiles, invert, monotone
+from tests.exact.dense import Dense, block_channel, random_channel
+
+N = 400
+ONE = random_channel(21, 6, 9)
+BLOCKS = block_channel(22, (4, 1, 3))
+IN_ORDER = Dense(
+    BLOCKS.channel[np.argsort(BLOCKS.groups[0], kind="stable")],
+    groups=(np.sort(BLOCKS.groups[0]), BLOCKS.groups[1]),
+)
+TIED = np.array([0, 0, 3, 1, 3, 1, 4, 4])
+CASES = {
+    "one group": (ONE, np.arange(6)),
+    "reversed": (ONE, np.arange(6)[::-1].copy()),
+    "blocks across the order": (BLOCKS, np.arange(8)),
+    "blocks one after the other": (IN_ORDER, np.arange(8)),
+    "ties and a gap": (BLOCKS, TIED),
+    "ties and a gap, one group": (ONE, TIED[:6]),
+}
+
+
+def statistic_of(mechanism: Dense, seed: int = 23) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(N, rng.dirichlet(np.ones(mechanism.size)) @ mechanism.channel)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("estimand", ["respondents", "population"])
+def test_prefixes_equal_their_linear_queries(case: str, estimand: str):
+    mechanism, order = CASES[case]
+    statistic = statistic_of(mechanism)
+    weights = (order[None, :] <= np.arange(order.max() + 1)[:, None]).astype(np.float64)
+    expected = estimate_linear(mechanism, statistic, N, weights, estimand=estimand)
+    found = Prefixes.of(mechanism, order).estimate(statistic, N, estimand=estimand)
+    for name in ("value", "se", "low", "high"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-9, err_msg=name
+        )
+    assert found.value[-1] == found.low[-1] == found.high[-1] == 1.0
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bernstein_bounds_of_prefixes_are_exact_for_one_group_and_else_no_narrower(case: str):
+    mechanism, order = CASES[case]
+    statistic = statistic_of(mechanism)
+    weights = (order[None, :] <= np.arange(order.max() + 1)[:, None]).astype(np.float64)
+    expected = estimate_linear(mechanism, statistic, N, weights, method="bernstein")
+    found = Prefixes.of(mechanism, order).estimate(statistic, N, method="bernstein")
+    if mechanism is ONE:
+        np.testing.assert_allclose(found.high, expected.high, atol=1e-9)
+    assert (found.high >= expected.high - 1e-9).all()
+    assert (found.low <= expected.low + 1e-9).all()
+
+
+def by_hand(estimate: Estimate, p: float) -> tuple[int, int, int]:
+    sigma, size = monotone(estimate), estimate.value.size
+    value = min(x for x in range(size) if sigma[x] >= p)
+    low = min(x for x in range(size) if estimate.high[x] >= p)
+    high = 1 + max((x for x in range(size) if estimate.low[x] < p), default=-1)
+    return value, low, high
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("estimand", ["respondents", "population"])
+def test_quantiles_invert_the_distribution_and_its_bounds(case: str, estimand: str):
+    mechanism, order = CASES[case]
+    prefixes = Prefixes.of(mechanism, order)
+    p = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0]
+    for seed in range(20):
+        statistic = statistic_of(mechanism, seed)
+        estimate = prefixes.estimate(statistic, N, estimand=estimand)
+        found = estimate_quantiles(mechanism, statistic, N, p, prefixes=prefixes, estimand=estimand)
+        expected = [by_hand(estimate, probability) for probability in p]
+        np.testing.assert_array_equal(
+            np.stack([found.value, found.low, found.high], axis=1), expected
+        )
+        assert (found.low <= found.value).all()
+        assert (found.value <= found.high).all()
+
+
+def estimate_of(value: list[float], se: list[float]) -> Estimate:
+    array, error = np.array(value), np.array(se)
+    return Estimate(
+        value=array,
+        se=error,
+        low=array - 2 * error,
+        high=array + 2 * error,
+        influence=error,
+        n=10,
+        confidence=0.95,
+        method="normal",
+        estimand="respondents",
+        simultaneous=False,
+    )
+
+
+def test_the_distribution_is_made_monotone_by_inverse_variances():
+    found = monotone(estimate_of([0.3, 0.1, 0.6, 1.0], [0.1, 0.2, 0.1, 0.0]))
+    pooled = (0.3 / 0.01 + 0.1 / 0.04) / (1 / 0.01 + 1 / 0.04)
+    np.testing.assert_allclose(found, [pooled, pooled, 0.6, 1.0])
+
+
+def test_exactly_known_prefixes_stay_and_bound_the_others():
+    found = monotone(estimate_of([-0.2, 0.7, 0.5, 0.4, 1.3, 1.0], [0.1, 0.1, 0.0, 0.1, 0.1, 0.0]))
+    np.testing.assert_allclose(found, [0.0, 0.5, 0.5, 0.5, 1.0, 1.0])
+
+
+def test_all_bounds_that_cross_count_not_only_the_first():
+    # The raw prefix dips at 2: a first crossing from the right would stop short of it.
+    estimate = estimate_of([0.2, 0.6, 0.45, 0.9, 1.0], [0.04, 0.04, 0.04, 0.04, 0.0])
+    found = invert(estimate, [0.5])
+    assert (found.low[0], found.high[0]) == (1, 3)
+
+
+def test_without_reports_quantiles_are_undefined():
+    empty = np.zeros(ONE.outputs, dtype=np.int64)
+    found = estimate_quantiles(ONE, empty, 0, [0.5])
+    assert np.isnan([found.value[0], found.low[0], found.high[0]]).all()
+    empty[0] = 1
+    for options in ({"estimand": "population"}, {"method": "bernstein"}):
+        found = estimate_quantiles(ONE, empty, 1, [0.5], **options)
+        assert np.isfinite(found.value).all()
+        assert np.isnan([found.low[0], found.high[0]]).all()
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.1, np.nan])
+def test_impossible_probabilities_are_refused(p: float):
+    with pytest.raises(ValueError, match="probabilities"):
+        estimate_quantiles(ONE, statistic_of(ONE), N, [p])
+
+
+def test_impossible_orders_are_refused():
+    for wrong in (np.arange(5), np.arange(-1, 5)):
+        with pytest.raises(ValueError, match="positions"):
+            Prefixes.of(ONE, wrong)
