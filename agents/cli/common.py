@@ -1,7 +1,7 @@
 """What several commands share: the configuration option, the collection, inputs and outputs."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -10,6 +10,9 @@ from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_
 from ldpstream.mechanisms.errors import SpecError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+CHUNK: Final = 100_000
+"""Lines that are read and handled at once."""
 
 
 def config_option(command: Command) -> Command:

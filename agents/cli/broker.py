@@ -1,0 +1,116 @@
+"""Commands that talk to a broker: clients that are closed again, and its errors as messages."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, TypeVar
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import (
+    AuthenticationFailedError,
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    KafkaConnectionError,
+    KafkaError,
+    SaslAuthenticationFailed,
+    TopicAuthorizationFailedError,
+)
+
+from ldpstream.agents import clients
+from ldpstream.agents.cli.errors import Failed, Refused
+from ldpstream.agents.config import KafkaConfig
+from ldpstream.agents.declare import TopicError
+
+Result = TypeVar("Result")
+
+PATIENCE_MS: Final = 120_000
+_LOGIN: Final = (AuthenticationFailedError, SaslAuthenticationFailed)
+_PERMISSION: Final = (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+)
+
+
+def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig) -> Result:
+    """Run a task that talks to the brokers of `kafka`.
+
+    Raises:
+        Failed: where a broker does not answer or refuses.
+        Refused: where `[kafka]` holds what no client takes.
+    """
+    # The clients log what they also raise; one message is enough.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    try:
+        return asyncio.run(task)
+    except clients.ClientOptionError as error:
+        raise Refused(str(error)) from error
+    except (TopicError, KafkaError) as error:
+        raise Failed(describe_error(error, kafka)) from error
+
+
+def describe_error(error: Exception, kafka: KafkaConfig) -> str:
+    """Return what a broker's error means for the user, on one line."""
+    if isinstance(error, TopicError):
+        return str(error)
+    if isinstance(error, KafkaConnectionError):
+        return (
+            f"no broker answers at {kafka.bootstrap}: is it running, and are kafka.bootstrap or "
+            "LDPSTREAM_KAFKA_BOOTSTRAP right?"
+        )
+    if isinstance(error, _LOGIN):
+        return f"the broker at {kafka.bootstrap} refuses to log us in: {error}"
+    if isinstance(error, _PERMISSION):
+        return f"the broker at {kafka.bootstrap} does not permit it: {error}"
+    return f"the broker at {kafka.bootstrap} failed: {' '.join(str(error).split())}"
+
+
+@asynccontextmanager
+async def admin(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Return a started administration client, closed at the end of the block."""
+    with _refusing_options():
+        client = clients.admin(kafka.bootstrap, kafka.options)
+    try:
+        await client.start()
+        yield client
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def producer(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaProducer]:
+    """Return a started producer, stopped at the end of the block."""
+    # Longer than the clients' default: a broker that is away for a minute loses nothing.
+    options = {"request_timeout_ms": PATIENCE_MS, **kafka.options}
+    with _refusing_options():
+        client = clients.producer(kafka.bootstrap, options)
+    try:
+        await client.start()
+        yield client
+    finally:
+        await client.stop()
+
+
+@asynccontextmanager
+async def reader(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaConsumer]:
+    """Return a started consumer without a group, stopped at the end of the block."""
+    with _refusing_options():
+        client = clients.reader(kafka.bootstrap, kafka.options, committed_only=False)
+    try:
+        await client.start()
+        yield client
+    finally:
+        await client.stop()
+
+
+@contextmanager
+def _refusing_options() -> Iterator[None]:
+    """Turn what a client says about impossible settings into a refusal."""
+    try:
+        yield
+    except clients.ClientOptionError:
+        raise
+    except (ValueError, TypeError, RuntimeError, OSError) as error:
+        raise Refused(f"kafka: expected settings that the Kafka client takes: {error}") from error

@@ -1,0 +1,71 @@
+"""`ldpstream close`: the end of a replay."""
+
+import time
+
+import click
+from aiokafka import TopicPartition
+
+from ldpstream.agents.cli import broker
+from ldpstream.agents.cli.common import config_option, load_collection
+from ldpstream.agents.cli.errors import Failed
+from ldpstream.agents.clock import Control
+from ldpstream.agents.config import CollectionConfig, KafkaConfig
+from ldpstream.agents.control import encode_control
+from ldpstream.agents.metadata import describe
+from ldpstream.agents.offsets import end_offsets
+from ldpstream.mechanisms.times import format_time, parse_time
+
+
+class TimeParameter(click.ParamType):
+    """A time on the command line, as epoch milliseconds."""
+
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Return epoch milliseconds; wrong use where the text is no time."""
+        try:
+            return parse_time(str(value))
+        except ValueError as error:
+            self.fail(f"expected {error}", param, ctx)
+
+
+@click.command()
+@config_option
+@click.option("--until", type=TimeParameter(), required=True, metavar="TIME")
+@click.argument("name")
+def close(config_file: str, name: str, until: int) -> None:
+    """Close all panes up to TIME (RFC 3339, or epoch milliseconds).
+
+    It takes effect in each partition once everything produced until now has been read; later
+    reports for those panes are late.
+    """
+    config, collection = load_collection(config_file, name)
+    ends = broker.run(_close(config.kafka, collection, until), config.kafka)
+    total = sum(ends.values())
+    click.echo(
+        f"{name} closes up to {format_time(until)} once its {total} records "
+        f"in {len(ends)} partitions have been read"
+    )
+
+
+async def _close(kafka: KafkaConfig, collection: CollectionConfig, until_ms: int) -> dict[int, int]:
+    topics = collection.topics
+    async with broker.admin(kafka) as admin:
+        found = await describe(admin, [topics.source, topics.control])
+    for topic in (topics.source, topics.control):
+        if topic not in found:
+            raise Failed(f"topic {topic} does not exist: start a worker first, which creates it")
+    source = [TopicPartition(topics.source, p) for p in range(found[topics.source].partitions)]
+    async with broker.reader(kafka) as reader:
+        ends = await end_offsets(reader, source)
+    by_partition = {partition.partition: end for partition, end in ends.items()}
+    async with broker.producer(kafka) as producer:
+        await producer.send_and_wait(
+            topics.control,
+            encode_control(Control(until_ms=until_ms, ends=by_partition)),
+            partition=0,
+            timestamp_ms=time.time_ns() // 1_000_000,
+        )
+    return by_partition

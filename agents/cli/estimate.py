@@ -1,0 +1,36 @@
+"""`ldpstream estimate`: reports in, one estimate document out."""
+
+from typing import Any, BinaryIO
+
+import click
+
+from ldpstream.agents.cli.common import CHUNK, config_option, load_collection
+from ldpstream.agents.cli.options import QueryOptions, query_options
+from ldpstream.agents.cli.reports import read_reports
+from ldpstream.agents.context import WindowTotals
+from ldpstream.agents.document import compose
+
+
+@click.command()
+@config_option
+@query_options
+@click.argument("name")
+@click.argument("reports", type=click.File("rb"), default="-")
+def estimate(config_file: str, name: str, reports: BinaryIO, **query: Any) -> None:
+    """Estimate from the reports that privatize wrote (a file, or stdin), all together.
+
+    Prints the estimate document; what it holds is as configured under `publish` unless asked
+    otherwise.
+    """
+    _, collection = load_collection(config_file, name)
+    options = QueryOptions(**query).resolve(collection.options, collection.spec.domain)
+    mechanism = collection.spec.mechanism
+    statistic = mechanism.empty()
+    n = 0
+    for chunk in read_reports(reports, collection.spec, chunk=CHUNK):
+        mechanism.absorb(statistic, chunk.reports)
+        n += len(chunk.reports)
+    totals = WindowTotals(0, 0, statistic, n, late=0, rejected=0)
+    # Nothing can be added to a file that was read to its end: final, as a closed window is.
+    document = compose(collection, totals, window=None, final=True, options=options)
+    click.echo(document.to_json())
