@@ -11,8 +11,8 @@ from ldpstream.mechanisms.entropy import WORD
 
 _BITS = 256
 _LARGEST_BUDGET = 64
-SMALLEST_EPSILON = 2.2e-19
-"""Below this (2^-62) a rounded channel may carry nothing; mechanisms then refuse the budget."""
+SMALLEST_EPSILON = 1e-18
+"""From here on every rounded channel carries something; one that carries nothing is refused."""
 _LARGEST_EXPONENT = 1024
 
 

@@ -1,0 +1,50 @@
+"""Instances of every registered mechanism, on which every conformance check runs."""
+
+import math
+
+import numpy as np
+
+from ldpstream.mechanisms.binary import Binary
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.mechanism import Mechanism
+
+UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
+"""Blocks of 1, 3, 5, 1 and 2 values, interleaved."""
+RAGGED = box_blocks((5, 7), (2, 3), "blocks")
+
+BINARY = {
+    "warner": Binary(1.0, 1.0),
+    "asymmetric": Binary(0.5, 3.0),
+    "mangat": Binary(math.inf, 1.0),
+    "mangat-reversed": Binary(0.25, math.inf),
+    "tiny": Binary(1e-6, 1e-6),
+    "huge": Binary(50.0, 50.0),
+    "lopsided": Binary(0.1, 50.0),
+    "beyond-doubles": Binary(1e300, 1.0),
+}
+HIGH_LOW = {
+    "one-of-two": HighLow(1.0, 2, frozenset({0})),
+    "some": HighLow(1.0, 9, frozenset({1, 3, 4})),
+    "all": HighLow(0.5, 5, frozenset(range(5))),
+    "one-of-many": HighLow(3.0, 40, frozenset({39})),
+    "tiny": HighLow(1e-6, 6, frozenset({0, 5})),
+    "huge": HighLow(50.0, 6, frozenset({0, 5})),
+    "large": HighLow(1.0, 300, frozenset(range(0, 300, 3))),
+}
+BLOCK_HADAMARD = {
+    "one-block": BlockHadamard(1.0, Blocks.one(8)),
+    "two-values": BlockHadamard(2.0, Blocks.one(2)),
+    "unequal": BlockHadamard(0.5, UNEQUAL),
+    "ragged-grid": BlockHadamard(1.0, RAGGED),
+    "enumerated": BlockHadamard(3.0, Blocks.one(64)),
+    "tiny": BlockHadamard(1e-6, UNEQUAL),
+    "huge": BlockHadamard(50.0, UNEQUAL),
+    "large": BlockHadamard(1.0, Blocks(np.arange(300) // 40)),
+}
+INSTANCES: dict[str, Mechanism] = {
+    f"{type(m).id}:{name}": m
+    for group in (BINARY, HIGH_LOW, BLOCK_HADAMARD)
+    for name, m in group.items()
+}

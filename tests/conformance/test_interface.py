@@ -1,0 +1,139 @@
+"""What every mechanism promises by its interface, on every instance."""
+
+import dataclasses
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms import MECHANISMS, SeededEntropy, ValueOutsideDomainError
+from ldpstream.mechanisms.canonical import canonical_json
+from ldpstream.mechanisms.mechanism import Mechanism
+from tests.conformance.instances import INSTANCES
+
+EVERY = pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())
+
+
+def test_every_registered_mechanism_has_instances():
+    assert {type(m).id for m in INSTANCES.values()} == set(MECHANISMS)
+    assert all(kind.id == name for name, kind in MECHANISMS.items())
+
+
+@EVERY
+def test_a_mechanism_is_frozen_and_equal_by_content(mechanism: Mechanism):
+    twin = dataclasses.replace(mechanism)
+    assert twin == mechanism
+    assert hash(twin) == hash(mechanism)
+    name = dataclasses.fields(mechanism)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(mechanism, name, 1.0)
+
+
+def test_parameters_tell_all_instances_apart():
+    seen = {canonical_json([type(m).id, dict(m.parameters())]) for m in INSTANCES.values()}
+    assert len(seen) == len(INSTANCES)
+
+
+@EVERY
+def test_the_channel_has_the_declared_shape(mechanism: Mechanism):
+    channel = mechanism.channel()
+    assert channel.size == mechanism.size == mechanism.policy.size
+    assert channel.outputs == mechanism.outputs
+    reachable = set().union(*(row.keys() for row in channel.rows))
+    assert reachable == set(range(mechanism.outputs))
+
+
+@EVERY
+def test_reports_have_one_length_and_survive_encoding(mechanism: Mechanism):
+    reports = np.arange(mechanism.outputs, dtype=np.int64)
+    payload = mechanism.encode(reports)
+    assert payload.shape == (mechanism.outputs, mechanism.report_bytes)
+    assert payload.dtype == np.uint8
+    assert 256 ** (mechanism.report_bytes - 1) < max(mechanism.outputs, 2)
+    assert mechanism.outputs <= 256**mechanism.report_bytes
+    decoded, valid = mechanism.decode(payload)
+    assert valid.all()
+    assert decoded.dtype == np.int64
+    assert np.array_equal(decoded, reports)
+    little = reports[:, None] >> (8 * np.arange(mechanism.report_bytes)) & 0xFF
+    assert np.array_equal(payload, little)
+
+
+@EVERY
+def test_a_report_that_no_value_can_produce_is_marked(mechanism: Mechanism):
+    largest = 256**mechanism.report_bytes - 1
+    numbers = np.unique(np.array([0, mechanism.outputs - 1, mechanism.outputs, largest]))
+    payload = (numbers[:, None] >> (8 * np.arange(mechanism.report_bytes)) & 0xFF).astype(np.uint8)
+    payload.flags.writeable = False
+    decoded, valid = mechanism.decode(payload)
+    assert np.array_equal(valid, numbers < mechanism.outputs)
+    assert np.array_equal(decoded, np.where(valid, numbers, 0))
+
+
+@EVERY
+def test_no_reports_at_all_are_fine(mechanism: Mechanism):
+    nothing = np.zeros(0, dtype=np.int64)
+    assert mechanism.privatize(nothing).shape == (0,)
+    assert mechanism.encode(nothing).shape == (0, mechanism.report_bytes)
+    decoded, valid = mechanism.decode(np.zeros((0, mechanism.report_bytes), dtype=np.uint8))
+    assert decoded.shape == valid.shape == (0,)
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, nothing)
+    assert statistic.shape == (mechanism.statistic_size,)
+    assert not statistic.any()
+
+
+@EVERY
+def test_statistics_merge_exactly_in_any_order(mechanism: Mechanism):
+    rng = np.random.default_rng(5)
+    reports = rng.integers(0, mechanism.outputs, 500)
+    whole, backward, parts = mechanism.empty(), mechanism.empty(), mechanism.empty()
+    mechanism.absorb(whole, reports)
+    mechanism.absorb(backward, reports[::-1].copy())
+    for part in np.split(reports, [3, 77, 400]):
+        shard = mechanism.empty()
+        mechanism.absorb(shard, part)
+        parts += shard
+    assert whole.dtype == np.int64
+    assert np.array_equal(whole, backward)
+    assert np.array_equal(whole, parts)
+
+
+@EVERY
+def test_a_seed_repeats_and_the_system_does_not(mechanism: Mechanism):
+    values = np.tile(np.arange(mechanism.size), 400)
+    seeded = [mechanism.privatize(values, entropy=SeededEntropy(9)) for _ in range(2)]
+    assert np.array_equal(*seeded)
+    rows = mechanism.channel().rows
+    if any(Fraction(1, 10) < p < Fraction(9, 10) for row in rows for p in row.values()):
+        # Equal with probability far below 1e-6: some value of 400 users is noisy.
+        assert not np.array_equal(mechanism.privatize(values), mechanism.privatize(values))
+
+
+@EVERY
+@pytest.mark.parametrize("bad", [-1, "size", 2**40])
+def test_a_value_outside_names_its_position_and_never_itself(mechanism: Mechanism, bad: int | str):
+    value = mechanism.size if bad == "size" else bad
+    values = np.array([0, 1, value, -7])
+    with pytest.raises(ValueOutsideDomainError) as caught:
+        mechanism.privatize(values)
+    assert caught.value.position == 2
+    assert f"0..{mechanism.size - 1}" in caught.value.expected
+    message = str(caught.value).replace(caught.value.expected, "")
+    assert str(value) not in message.replace("position 2", "")
+
+
+@EVERY
+def test_values_that_are_no_integers_are_refused(mechanism: Mechanism):
+    for values in (np.array([0.0, 1.0]), np.array([True, False]), np.array([[0, 1]])):
+        with pytest.raises(ValueOutsideDomainError):
+            mechanism.privatize(values)
+
+
+@EVERY
+def test_what_is_disclosed_is_said(mechanism: Mechanism):
+    phrases = mechanism.disclosed()
+    assert all(isinstance(phrase, str) and phrase for phrase in phrases)
+    assert bool(phrases) == (mechanism.policy.unprotected_pairs > 0)
+    assert json.dumps(mechanism.certify().to_json()["disclosed"]) == json.dumps(phrases)

@@ -1,0 +1,125 @@
+"""Certificates notice a broken channel, and both kinds of proof agree."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms import block_hadamard, high_low
+from ldpstream.mechanisms.binary import Binary
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.policy import BinaryPolicy
+from tests.conformance.instances import INSTANCES
+
+STRUCTURED = {
+    name: m
+    for name, m in INSTANCES.items()
+    if m.size <= 64 and isinstance(m, HighLow | BlockHadamard)
+}
+
+
+def one_unit_more(mechanism: HighLow | BlockHadamard) -> HighLow | BlockHadamard:
+    """The same mechanism with its sign's probability one unit of 2^-64 too large."""
+    broken = dataclasses.replace(mechanism)
+    vars(broken)["threshold"] = mechanism.threshold + 1
+    return broken
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        HighLow(1.0, 9, frozenset({1, 3, 4})),
+        HighLow(2.0, 100, frozenset({5})),
+        BlockHadamard(0.5, Blocks(np.array([0, 1, 1, 2, 2, 2]))),
+        BlockHadamard(3.0, Blocks.one(100)),
+    ],
+    ids=["high-low", "high-low-structure", "block-hadamard", "block-hadamard-structure"],
+)
+def test_one_unit_of_probability_too_much_fails(mechanism: HighLow | BlockHadamard):
+    assert mechanism.certify().passed
+    certificate = one_unit_more(mechanism).certify()
+    assert not certificate.passed
+    assert certificate.to_json()["pass"] is False
+    assert certificate.violation is not None
+    if mechanism.size <= 64:
+        assert "at output" in certificate.violation
+
+
+def test_one_unit_of_probability_too_much_fails_for_two_values():
+    broken = Binary(1.0, 2.0)
+    q, r = broken.thresholds
+    vars(broken)["thresholds"] = (q, r + 1)
+    violation = broken.channel().satisfies(broken.policy)
+    assert violation is not None
+    assert (violation.value, violation.other, violation.output) == (0, 1, 0)
+    assert violation.ratio == Fraction(WORD - q, WORD - r - 1)
+    assert not broken.certify().passed
+
+
+def test_the_worst_of_several_violations_is_named():
+    rows = (
+        {0: Fraction(1, 2), 1: Fraction(1, 2)},
+        {0: Fraction(1, 5), 1: Fraction(4, 5)},
+    )
+    violation = Channel(rows, 2).satisfies(BinaryPolicy(0.1, 0.1))
+    assert violation is not None
+    # Ratios: 2.5 from 0 to 1 at output 0, 1.6 from 1 to 0 at output 1.
+    assert (violation.value, violation.other, violation.output) == (0, 1, 0)
+    assert violation.ratio == Fraction(5, 2)
+    assert "values 0 and 1 at output 0: loss 0.916291 above the budget 0.1" in str(violation)
+
+
+@pytest.mark.parametrize("mechanism", STRUCTURED.values(), ids=STRUCTURED.keys())
+def test_the_proof_by_structure_equals_the_enumeration(
+    mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch
+):
+    enumerated = mechanism.certify()
+    for module in (block_hadamard, high_low):
+        monkeypatch.setattr(module, "ENUMERATION_LIMIT", 0)
+    structured = mechanism.certify()
+    assert (enumerated.proof, structured.proof) == ("enumeration", "structure")
+    assert dataclasses.replace(structured, proof="enumeration") == enumerated
+
+
+@pytest.mark.parametrize("table", ["row", "offset", "mask", "orders"])
+def test_the_proof_by_structure_checks_the_tables_that_draw(table: str):
+    mechanism = BlockHadamard(1.0, Blocks(np.arange(200) // 30))
+    broken = getattr(mechanism.layout, table).copy()
+    broken[3] = broken[4] + (table == "orders")
+    setattr(mechanism.layout, table, broken)
+    if table in {"offset", "mask"}:
+        broken[3] += 1
+    with pytest.raises(ValueError, match="tables"):
+        mechanism.certify()
+
+
+def test_the_proof_by_structure_checks_the_rows_of_high_low():
+    mechanism = HighLow(1.0, 200, frozenset(range(50)))
+    mechanism.row[3] = mechanism.row[4]
+    with pytest.raises(ValueError, match="tables"):
+        mechanism.certify()
+
+
+def test_a_large_channel_is_not_enumerated_but_certified():
+    for mechanism in (
+        BlockHadamard(1.0, Blocks.one(5000)),
+        HighLow(1.0, 5000, frozenset(range(2500))),
+    ):
+        with pytest.raises(ValueError, match="too large"):
+            mechanism.channel()
+        assert mechanism.certify().passed
+
+
+def test_a_certificate_counts_unprotected_pairs():
+    sizes = {"unequal": 12**2 - (1 + 9 + 25 + 1 + 4), "one-block": 0}
+    for name, pairs in sizes.items():
+        certificate = INSTANCES[f"block-hadamard:{name}"].certify()
+        assert certificate.unprotected_pairs == pairs
+    assert INSTANCES["high-low:some"].certify().unprotected_pairs == 6 * 8
+    assert INSTANCES["binary:mangat"].certify().unprotected_pairs == 1

@@ -1,0 +1,98 @@
+"""`privatize` realises the channel exactly: its draws are enumerated with scripted words."""
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms.binary import Binary
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.entropy import WORD, SystemEntropy, bernoulli, uniform_below
+from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.mechanism import Mechanism
+from tests.conformance.instances import INSTANCES
+
+SMALL = {name: m for name, m in INSTANCES.items() if m.outputs <= 128}
+
+
+class Scripted:
+    """Hands out the given words; whatever the mechanism masks away varies as well."""
+
+    def __init__(self, *batches: list[int]) -> None:
+        self.batches = [np.array([w % WORD for w in batch], dtype=np.uint64) for batch in batches]
+
+    def words(self, n: int) -> np.ndarray:
+        batch = self.batches.pop(0)
+        assert len(batch) == n
+        return batch
+
+
+def thresholds(mechanism: Mechanism) -> set[int]:
+    """The words at which a mechanism's decision changes, as its channel needs them."""
+    match mechanism:
+        case Binary():
+            return set(mechanism.thresholds)
+        case HighLow():
+            return {mechanism.threshold, 2 * mechanism.threshold - WORD}
+        case BlockHadamard():
+            return {mechanism.threshold}
+    raise AssertionError("a mechanism without an enumeration of its draws")
+
+
+def outcomes(mechanism: Mechanism, value: int, decision: int) -> Counter[int]:
+    """How often each report comes up over all positions, after one decision word."""
+    positions = 1 if isinstance(mechanism, Binary) else 1 << mechanism.outputs.bit_length()
+    values = np.full(positions, value)
+    # The high bits of a position word must not matter.
+    words = [y + (y * 2654435761 << 40) for y in range(positions)]
+    entropy = Scripted([decision] * positions, words)
+    return Counter(mechanism.privatize(values, entropy=entropy).tolist())
+
+
+@pytest.mark.parametrize("mechanism", SMALL.values(), ids=SMALL.keys())
+def test_the_draws_have_exactly_the_probabilities_of_the_channel(mechanism: Mechanism):
+    edges = sorted({0, WORD} | thresholds(mechanism))
+    for value, row in enumerate(mechanism.channel().rows):
+        realised: dict[int, Fraction] = {}
+        for start, end in itertools.pairwise(edges):
+            counts = outcomes(mechanism, value, start)
+            assert counts == outcomes(mechanism, value, end - 1), "a decision inside a range"
+            for report, count in counts.items():
+                share = Fraction(end - start, WORD) * Fraction(count, counts.total())
+                realised[report] = realised.get(report, Fraction(0)) + share
+        assert realised == dict(row)
+
+
+def test_bernoulli_counts_words_below_its_threshold():
+    words = [0, 1, 2, WORD - 1]
+    assert bernoulli(Scripted(words), 2, 4).tolist() == [True, True, False, False]
+    assert bernoulli(Scripted(words), 0, 4).tolist() == [False] * 4
+    assert bernoulli(Scripted(words), WORD, 4).tolist() == [True] * 4
+    assert bernoulli(Scripted(words), WORD - 1, 4).tolist() == [True, True, True, False]
+
+
+def test_uniform_draws_reject_and_draw_again():
+    entropy = Scripted([7, 5, 6, 8, 15], [7, 4], [0])
+    # Masked to 3 bits: 7, 5, 6, 0, 7; with bound 6, 7, 6 and 7 are drawn again.
+    entropy.batches[1] = np.array([7, 4, 3], dtype=np.uint64)
+    assert uniform_below(entropy, 6, 5).tolist() == [0, 5, 4, 0, 3]
+
+
+def test_uniform_draws_over_a_power_of_two_reject_nothing():
+    entropy = Scripted([8, 9, 7, WORD - 1])
+    assert uniform_below(entropy, 8, 4).tolist() == [0, 1, 7, 7]
+
+
+@pytest.mark.parametrize("bound", [0, -1, 2**63 + 1])
+def test_an_impossible_bound_is_refused(bound: int):
+    with pytest.raises(ValueError, match="bound"):
+        uniform_below(Scripted(), bound, 1)
+
+
+def test_the_system_entropy_keeps_nothing_between_calls():
+    entropy = SystemEntropy()
+    assert not vars(entropy)
+    assert entropy.words(5).shape == (5,)
+    assert not np.array_equal(entropy.words(4), entropy.words(4))

@@ -1,0 +1,145 @@
+"""The three mechanisms against the papers' formulas, and what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms import Blocks, SpecError
+from ldpstream.mechanisms.binary import Binary
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.walsh import positive, sign_order, walsh_hadamard
+
+
+def matrix(mechanism: Mechanism) -> np.ndarray:
+    channel = np.zeros((mechanism.size, mechanism.outputs))
+    for value, row in enumerate(mechanism.channel().rows):
+        channel[value, list(row)] = [float(p) for p in row.values()]
+    return channel
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.5, 2.0), (3.0, 0.1)])
+def test_binary_is_theorem_2(a: float, b: float):
+    e = math.exp
+    printed = np.array([[e(b) - 1, 1 - e(-a)], [e(-a) * (e(b) - 1), e(b) * (1 - e(-a))]]) / (
+        e(b) - e(-a)
+    )
+    assert matrix(Binary(a, b)) == pytest.approx(printed, rel=1e-14)
+
+
+def test_binary_with_an_infinite_budget_is_mangat():
+    p = math.exp(-1.5)
+    assert matrix(Binary(math.inf, 1.5)) == pytest.approx(np.array([[1 - p, p], [0, 1]]))
+    mirrored = matrix(Binary(1.5, math.inf))
+    assert mirrored == pytest.approx(np.array([[1, 0], [p, 1 - p]]))
+
+
+def test_high_low_is_section_5():
+    epsilon, k = 1.25, 7
+    mechanism = HighLow(epsilon, k, frozenset({2, 5, 6}))
+    S, e = 4, math.exp(epsilon)
+    assert (mechanism.positions, mechanism.outputs) == (S, S + 4)
+    signs = np.array([[(-1) ** (r & y).bit_count() for y in range(S)] for r in range(S)])
+    expected = np.zeros((k, S + 4))
+    for row, value in enumerate((2, 5, 6), start=1):
+        expected[value, :S] = np.where(signs[row] > 0, e, 1) * 2 / (S * (e + 1))
+    for plain, value in enumerate((0, 1, 3, 4)):
+        expected[value, :S] = 2 / (S * (e + 1))
+        expected[value, S + plain] = (e - 1) / (e + 1)
+    assert matrix(mechanism) == pytest.approx(expected, rel=1e-14)
+
+
+def test_high_low_with_all_values_sensitive_is_one_block():
+    for k in (2, 3, 4, 9):
+        everything = HighLow(1.0, k, frozenset(range(k)))
+        assert everything.channel() == BlockHadamard(1.0, Blocks.one(k)).channel()
+        assert everything.policy.unprotected_pairs == 0
+        assert everything.disclosed() == []
+
+
+def test_block_hadamard_is_section_6():
+    blocks = Blocks(np.array([1, 0, 1, 2, 1, 1]))
+    mechanism = BlockHadamard(1.0, blocks)
+    e = math.e
+    assert mechanism.outputs == 1 + 8 + 1
+    expected = np.zeros((6, 10))
+    expected[1, 0] = expected[3, 9] = 1
+    for row, value in enumerate((0, 2, 4, 5), start=1):
+        for y in range(8):
+            sign = (row & y).bit_count() % 2 == 0
+            expected[value, 1 + y] = 2 * (e if sign else 1) / (8 * (e + 1))
+    assert matrix(mechanism) == pytest.approx(expected, rel=1e-14)
+
+
+def test_estimates_of_a_block_are_c_times_the_transform():
+    mechanism = BlockHadamard(1.0, Blocks.one(5))
+    counts = np.array([9, 4, 0, 7, 5, 5, 1, 3])
+    c = (math.e + 1) / (math.e - 1)
+    transformed = [sum((-1) ** (r & y).bit_count() * counts[y] for y in range(8)) for r in range(8)]
+    assert mechanism.decoder().shares(counts) == pytest.approx(c * np.array(transformed[1:6]))
+
+
+@pytest.mark.parametrize("order", [1, 2, 8, 64])
+def test_the_transform_is_sylvesters(order: int):
+    y = np.arange(order)
+    signs = np.where(positive(y[:, None], y[None, :]), 1, -1)
+    assert np.array_equal(walsh_hadamard(np.eye(order, dtype=np.int64)), signs)
+    batch = np.random.default_rng(1).integers(-(2**40), 2**40, (3, 2, order))
+    assert np.array_equal(walsh_hadamard(batch), batch @ signs)
+    assert np.array_equal(walsh_hadamard(batch.astype(np.float64)), (batch @ signs).astype(float))
+    if order > 1:
+        assert signs[1:].sum(axis=1).tolist() == [0] * (order - 1)
+
+
+def test_the_transform_needs_a_power_of_two():
+    for order in (0, 3, 12):
+        with pytest.raises(ValueError, match="power of two"):
+            walsh_hadamard(np.zeros(order))
+
+
+def test_the_order_leaves_row_0_to_nobody():
+    for k in range(1, 70):
+        assert sign_order(k) == 2 ** math.ceil(math.log2(k + 1))
+
+
+BAD_EPSILONS = [0, -1.0, math.inf, -math.inf, math.nan, True, "1", None, [1.0], 1e-20, 10**400]
+
+
+@pytest.mark.parametrize("epsilon", BAD_EPSILONS)
+def test_an_impossible_epsilon_is_refused_by_name(epsilon: float):
+    for make in (
+        lambda: BlockHadamard(epsilon, Blocks.one(3)),
+        lambda: HighLow(epsilon, 3, frozenset({0})),
+    ):
+        with pytest.raises(SpecError, match=r"^epsilon: expected a (finite )?number"):
+            make()
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, -math.inf, math.nan, False, "inf", 10**400])
+def test_an_impossible_budget_of_two_values_is_refused_by_name(epsilon: float):
+    with pytest.raises(SpecError, match=r"^epsilon\[0\]: expected a number above 0"):
+        Binary(epsilon, 1.0)
+    with pytest.raises(SpecError, match=r"^epsilon\[1\]: expected a number above 0"):
+        Binary(1.0, epsilon)
+
+
+def test_budgets_of_two_values_that_protect_or_say_nothing_are_refused():
+    with pytest.raises(SpecError, match="at most one infinite budget"):
+        Binary(math.inf, math.inf)
+    with pytest.raises(SpecError, match=r"epsilon: expected budgets of at least 1e-18"):
+        Binary(1e-20, 1e-20)
+
+
+def test_sensitive_values_that_make_no_sense_are_refused():
+    with pytest.raises(SpecError, match="sensitive: expected at least one"):
+        HighLow(1.0, 3, frozenset())
+    for bad in ({3}, {-1}, {0.5}):
+        with pytest.raises(SpecError, match=r"sensitive: expected values in 0\.\.2"):
+            HighLow(1.0, 3, frozenset(bad))
+
+
+def test_blocks_that_protect_nothing_are_refused():
+    with pytest.raises(SpecError, match="block of two values"):
+        BlockHadamard(1.0, Blocks(np.arange(4)))

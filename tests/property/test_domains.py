@@ -1,0 +1,180 @@
+"""Domains: labels and indices are inverse, and what is outside is refused without being told."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldpstream.mechanisms import (
+    Domain,
+    Grid,
+    Interval,
+    Labels,
+    Size,
+    Sizes,
+    SpecError,
+    ValueOutsideDomainError,
+)
+
+extents = st.integers(2, 9)
+texts = st.text(min_size=1, max_size=6)
+lattices = st.one_of(
+    st.builds(Size, extents),
+    st.builds(Grid, extents, extents),
+    st.builds(lambda s: Sizes(tuple(s)), st.lists(extents, min_size=1, max_size=3)),
+)
+named = st.lists(texts, min_size=2, max_size=8, unique=True).map(lambda v: Labels(tuple(v)))
+
+
+def pairs(axes: int) -> st.SearchStrategy[Interval]:
+    bound = st.tuples(st.floats(-1e6, 1e6), st.floats(0.001, 1e6)).map(lambda p: (p[0], sum(p)))
+    return st.builds(
+        Interval,
+        st.tuples(*[bound] * axes),
+        st.tuples(*[extents] * axes),
+    )
+
+
+intervals = st.one_of(pairs(1), pairs(2))
+
+
+@given(st.one_of(lattices, named), st.data())
+def test_labels_and_indices_are_inverse(domain: Domain, data: st.DataObject):
+    indices = np.array(data.draw(st.lists(st.integers(0, domain.size - 1), max_size=12)), np.int64)
+    labels = [domain.label(int(i)) for i in indices]
+    assert np.array_equal(domain.index(labels), indices)
+    rows = [
+        [str(c) for c in label] if isinstance(label, list) else [str(label)] for label in labels
+    ]
+    parsed = domain.parse_columns(rows)
+    assert parsed.dtype == np.int64
+    assert np.array_equal(parsed, indices)
+    if not isinstance(domain, Labels) and len(labels):
+        assert np.array_equal(domain.index(np.array(labels)), indices)
+        assert np.array_equal(domain.index(np.array(labels, dtype=np.uint16)), indices)
+
+
+@given(intervals, st.data())
+def test_a_number_falls_into_the_bin_that_holds_it(domain: Interval, data: st.DataObject):
+    points = [
+        [data.draw(st.floats(low, high)) for low, high in domain.bounds]
+        for _ in range(data.draw(st.integers(1, 8)))
+    ]
+    one = len(domain.bins) == 1
+    indices = domain.index([p[0] for p in points] if one else points)
+    assert np.array_equal(domain.parse_columns([[repr(x) for x in p] for p in points]), indices)
+    for point, index in zip(points, indices, strict=True):
+        label = domain.label(int(index))
+        for x, (low, high), (_, last) in zip(
+            point, [label] if one else label, domain.bounds, strict=True
+        ):
+            assert low <= x < high or x == high == last
+
+
+@given(intervals)
+def test_the_edges_belong_to_the_bin_that_they_begin(domain: Interval):
+    for axis, edges in enumerate(domain.edges):
+        points = np.tile([low for low, _ in domain.bounds], (len(edges), 1))
+        points[:, axis] = edges
+        found = domain.index(points if len(domain.bins) > 1 else points[:, 0])
+        along = np.unravel_index(found, domain.shape)[axis]
+        assert np.array_equal(along, [*range(domain.bins[axis]), domain.bins[axis] - 1])
+
+
+OUTSIDE = {
+    "labels": (Labels(("bus", "train", 7)), ["bus", "plane", 8, 7.0, True, None, ["bus"], ""]),
+    "size": (Size(5), [4, 5, -1, 1.0, "1", None, 10**30, math.nan, [1]]),
+    "grid": (Grid(3, 4), [[2, 3], [3, 0], [0, -1], [0], [0, 1, 2], 5, "01", [0, 1.0]]),
+    "interval": (
+        Interval(((0.0, 9.0),), (3,)),
+        [9.0, 9.1, -0.1, math.nan, math.inf, "3", None, 10**400, [3.0]],
+    ),
+    "intervals": (
+        Interval(((0.0, 9.0), (0.0, 1.0)), (3, 2)),
+        [(9.0, 1.0), (0.0, 1.5), (math.nan, 0.0), (1.0,), 1.0, None, (1.0, "1")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("domain", "labels"), OUTSIDE.values(), ids=OUTSIDE.keys())
+def test_the_first_label_outside_is_named_by_position_only(domain: Domain, labels: list):
+    good, *bad = labels
+    assert len(domain.index([good])) == 1
+    for label in bad:
+        for position in (0, 3):
+            with pytest.raises(ValueOutsideDomainError) as caught:
+                domain.index([good] * position + [label, good])
+            assert caught.value.position == position
+            assert caught.value.expected == domain.expected
+            assert str(caught.value) == f"value at position {position}: expected {domain.expected}"
+
+
+ROWS = {
+    "labels": (Labels(("bus", "train")), ["bus"], [["plane"], ["bus", "bus"], [], [""]]),
+    "size": (Size(5), [" 4 "], [["5"], ["-1"], ["1.0"], ["x"], [], ["1", "2"], ["²"], ["9" * 30]]),
+    "grid": (Grid(3, 4), ["2", "3"], [["2"], ["3", "0"], ["0", "x"], ["0", "0", "0"]]),
+    "interval": (Interval(((0.0, 9.0),), (3,)), ["9"], [["nan"], ["inf"], ["x"], ["1", "2"], []]),
+}
+
+
+@pytest.mark.parametrize(("domain", "good", "bad"), ROWS.values(), ids=ROWS.keys())
+def test_the_first_row_outside_is_named_by_position_only(
+    domain: Domain, good: list[str], bad: list[list[str]]
+):
+    assert len(domain.parse_columns([good])) == 1
+    for row in bad:
+        with pytest.raises(ValueOutsideDomainError) as caught:
+            domain.parse_columns([good, good, row, ["never reached"]])
+        assert caught.value.position == 2
+
+
+def test_truth_values_are_no_numbers():
+    for domain in (Size(5), Interval(((0.0, 9.0),), (3,))):
+        with pytest.raises(ValueOutsideDomainError):
+            domain.index([True, False])
+
+
+def test_a_single_text_is_no_sequence_of_labels():
+    with pytest.raises(TypeError, match="single text"):
+        Labels(("a", "b")).index("ab")
+
+
+def test_ranges_make_sense_where_values_have_an_order():
+    assert not Labels(("a", "b")).ordered
+    for domain in (Size(2), Grid(2, 2), Sizes((2, 3)), Interval(((0.0, 1.0),), (2,))):
+        assert domain.ordered
+
+
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [
+        (lambda: Size(10**12), "size"),
+        (lambda: Size(1), "size"),
+        (lambda: Size(2.0), "size"),
+        (lambda: Grid(10**6, 10**6), "grid"),
+        (lambda: Grid(3, 0), "grid[1]"),
+        (lambda: Sizes(()), "sizes"),
+        (lambda: Sizes((2, True)), "sizes[1]"),
+        (lambda: Sizes((1, 1)), "sizes"),
+        (lambda: Labels(()), "values"),
+        (lambda: Labels(("a",)), "values"),
+        (lambda: Labels(("a", "")), "values[1]"),
+        (lambda: Labels(("a", 1.5)), "values[1]"),
+        (lambda: Labels(("1", "a", 1)), "values[2]"),
+        (lambda: Interval(((0.0, math.inf),), (4,)), "interval"),
+        (lambda: Interval(((0.0, 1.0), (1.0, math.nan)), (4, 4)), "interval[1]"),
+        (lambda: Interval(((1.0, 1.0),), (4,)), "interval"),
+        (lambda: Interval(((-1e308, 1e308),), (4,)), "interval"),
+        (lambda: Interval(((1.0, 1.0 + 1e-15),), (1000,)), "bins"),
+        (lambda: Interval(((0.0, 1.0),), (0,)), "bins[0]"),
+        (lambda: Interval(((0.0, 1.0),), (10**12,)), "bins"),
+        (lambda: Interval(((0.0, 1.0),), (4, 4)), "bins"),
+    ],
+)
+def test_an_impossible_domain_names_its_key(make: Callable[[], object], path: str):
+    with pytest.raises(SpecError) as caught:
+        make()
+    assert caught.value.path == path
