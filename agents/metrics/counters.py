@@ -18,10 +18,11 @@ from prometheus_client.process_collector import ProcessCollector
 
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.gauges import PipelineCollector
+from ldpstream.agents.records import REASONS
 from ldpstream.agents.served import ServedPipeline
+from ldpstream.mechanisms.times import EARLIEST_MS, parse_time
 
 RESULTS: Final = ("counted", "late", "rejected")
-REASONS: Final = ("undecodable", "fingerprint", "range", "future", "precision", "time")
 FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -99,14 +100,20 @@ class Metrics:
         self._flush.labels(collection).observe(seconds)
 
     def estimated(self, collection: str, document: EstimateDocument) -> None:
-        """Keep the newest published document: its queries are exported as gauges.
+        """Take a published document: the queries of the newest window are exported as gauges.
 
         They are exported only while this worker owns partition 0, so that of several workers one
         at a time speaks for a collection.
         """
-        self._documents[collection] = document
+        before = self._documents.get(collection)
+        if before is None or _start_ms(document) >= _start_ms(before):
+            self._documents[collection] = document
 
     def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics and their media type, in the format that an Accept header asks for."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
+
+
+def _start_ms(document: EstimateDocument) -> int:
+    return EARLIEST_MS if document.window is None else parse_time(document.window.start)
