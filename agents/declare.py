@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
@@ -96,7 +96,7 @@ def _wanted(collection: CollectionConfig, replication_factor: int) -> list[NewTo
 
 
 async def _create(client: AIOKafkaAdminClient, missing: list[NewTopic]) -> None:
-    response = await client.create_topics(missing)
+    response: Any = await client.create_topics(missing)
     for name, code, *message in response.topic_errors:
         # Another worker may have been faster.
         if code and code != TopicAlreadyExistsError.errno:
@@ -140,7 +140,7 @@ async def _check_changelog(
     _check_fewer(partitions, collection)
     await _check_compacted(client, name)
     if partitions < collection.partitions:
-        response = await client.create_partitions({name: NewPartitions(collection.partitions)})
+        response: Any = await client.create_partitions({name: NewPartitions(collection.partitions)})
         for _, code, *message in response.topic_errors:
             if code:
                 reason = next((text for text in message if text), for_code(code).description)
@@ -150,7 +150,7 @@ async def _check_changelog(
 async def _check_compacted(client: AIOKafkaAdminClient, name: str) -> None:
     """Refuse a changelog that the broker cleans up by age: it would lose state."""
     try:
-        responses = await client.describe_configs(
+        responses: list[Any] = await client.describe_configs(
             [ConfigResource(ConfigResourceType.TOPIC, name, configs={"cleanup.policy": None})]
         )
     except KafkaError:

@@ -27,6 +27,8 @@ from aiokafka.protocol.types import (
 )
 
 _NO_ID = UUID(int=0)
+_OPERATIONS = {"read": 3, "write": 4, "delete": 6}
+_NOT_TOLD = -(1 << 31)
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class TopicState:
     """How many it has; they are numbered from 0."""
     id: UUID | None
     """A new one every time that a topic of this name is created; None: the broker has no ids."""
+    permitted: frozenset[str] | None = None
+    """Of "read", "write" and "delete" those that we may do; None: the broker does not tell."""
 
 
 async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping[str, TopicState]:
@@ -56,9 +60,18 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
         if topic["error_code"]:
             raise error(f"topic {topic['topic']}")
         identity = topic.get("id") or _NO_ID
-        partitions = len(topic["partitions"])
-        found[topic["topic"]] = TopicState(partitions, None if identity == _NO_ID else identity)
+        found[topic["topic"]] = TopicState(
+            partitions=len(topic["partitions"]),
+            id=None if identity == _NO_ID else identity,
+            permitted=_permitted(topic.get("authorized_operations", _NOT_TOLD)),
+        )
     return found
+
+
+def _permitted(bits: int) -> frozenset[str] | None:
+    if bits == _NOT_TOLD:
+        return None
+    return frozenset(name for name, bit in _OPERATIONS.items() if bits >> bit & 1)
 
 
 class _Uuid(AbstractType[UUID]):
@@ -143,6 +156,8 @@ class _MetadataRequest(Request[_Version]):
 
     def build(self, request_struct_class: type[_Version]) -> _Version:
         if request_struct_class is _MetadataRequest_v12:
-            topics = [(_NO_ID, name, {}) for name in self._topics]
-            return _MetadataRequest_v12(topics, False, False, {})
+            topics: list[tuple[UUID, str, dict[int, bytes]]] = [
+                (_NO_ID, name, {}) for name in self._topics
+            ]
+            return _MetadataRequest_v12(topics, False, True, {})
         return MetadataRequest_v5(self._topics, False)

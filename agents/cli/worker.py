@@ -7,13 +7,15 @@ from ldpstream.agents.cli.common import config_option, load
 
 @click.command()
 @config_option
-def worker(config_file: str) -> None:
-    """Run the Faust worker: ingest, windows, publishing, metrics, HTTP.
+@click.option("--verbose", is_flag=True, help="Show what the libraries log, with tracebacks.")
+@click.pass_context
+def worker(ctx: click.Context, config_file: str, *, verbose: bool) -> None:
+    """Run the worker: ingest, windows, publishing, metrics, HTTP.
 
-    Prints `ready URL` once it serves. SIGTERM and Ctrl-C flush what was read, and end it.
+    Prints `ready URL` once it serves; SIGTERM flushes and exits 0.
     """
     config = load(config_file)
-    # Only now: a configuration that is refused should not wait for Faust to be imported.
+    # Faust takes a moment to import, and no other command needs it.
     from ldpstream.agents.worker import run_worker
 
-    run_worker(config)
+    ctx.exit(run_worker(config, verbose=verbose))

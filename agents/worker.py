@@ -1,0 +1,171 @@
+"""The Faust side: attaching the pipeline to an app, and running an app of its own.
+
+Faust gives the group's membership, the stream of messages and the lifecycle. `attach` touches
+nothing of an app but what it adds: an agent for each collection, three signal handlers and a task.
+No Faust table is declared, and no offset is left to Faust to keep.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+import faust
+from aiokafka import TopicPartition
+
+from ldpstream.agents.clients import ClientOptionError, faust_settings
+from ldpstream.agents.config import Config
+from ldpstream.agents.console import set_up_logging
+from ldpstream.agents.declare import TopicError
+from ldpstream.agents.engine import Engine
+from ldpstream.agents.faust_parts import WorkerApp, commit
+from ldpstream.agents.http import HttpUnavailableError, serve
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline import BrokerUnavailableError, Pipeline
+from ldpstream.agents.source import Record
+
+_EVENTS_A_STEP: Final = 2_000
+_STEP_SECONDS: Final = 0.05
+_READY_STEP_SECONDS: Final = 0.02
+
+log = logging.getLogger(__name__)
+
+
+def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) -> Pipeline:
+    """Attach the pipeline of a configuration to a Faust app that has not started yet.
+
+    It starts and stops with the app. The app's id is the consumer group; its settings, topics,
+    tables and web pages are left alone, and so is the global registry of `prometheus_client`.
+    `http` under `[worker]` is not served: `ldpstream.agents.http.serve` does that where wanted.
+    """
+    pipeline = _connect(app, config, metrics or Metrics())
+    app.task(pipeline.start)
+    return pipeline
+
+
+def run_worker(config: Config, *, verbose: bool = False) -> int:
+    """Run a worker until SIGTERM or SIGINT, and return its exit code: 0, or 1 if it failed.
+
+    Prints `ready URL` on standard output once it serves.
+    """
+    set_up_logging(verbose=verbose)
+    return asyncio.run(_run(config))
+
+
+def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
+    pipeline = Pipeline(config, commit=partial(commit, app), metrics=metrics)
+    metrics.track(pipeline)
+
+    async def assigned(*arguments: Any, **_: object) -> None:
+        partitions: Iterable[TopicPartition] = arguments[1]
+        pipeline.assigned(partitions)
+
+    async def revoked(*_: object, **__: object) -> None:
+        await pipeline.revoked()
+
+    async def shutdown(*_: object, **__: object) -> None:
+        await pipeline.stop()
+
+    app.on_partitions_assigned.connect(assigned)
+    app.on_partitions_revoked.connect(revoked)
+    app.on_before_shutdown.connect(shutdown)
+    for engine in pipeline.collections.values():
+        _add_agent(app, engine)
+    return pipeline
+
+
+def _add_agent(app: faust.App, engine: Engine) -> None:
+    collection = engine.config
+    topic = app.topic(
+        collection.topics.source,
+        key_type=bytes,
+        key_serializer="raw",
+        value_type=bytes,
+        value_serializer="raw",
+        partitions=collection.partitions,
+        retention=collection.retention_ms / 1000,
+        # Declared by Faust if it is not there when the group subscribes to it.
+        internal=True,
+        # Offsets are committed once a head has won, never when a message has passed.
+        acks=False,
+    )
+
+    async def ingest(stream: Any) -> None:
+        async for events in stream.noack_take(_EVENTS_A_STEP, within=_STEP_SECONDS):
+            runs: dict[int, list[Record]] = {}
+            for event in events:
+                message = event.message
+                runs.setdefault(message.partition, []).append((message.offset, message.value))
+                # Keeps nothing waiting for it where the app waits for its streams to finish.
+                event.ack()
+            for partition, records in runs.items():
+                engine.deliver(partition, records)
+
+    app.agent(topic, name=f"ldpstream.{collection.name}")(ingest)
+
+
+async def _run(config: Config) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    # Faust makes its data directory even where no table needs one.
+    with tempfile.TemporaryDirectory(prefix="ldpstream-") as folder:
+        try:
+            return await _work(config, folder, stop)
+        except (BrokerUnavailableError, TopicError, ClientOptionError, HttpUnavailableError) as bad:
+            print(bad, file=sys.stderr)
+            return 1
+
+
+async def _work(config: Config, folder: str, stop: asyncio.Event) -> int:
+    app = WorkerApp(
+        config.worker.id,
+        **faust_settings(config.kafka.bootstrap, config.kafka.options),
+        store="memory://",
+        datadir=folder,
+        web_enabled=False,
+        topic_disable_leader=True,
+        stream_wait_empty=False,
+        consumer_auto_offset_reset="earliest",
+    )
+    metrics = Metrics()
+    pipeline = _connect(app, config, metrics)
+    host, _, port = config.worker.http.rpartition(":")
+    await pipeline.start()
+    try:
+        async with serve(pipeline, host=host, port=int(port), metrics=metrics) as url:
+            await app.start()
+            try:
+                announced = asyncio.create_task(_announce(pipeline, url))
+                failed = await _until_stopped(app, stop)
+                announced.cancel()
+            finally:
+                await app.stop()
+    finally:
+        await pipeline.stop()
+    if failed:
+        log.error("the worker failed: %r", app.crash_reason)
+    return int(failed)
+
+
+async def _announce(pipeline: Pipeline, url: str) -> None:
+    while not pipeline.ready:  # noqa: ASYNC110 (a look at several objects, and only at the start)
+        await asyncio.sleep(_READY_STEP_SECONDS)
+    print(f"ready {url}", flush=True)
+
+
+async def _until_stopped(app: faust.App, stop: asyncio.Event) -> bool:
+    """Wait for the signal or the end of the app; True if the app ended by itself."""
+    waiting = [asyncio.create_task(stop.wait()), asyncio.create_task(app.wait_until_stopped())]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    return not stop.is_set()
