@@ -1,0 +1,160 @@
+"""A pipeline without a broker: real tails and real partitions over changelogs held in lists."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldpstream.agents.clock import Control
+from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.context import Context
+from ldpstream.agents.document import final_content
+from ldpstream.agents.partition import Partition, Settled
+from ldpstream.agents.tail import Tail
+from ldpstream.mechanisms.entropy import SeededEntropy
+from ldpstream.mechanisms.frame import encode_frame
+
+START_MS = 1_795_255_200_000  # 2026-11-21T10:00:00Z
+MINUTE_MS = 60_000
+
+CITY: dict[str, Any] = {
+    "mechanism": "block-hadamard",
+    "epsilon": 1.0,
+    "domain": {"grid": [6, 10], "blocks": [3, 5]},
+    "partitions": 2,
+    "minimum": 10,
+    "window": {"size": "1m", "idle": "off", "future": "1m", "retention": "1h"},
+    "publish": {"top": 5, "ranges": {"downtown": [[1, 2], [2, 4]]}},
+}
+RIDES: dict[str, Any] = {
+    "mechanism": "block-hadamard",
+    "epsilon": 2.0,
+    "domain": {"values": ["bus", "train", "tram"]},
+    "partitions": 1,
+    "window": {"size": "1m"},
+}
+AGES: dict[str, Any] = {
+    "mechanism": "block-hadamard",
+    "epsilon": 1.0,
+    "domain": {"interval": [0.0, 100.0], "bins": 10},
+    "partitions": 1,
+    "minimum": 0,
+    "window": {"size": "2m", "hop": "1m", "retention": "1h"},
+    "publish": {"top": 3, "quantiles": [0.5]},
+}
+
+
+@dataclass
+class Served:
+    """One collection and its changelogs; every partition has one owner, this process."""
+
+    config: CollectionConfig
+    context: Context
+    tails: list[Tail]
+    owned: frozenset[int]
+    parts: list[Partition]
+    logs: list[list[tuple[int, bytes, bytes | None]]]
+    read: list[int]
+    end_offsets: dict[int, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def ready(self) -> bool:
+        """As in an engine."""
+        return not self.problems and all(tail.head is not None for tail in self.tails)
+
+    def report(
+        self, partition: int, labels: Sequence[Any], *, times_ms: Sequence[int], seed: int = 1
+    ) -> None:
+        """Count reports of these labels, made with a seed."""
+        spec = self.config.spec
+        self.deliver(partition, spec.frame(labels, times_ms=times_ms, entropy=SeededEntropy(seed)))
+
+    def deliver(self, partition: int, value: bytes, *, now_ms: int = START_MS) -> None:
+        """Let a message arrive and its head win."""
+        part = self.parts[partition]
+        part.ingest([(part.next, value)], now_ms=now_ms)
+        self.end_offsets[partition] = part.next
+        self.settle()
+
+    def close(self, until_ms: int) -> None:
+        """Close all panes up to a time, as `ldpstream close` does, and publish what is final."""
+        for _ in range(3):
+            for part in self.parts:
+                part.clock(
+                    tails=self.tails,
+                    end_offset=part.next,
+                    controls=[Control(until_ms, {})],
+                    known_partitions=len(self.parts),
+                    now_ms=START_MS,
+                )
+            self.settle()
+            self.parts[0].publications()
+            self.parts[0].mark_published()
+
+    def settle(self) -> None:
+        """Flush every partition into its log, and let every tail read to the end."""
+        for partition, part in enumerate(self.parts):
+            flush = part.flush()
+            if flush is None:
+                continue
+            log = self.logs[partition]
+            for key, value in (*flush.cells, flush.head):
+                log.append((len(log), key, value))
+            self.tails[partition].read(log[self.read[partition] :], position=len(log), end=len(log))
+            self.read[partition] = len(log)
+            assert part.settle() is Settled.WON
+
+
+@dataclass
+class Pipeline:
+    """Collections by name."""
+
+    collections: Mapping[str, Served]
+
+
+def serve_collections(tables: Mapping[str, Mapping[str, Any]], *, read: bool = True) -> Pipeline:
+    """Return a pipeline of these `[collection.NAME]` tables, its logs empty, read unless told."""
+    config = read_config({"collection": dict(tables)}, base=Path(), environment={})
+    return Pipeline({name: _serve(one, read) for name, one in config.collections.items()})
+
+
+def _serve(config: CollectionConfig, read: bool) -> Served:
+    context = Context(
+        spec=config.spec, window=config.window, compose=final_content(config), chunk=16
+    )
+    count = config.partitions
+    tails = [Tail(context, partition) for partition in range(count)]
+    served = Served(
+        config, context, tails, frozenset(range(count)), [], [[] for _ in tails], [0] * count
+    )
+    if read:
+        for tail in tails:
+            tail.read([], position=0, end=0)
+        served.parts = [_load(context, partition, tails) for partition in range(count)]
+    return served
+
+
+def _load(context: Context, partition: int, tails: Sequence[Tail]) -> Partition:
+    if partition:
+        # A partition waits until partition 0's head includes it; here it is known from the start.
+        head = tails[partition].head
+        assert head is not None
+        return Partition(context, tails[partition], head, epoch=partition + 1, now_ms=START_MS)
+    part = Partition.load(context, partition, tails, epoch=partition + 1, now_ms=START_MS)
+    assert part is not None
+    return part
+
+
+def visits(seed: int, n: int) -> list[list[int]]:
+    """Return n places of the grid, the corner by far the most visited."""
+    rng = np.random.default_rng(seed)
+    return [[int(6 * u**3), int(10 * v**3)] for u, v in rng.random((n, 2))]
+
+
+def foreign_frame() -> bytes:
+    """Return a frame of a spec that nobody has."""
+    times = np.array([START_MS], dtype=np.int64)
+    return encode_frame(b"\0" * 8, times, np.zeros((1, 1), dtype=np.uint8))

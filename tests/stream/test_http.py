@@ -1,0 +1,340 @@
+"""The HTTP API on real tails and partitions, without a broker."""
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from ldpstream.agents.document import EstimateOptions, compose
+from ldpstream.agents.http import HttpUnavailableError, api, build_http, serve
+from ldpstream.agents.view import final_content, totals
+from ldpstream.mechanisms.times import format_time
+from tests.stream.serving import (
+    AGES,
+    CITY,
+    MINUTE_MS,
+    RIDES,
+    START_MS,
+    Pipeline,
+    Served,
+    foreign_frame,
+    serve_collections,
+    visits,
+)
+
+Client = TestClient[web.Request, web.Application]
+FIRST = ("2026-11-21T10:00:00Z", "2026-11-21T10:01:00Z")
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    """Three collections: `city` has a final and an open window, late and rejected messages."""
+    made = serve_collections({"city": CITY, "rides": RIDES, "ages": AGES})
+    city = made.collections["city"]
+    for partition in range(2):
+        for minute in range(2):
+            seed = 10 * partition + minute
+            times = [START_MS + minute * MINUTE_MS] * 200
+            city.report(partition, visits(seed, 200), times_ms=times, seed=seed)
+    city.deliver(0, foreign_frame())
+    city.deliver(1, b"no frame")
+    city.close(START_MS + MINUTE_MS)
+    city.report(1, visits(5, 3), times_ms=[START_MS] * 3)
+    ages = made.collections["ages"]
+    ages.report(0, [12.0] * 500 + [55.0] * 300, times_ms=[START_MS] * 800)
+    return made
+
+
+@pytest.fixture
+async def client(pipeline: Pipeline) -> AsyncIterator[Client]:
+    """A client of the application alone."""
+    async with TestClient(TestServer(build_http(pipeline))) as made:
+        yield made
+
+
+async def ask(client: Client, path: str, status: int = 200) -> Any:
+    """Return the JSON that a path answers with this status."""
+    answer = await client.get(path)
+    assert answer.status == status, await answer.text()
+    assert answer.content_type == "application/json"
+    return await answer.json()
+
+
+def document(
+    served: Served, start_ms: int, end_ms: int, *, final: bool, **options: Any
+) -> dict[str, Any]:
+    """Return what `compose` gives for a span, as JSON."""
+    chosen = EstimateOptions(**options) if options else None
+    counted = totals(served.context, served.tails, start_ms, end_ms)
+    made = compose(served.config, counted, window=(start_ms, end_ms), final=final, options=chosen)
+    parsed: dict[str, Any] = json.loads(made.to_json())
+    return parsed
+
+
+async def test_collections_are_listed_in_the_order_of_the_configuration(client: Client) -> None:
+    listed = (await ask(client, "/api/collections"))["collections"]
+    assert [one["name"] for one in listed] == ["city", "rides", "ages"]
+    assert listed[0] == await ask(client, "/api/collections/city")
+    assert (listed[0]["values"], listed[0]["ranges"]) == (60, ["downtown"])
+    assert listed[2]["window"] == {
+        "size_ms": 120_000, "hop_ms": 60_000, "grace_ms": 0, "pane_ms": 60_000
+    }  # fmt: skip
+
+
+async def test_windows_say_how_far_they_are(client: Client) -> None:
+    answer = await ask(client, "/api/collections/city/windows")
+    first, second = answer["windows"]
+    assert first == {
+        "window": {"start": FIRST[0], "end": FIRST[1]},
+        "n": 400, "late": 3, "final": True, "published": True,
+    }  # fmt: skip
+    assert (second["n"], second["final"], second["published"]) == (400, False, False)
+    assert not answer["more"]
+
+
+async def test_windows_can_be_chosen_by_number_and_by_time(client: Client) -> None:
+    path = "/api/collections/city/windows"
+    every = (await ask(client, f"{path}?all=true"))["windows"]
+    newest = await ask(client, f"{path}?last=1")
+    assert (newest["windows"], newest["more"]) == (every[1:], True)
+    assert (await ask(client, f"{path}?to={FIRST[1]}"))["windows"] == every[:1]
+    assert (await ask(client, f"{path}?from={FIRST[1]}"))["windows"] == every[1:]
+    assert (await ask(client, f"{path}?from={START_MS + 1}"))["windows"] == every[1:]
+    assert (await ask(client, f"{path}?to={START_MS}"))["windows"] == []
+
+
+async def test_estimates_are_the_documents_of_compose(client: Client, pipeline: Pipeline) -> None:
+    city = pipeline.collections["city"]
+    path = "/api/collections/city/estimate"
+    start_ms, middle_ms, end_ms = (START_MS + i * MINUTE_MS for i in range(3))
+    assert await ask(client, path) == document(city, middle_ms, end_ms, final=False)
+    span = f"?start={FIRST[0]}&end={FIRST[1]}"
+    assert await ask(client, path + span) == document(city, start_ms, middle_ms, final=True)
+    both = f"?start={start_ms}&end={end_ms}"
+    assert await ask(client, path + both) == document(city, start_ms, end_ms, final=False)
+    assert (await ask(client, path + both))["n"] == 800
+
+
+async def test_a_closed_window_answers_its_final_but_for_what_came_late(
+    client: Client, pipeline: Pipeline
+) -> None:
+    city = pipeline.collections["city"]
+    stored = final_content(city.context, city.tails, START_MS)
+    assert stored is not None
+    answer = await ask(client, f"/api/collections/city/estimate?start={FIRST[0]}&end={FIRST[1]}")
+    assert answer.pop("late") == 3
+    final = json.loads(stored)
+    assert final.pop("late") == 0
+    assert answer == final
+
+
+async def test_every_option_reaches_the_estimate(client: Client, pipeline: Pipeline) -> None:
+    city = pipeline.collections["city"]
+    asked = (
+        "?top=all&range=0..1,0..4&range=2..2,3..3&estimand=population&method=bernstein"
+        "&simultaneous=true&confidence=0.9&project=simplex"
+    )
+    answer = await ask(client, f"/api/collections/city/estimate{asked}")
+    assert (answer["estimand"], answer["method"]) == ("population", "bernstein")
+    assert (answer["simultaneous"], answer["confidence"]) == (True, 0.9)
+    assert [one["name"] for one in answer["ranges"]] == ["0..1,0..4", "2..2,3..3"]
+    assert len(answer["distribution"]) == city.config.spec.domain.size
+    assert answer["projection"] == "simplex"
+    assert sum(one["share"] for one in answer["distribution"]) == pytest.approx(1.0)
+    median = await ask(client, "/api/collections/ages/estimate?quantile=0.25&quantile=0.5&top=0")
+    assert [one["p"] for one in median["quantiles"]] == [0.25, 0.5]
+    assert median["distribution"] == []
+
+
+async def test_any_span_of_whole_panes_of_hopping_windows(client: Client) -> None:
+    path = "/api/collections/ages"
+    listed = (await ask(client, f"{path}/windows"))["windows"]
+    assert [one["window"]["start"] for one in listed] == [
+        format_time(START_MS - MINUTE_MS), format_time(START_MS)
+    ]  # fmt: skip
+    pane = await ask(client, f"{path}/estimate?start={START_MS}&end={START_MS + MINUTE_MS}")
+    assert pane["n"] == 800
+    assert not pane["final"]
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("start=yesterday&end=0", "start: expected a time"),
+        ("start=1795255200000", "end: expected start and end"),
+        ("end=1795255200000", "start: expected start and end"),
+        ("start=1795255200001&end=1795255260000", "start: expected the edge of a pane"),
+        ("start=1795255260000&end=1795255200000", "end: expected a time after start"),
+        ("start=1795255200000&end=1795255200000", "end: expected a time after start"),
+        ("start=-62135596800000&end=0", "start: expected a time well within"),
+        ("start=2026-11-21T10:00:00+00:00&end=0", "%2B"),
+        ("top=-1", "top: expected a whole number"),
+        ("top=many", "top: expected a whole number"),
+        ("range=5", "range: expected LO..HI"),
+        ("range=0..9,0..1", "range: expected whole numbers in 0..5"),
+        ("range=2..1,0..1", "range: expected low <= high"),
+        ("range=nan..1,0..1", "range: expected"),
+        ("quantile=0.5", "quantile: expected a domain of one ordered dimension"),
+        ("quantile=2", "quantile: expected a number above 0 and below 1"),
+        ("estimand=all", "estimand: expected one of respondents, population"),
+        ("method=exact", "method: expected one of normal, bernstein"),
+        ("simultaneous=yes", "simultaneous: expected true or false"),
+        ("confidence=95", "confidence: expected a number above 0 and below 1"),
+        ("confidence=nan", "confidence: expected a number above 0 and below 1"),
+        ("project=convex", "project: expected one of none, simplex, blocks"),
+        ("top=1&top=2", "top: expected once, got 2 times"),
+        ("limit=3", "limit: unknown parameter; expected one of start, end, top"),
+    ],
+)
+async def test_a_bad_parameter_of_an_estimate_is_named(
+    client: Client, query: str, named: str
+) -> None:
+    answer = await ask(client, f"/api/collections/city/estimate?{query}", 400)
+    assert named in answer["error"]
+    assert list(answer) == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("last=0", "last: expected a whole number in 1..10000"),
+        ("last=x", "last: expected a whole number"),
+        ("last=99999999999999999999", "last: expected a whole number"),
+        ("last=1&all=true", "last: expected last or all=true"),
+        ("all=1", "all: expected true or false"),
+        ("from=soon", "from: expected a time"),
+        ("to=", "to: expected a time"),
+        ("top=1", "top: unknown parameter; expected one of last, from, to, all"),
+    ],
+)
+async def test_a_bad_parameter_of_windows_is_named(client: Client, query: str, named: str) -> None:
+    answer = await ask(client, f"/api/collections/city/windows?{query}", 400)
+    assert named in answer["error"]
+
+
+async def test_paths_without_parameters_take_none(client: Client) -> None:
+    answer = await ask(client, "/api/collections?x=1", 400)
+    assert answer["error"] == "x: unknown parameter; expected no parameters"
+
+
+async def test_what_is_not_there_is_not_found(client: Client) -> None:
+    for tail in ("", "/windows", "/estimate", "/status"):
+        answer = await ask(client, f"/api/collections/nowhere{tail}", 404)
+        assert answer["error"] == "no such collection; expected one of city, rides, ages"
+    assert "error" in await ask(client, "/api/nothing", 404)
+    answer = await ask(client, "/api/collections/rides/estimate", 404)
+    assert answer["error"] == "rides: no window holds reports yet"
+
+
+async def test_nothing_can_be_written(client: Client) -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        answer = await client.request(method, "/api/collections/city/estimate")
+        assert answer.status == 405
+        assert answer.headers["Allow"] == "GET,HEAD"
+        assert "error" in await answer.json()
+
+
+async def test_a_span_that_has_expired_is_refused(client: Client, pipeline: Pipeline) -> None:
+    city = pipeline.collections["city"]
+    city.close(START_MS + 70 * MINUTE_MS)
+    city.close(START_MS + 70 * MINUTE_MS)
+    answer = await ask(
+        client, f"/api/collections/city/estimate?start={FIRST[0]}&end={FIRST[1]}", 400
+    )
+    assert answer["error"].startswith("start: expected 2026-11-21T10:10:00Z or later")
+    assert (await ask(client, "/api/collections/city/windows"))["windows"] == []
+
+
+async def test_a_withheld_document_says_only_how_many(client: Client, pipeline: Pipeline) -> None:
+    rides = pipeline.collections["rides"]
+    rides.report(0, ["bus"] * 7, times_ms=[START_MS] * 7)
+    answer = await ask(client, "/api/collections/rides/estimate")
+    assert (answer["n"], answer["withheld"]) == (7, True)
+    assert "distribution" not in answer
+
+
+async def test_status_adds_up_partitions(client: Client) -> None:
+    answer = await ask(client, "/api/collections/city/status")
+    assert (answer["counted"], answer["late"], answer["rejected"]) == (800, 3, 2)
+    first, second = answer["partitions"]
+    assert first["rejected"] == {"fingerprint": 1}
+    assert second["rejected"] == {"undecodable": 1}
+    assert (second["next"], second["end_offset"], second["lag"]) == (4, 4, 0)
+    assert first["watermark"] == "2026-11-21T10:01:00Z"
+
+
+async def test_readiness_gives_reasons() -> None:
+    pipeline = serve_collections({"city": CITY, "rides": RIDES}, read=False)
+    async with TestClient(TestServer(build_http(pipeline))) as client:
+        answer = await ask(client, "/readyz", 503)
+        assert answer == {
+            "ready": False,
+            "reasons": [
+                "city: the state of partitions 0, 1 has not been read to its end yet",
+                "rides: the state of partitions 0 has not been read to its end yet",
+            ],
+        }
+        for tail in ("windows", "estimate"):
+            assert "error" in await ask(client, f"/api/collections/city/{tail}", 503)
+        for served in pipeline.collections.values():
+            for tail in served.tails:
+                tail.read([], position=0, end=0)
+        assert await ask(client, "/readyz") == {"ready": True, "reasons": []}
+        pipeline.collections["rides"].problems.append("its topic was created anew")
+        answer = await ask(client, "/readyz", 503)
+        assert answer["reasons"] == ["rides: its topic was created anew"]
+        status = await ask(client, "/api/collections/rides/status")
+        assert status["problems"] == ["its topic was created anew"]
+        assert await ask(client, "/healthz") == {"status": "ok"}
+
+
+async def test_long_computations_leave_the_event_loop(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many requests at most two compute at once, none of them on the loop's thread."""
+    running, most, threads = 0, 0, set()
+    counting = threading.Lock()
+    both = threading.Barrier(2)
+    original = compose
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        nonlocal running, most
+        with counting:
+            running += 1
+            most = max(most, running)
+            threads.add(threading.get_ident())
+        both.wait(timeout=10)
+        with counting:
+            running -= 1
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(api, "compose", slow)
+    asked = [ask(client, "/api/collections/city/estimate?top=3") for _ in range(6)]
+    answers = await asyncio.gather(*asked)
+    assert all(answer == answers[0] for answer in answers)
+    assert most == 2
+    assert threading.get_ident() not in threads
+
+
+async def test_the_application_can_be_mounted(pipeline: Pipeline) -> None:
+    outer = web.Application()
+    outer.add_subapp("/privacy/", build_http(pipeline))
+    async with TestClient(TestServer(outer)) as client:
+        listed = await ask(client, "/privacy/api/collections")
+        assert len(listed["collections"]) == 3
+        assert (await client.get("/privacy/")).content_type == "text/html"
+        assert (await client.get("/api/collections")).status == 404
+
+
+async def test_serve_says_where_it_serves_and_what_is_wrong(pipeline: Pipeline) -> None:
+    async with serve(pipeline, host="127.0.0.1", port=0) as url:
+        port = int(url.rpartition(":")[2])
+        assert url == f"http://127.0.0.1:{port}"
+        with pytest.raises(HttpUnavailableError, match=f"cannot serve HTTP on 127.0.0.1:{port}"):
+            async with serve(pipeline, host="127.0.0.1", port=port):
+                pass

@@ -1,0 +1,246 @@
+"""The metrics, as Prometheus would parse them."""
+
+from collections.abc import Iterator
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as parse_openmetrics,
+)
+from prometheus_client.parser import text_string_to_metric_families
+
+from ldpstream.agents.document import EstimateDocument, compose
+from ldpstream.agents.http import build_http
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.view import totals
+from tests.stream.serving import (
+    AGES,
+    CITY,
+    MINUTE_MS,
+    RIDES,
+    START_MS,
+    Pipeline,
+    Served,
+    foreign_frame,
+    serve_collections,
+    visits,
+)
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    return serve_collections({"city": CITY, "rides": RIDES, "ages": AGES})
+
+
+@pytest.fixture
+def metrics(pipeline: Pipeline) -> Metrics:
+    made = Metrics()
+    made.track(pipeline)
+    return made
+
+
+def scrape(metrics: Metrics) -> Samples:
+    """Return all samples of the text exposition."""
+    text = metrics.exposition()[0].decode()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    return samples[name, frozenset(labels.items())]
+
+
+def queries(samples: Samples, name: str, collection: str) -> dict[str, float]:
+    """Return the samples of one of the estimate gauges by query."""
+    return {
+        dict(labels)["query"]: number
+        for (family, labels), number in samples.items()
+        if family == name and dict(labels).get("collection") == collection
+    }
+
+
+def newest(served: Served, start_ms: int = START_MS) -> EstimateDocument:
+    """Return the published document of the window that starts then."""
+    span = start_ms, start_ms + served.config.window.size_ms
+    counted = totals(served.context, served.tails, *span)
+    return compose(served.config, counted, window=span, final=False)
+
+
+def test_counters_start_at_zero_and_advance_by_what_heads_won(metrics: Metrics) -> None:
+    samples = scrape(metrics)
+    for result in ("counted", "late", "rejected"):
+        name = "ldpstream_reports_total"
+        assert value(samples, name, collection="city", result=result) == 0
+    assert value(samples, "ldpstream_lost_offsets_total", collection="city") == 0
+    metrics.won("city", counted=5, late=2, rejected={"future": 3, "undecodable": 1})
+    metrics.won("city", counted=1, late=0, rejected={}, lost_offsets=7)
+    samples = scrape(metrics)
+    results = {
+        result: value(samples, "ldpstream_reports_total", collection="city", result=result)
+        for result in ("counted", "late", "rejected")
+    }
+    assert results == {"counted": 6, "late": 2, "rejected": 4}
+    name = "ldpstream_rejected_total"
+    assert value(samples, name, collection="city", reason="future") == 3
+    assert value(samples, name, collection="city", reason="undecodable") == 1
+    assert value(samples, name, collection="city", reason="range") == 0
+    assert value(samples, "ldpstream_lost_offsets_total", collection="city") == 7
+    assert value(samples, "ldpstream_reports_total", collection="rides", result="counted") == 0
+
+
+def test_flushes_are_measured_in_seconds(metrics: Metrics) -> None:
+    metrics.flushed("city", seconds=0.03)
+    metrics.flushed("city", seconds=0.2)
+    samples = scrape(metrics)
+    assert value(samples, "ldpstream_flush_seconds_count", collection="city") == 2
+    assert value(samples, "ldpstream_flush_seconds_sum", collection="city") == pytest.approx(0.23)
+    bucket = "ldpstream_flush_seconds_bucket"
+    assert value(samples, bucket, collection="city", le="0.05") == 1
+
+
+def test_partitions_show_lag_watermark_and_state(pipeline: Pipeline, metrics: Metrics) -> None:
+    city = pipeline.collections["city"]
+    assert "ldpstream_watermark_seconds" not in {name for name, _ in scrape(metrics)}
+    city.report(0, visits(1, 40), times_ms=[START_MS + 30_000] * 40)
+    city.end_offsets[0] = 9
+    city.owned = frozenset({0})
+    city.problems.append("something")
+    samples = scrape(metrics)
+    own = {"collection": "city", "partition": "0"}
+    assert value(samples, "ldpstream_lag_records", **own) == 8
+    assert value(samples, "ldpstream_watermark_seconds", **own) == START_MS / 1000 + 30
+    cells = city.tails[0].cells
+    assert value(samples, "ldpstream_state_cells", **own) == len(cells) > 1
+    size = sum(len(cell.value) for cell in cells.values())
+    assert value(samples, "ldpstream_state_bytes", **own) == size
+    assert value(samples, "ldpstream_owned", **own) == 1
+    assert value(samples, "ldpstream_owned", collection="city", partition="1") == 0
+    assert value(samples, "ldpstream_problems", collection="city") == 1
+    assert value(samples, "ldpstream_ready", collection="city") == 0
+    assert value(samples, "ldpstream_ready", collection="rides") == 1
+
+
+def test_estimates_are_those_of_the_document(pipeline: Pipeline, metrics: Metrics) -> None:
+    city = pipeline.collections["city"]
+    city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
+    document = newest(city)
+    metrics.estimated("city", document)
+    samples = scrape(metrics)
+    entries = {f"top:{rank}": one for rank, one in enumerate(document.distribution, start=1)}
+    entries |= {"range:downtown": document.ranges[0]}  # type: ignore[dict-item] # same numbers
+    for name, attribute in (("", "share"), ("_low", "low"), ("_high", "high")):
+        expected = {query: getattr(one, attribute) for query, one in entries.items()}
+        assert queries(samples, f"ldpstream_estimate{name}", "city") == expected
+    assert value(samples, "ldpstream_window_reports", collection="city") == 500
+    end = START_MS / 1000 + 60
+    assert value(samples, "ldpstream_window_end_seconds", collection="city") == end
+
+
+def test_labels_are_named_where_all_are_listed(pipeline: Pipeline, metrics: Metrics) -> None:
+    rides = pipeline.collections["rides"]
+    rides.report(0, ["bus"] * 300 + ["train"] * 100, times_ms=[START_MS] * 400)
+    metrics.estimated("rides", newest(rides))
+    found = queries(scrape(metrics), "ldpstream_estimate", "rides")
+    assert set(found) == {"value:bus", "value:train", "value:tram"}
+
+
+def test_quantiles_are_in_the_unit_of_the_values(pipeline: Pipeline, metrics: Metrics) -> None:
+    ages = pipeline.collections["ages"]
+    ages.report(0, [32.0] * 4000, times_ms=[START_MS] * 4000)
+    metrics.estimated("ages", newest(ages))
+    samples = scrape(metrics)
+    assert queries(samples, "ldpstream_estimate", "ages")["quantile:0.5"] == 35.0
+    assert queries(samples, "ldpstream_estimate_low", "ages")["quantile:0.5"] <= 30.0
+    assert queries(samples, "ldpstream_estimate_high", "ages")["quantile:0.5"] >= 40.0
+
+
+def test_only_the_owner_of_partition_0_speaks(pipeline: Pipeline, metrics: Metrics) -> None:
+    city = pipeline.collections["city"]
+    city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
+    metrics.estimated("city", newest(city))
+    assert queries(scrape(metrics), "ldpstream_estimate", "city")
+    city.owned = frozenset({1})
+    assert not queries(scrape(metrics), "ldpstream_estimate", "city")
+    city.owned = frozenset({0})
+    assert queries(scrape(metrics), "ldpstream_estimate", "city")
+
+
+def test_an_older_window_does_not_replace_the_newest(pipeline: Pipeline, metrics: Metrics) -> None:
+    city = pipeline.collections["city"]
+    city.report(0, visits(1, 300), times_ms=[START_MS] * 300)
+    city.report(0, visits(2, 500), times_ms=[START_MS + MINUTE_MS] * 500)
+    metrics.estimated("city", newest(city, START_MS + MINUTE_MS))
+    metrics.estimated("city", newest(city, START_MS))
+    assert value(scrape(metrics), "ldpstream_window_reports", collection="city") == 500
+
+
+def test_a_withheld_document_shows_no_estimate(pipeline: Pipeline, metrics: Metrics) -> None:
+    city = pipeline.collections["city"]
+    city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
+    metrics.estimated("city", newest(city))
+    city.report(0, visits(1, 3), times_ms=[START_MS + MINUTE_MS] * 3)
+    metrics.estimated("city", newest(city, START_MS + MINUTE_MS))
+    samples = scrape(metrics)
+    assert not queries(samples, "ldpstream_estimate", "city")
+    assert value(samples, "ldpstream_window_reports", collection="city") == 3
+
+
+def label_texts(samples: Samples) -> Iterator[str]:
+    for _, labels in samples:
+        for _, text in labels:
+            yield text
+
+
+def test_no_label_holds_what_a_device_sent(pipeline: Pipeline, metrics: Metrics) -> None:
+    """Only names out of the configuration, numbers of partitions, and this package's own words."""
+    city = pipeline.collections["city"]
+    city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
+    city.deliver(0, foreign_frame())
+    metrics.estimated("city", newest(city))
+    metrics.won("city", counted=500, late=0, rejected={"fingerprint": 1})
+    samples = {key: number for key, number in scrape(metrics).items() if "ldpstream" in key[0]}
+    known = {"city", "rides", "ages", "counted", "late", "rejected", "0", "1", "range:downtown"}
+    known |= {"undecodable", "fingerprint", "range", "future", "precision", "time"}
+    known |= {f"top:{rank}" for rank in range(1, 6)}
+    bounds = {dict(labels).get("le", "0") for name, labels in samples if name.endswith("_bucket")}
+    assert set(label_texts(samples)) <= known | bounds
+
+
+def test_a_given_registry_gets_our_metrics_and_nothing_else(pipeline: Pipeline) -> None:
+    registry = CollectorRegistry()
+    Metrics(registry=registry).track(pipeline)
+    names = {family.name for family in registry.collect()}
+    assert names
+    assert all(name.startswith("ldpstream_") for name in names)
+
+
+def test_the_global_registry_is_left_alone(pipeline: Pipeline, metrics: Metrics) -> None:
+    assert scrape(metrics)
+    assert not [family for family in REGISTRY.collect() if family.name.startswith("ldpstream")]
+
+
+async def test_metrics_are_served_as_text_and_as_openmetrics(
+    pipeline: Pipeline, metrics: Metrics
+) -> None:
+    metrics.won("city", counted=5, late=0, rejected={})
+    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+        plain = await client.get("/metrics")
+        assert plain.content_type == "text/plain"
+        assert list(text_string_to_metric_families(await plain.text()))
+        accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        openmetrics = await client.get("/metrics", headers=accept)
+        assert openmetrics.content_type == "application/openmetrics-text"
+        families = {family.name: family for family in parse_openmetrics(await openmetrics.text())}
+    counted = [
+        sample.value
+        for sample in families["ldpstream_reports"].samples
+        if sample.labels == {"collection": "city", "result": "counted"}
+        and sample.name.endswith("_total")
+    ]
+    assert counted == [5.0]
