@@ -120,10 +120,10 @@ async def _send(
                 await delivery.finish()
         except Refused as error:
             await delivery.finish()
-            raise Refused(f"{error.message}; {_summary(delivery.acknowledged)}") from error
+            raise Refused(error.message + _so_far(delivery.acknowledged)) from error
         except KafkaError as error:
             message = broker.describe_error(error, kafka)
-            raise Failed(f"{message}; {_summary(delivery.acknowledged)}") from error
+            raise Failed(message + _so_far(delivery.acknowledged)) from error
     return delivery.acknowledged
 
 
@@ -145,3 +145,7 @@ async def _partitions(kafka: KafkaConfig, collection: CollectionConfig) -> int:
 
 def _summary(done: Acknowledged) -> str:
     return f"{done.reports} reports in {done.messages} messages acknowledged"
+
+
+def _so_far(done: Acknowledged) -> str:
+    return f"; before that {_summary(done)}" if done.messages else ""

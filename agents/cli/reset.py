@@ -1,0 +1,91 @@
+"""`ldpstream reset`: a collection begins anew."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
+
+from ldpstream.agents.cli import broker
+from ldpstream.agents.cli.common import config_option, load_collection
+from ldpstream.agents.cli.errors import Failed
+from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.metadata import describe
+
+_PATIENCE_SECONDS: Final = 30.0
+
+
+@click.command()
+@config_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.argument("name")
+def reset(config_file: str, name: str, *, yes: bool) -> None:
+    """Throw the state of a collection away: for a source topic that was created anew.
+
+    Stop the workers first. All windows, counters and orders to close are forgotten; whatever the
+    source topic holds is counted from its beginning when a worker starts. Published estimates and
+    copies of late and rejected reports stay in their topics.
+    """
+    config, collection = load_collection(config_file, name)
+    if not yes:
+        _confirm(collection)
+    deleted = broker.run(_reset(config, collection), config.kafka)
+    if deleted:
+        click.echo(f"{name} begins anew: deleted {' and '.join(deleted)}")
+    else:
+        click.echo(f"{name} had no state")
+
+
+def _confirm(collection: CollectionConfig) -> None:
+    question = (
+        f"Throw all state of {collection.name} away? Everything in {collection.topics.source} "
+        "is then counted from its beginning."
+    )
+    try:
+        confirmed = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise Failed("nothing was changed: nobody to ask, and no --yes") from None
+    if not confirmed:
+        raise Failed("nothing was changed")
+
+
+async def _reset(config: Config, collection: CollectionConfig) -> Sequence[str]:
+    # An order to close names offsets of the old source: it must not apply to the new one.
+    names = (collection.topics.changelog, collection.topics.control)
+    async with broker.admin(config.kafka) as admin:
+        members = await _members(admin, config.worker.id)
+        if members:
+            raise Failed(
+                f"nothing was changed: {members} workers of {config.worker.id} are running; "
+                "stop them first (the group forgets a killed one after some seconds)"
+            )
+        present = [name for name in names if name in await describe(admin, names)]
+        if present:
+            await _delete(admin, present)
+    return present
+
+
+async def _members(admin: AIOKafkaAdminClient, group: str) -> int:
+    """Return how many workers the group has, 0 where the broker does not know it."""
+    try:
+        responses = await admin.describe_consumer_groups([group])
+    except KafkaError:
+        return 0
+    return sum(len(found["members"]) for r in responses for found in r.to_object()["groups"])
+
+
+async def _delete(admin: AIOKafkaAdminClient, names: Sequence[str]) -> None:
+    response: Any = await admin.delete_topics(list(names))
+    for name, code in response.topic_error_codes:
+        if code and code != UnknownTopicOrPartitionError.errno:
+            raise Failed(f"topic {name} cannot be deleted: {for_code(code).description}")
+    # Deletion is not done when it is acknowledged, and until then the name is taken.
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while await describe(admin, names):
+        if time.monotonic() > deadline:
+            raise Failed(f"the broker still shows {names[0]} after {_PATIENCE_SECONDS:g} s")
+        await asyncio.sleep(0.1)
