@@ -1,0 +1,324 @@
+"""A collection on a real broker for tests: its configuration, its workers, devices and a ledger.
+
+Devices send known reports, so that the ledger is exact: the statistic of every window, with every
+report of it counted once.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from numpy.typing import NDArray
+
+from ldpstream.agents import clients
+from ldpstream.agents.changelog import ChangelogReader
+from ldpstream.agents.clock import Control
+from ldpstream.agents.config import CollectionConfig, Config, load_config
+from ldpstream.agents.context import Context
+from ldpstream.agents.control import encode_control
+from ldpstream.agents.document import final_content
+from ldpstream.agents.offsets import end_offsets
+from ldpstream.agents.tail import Tail
+from ldpstream.agents.view import totals
+from tests.brokers import Broker
+
+WINDOW_MS = 10_000
+START_MS = 1_287_000_000_000 // WINDOW_MS * WINDOW_MS
+"""October 2010: event time of a replay is far from the time on the wall."""
+READY_SECONDS = 40.0
+
+_WORKER = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
+_numbers = itertools.count()
+
+
+@dataclass
+class Ledger:
+    """What was sent and has to be counted: `windows[start_ms]` is the statistic of a window."""
+
+    config: CollectionConfig
+    windows: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+
+    def add(self, reports: NDArray[np.int64], times_ms: NDArray[np.int64]) -> None:
+        mechanism = self.config.spec.mechanism
+        starts = times_ms // WINDOW_MS * WINDOW_MS
+        for start in np.unique(starts).tolist():
+            statistic = self.windows.setdefault(start, mechanism.empty())
+            mechanism.absorb(statistic, reports[starts == start])
+
+    @property
+    def n(self) -> int:
+        return int(sum(statistic.sum() for statistic in self.windows.values()))
+
+
+class Lab:
+    """A configuration file for one broker, with names that no other test uses."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        folder: Path,
+        *,
+        names: Sequence[str] = ("trips",),
+        partitions: int = 4,
+        window: str = 'grace = "0s", idle = "off"',
+        extra: str = "",
+    ) -> None:
+        self.broker = broker
+        self.file = folder / "ldpstream.toml"
+        run = f"{os.getpid()}-{next(_numbers)}"
+        tables = [
+            f'[kafka]\nbootstrap = "{broker.bootstrap}"',
+            *(f"{key} = {json.dumps(value)}" for key, value in broker.options.items()),
+            "session_timeout_ms = 6000\nheartbeat_interval_ms = 1000",
+            f'[worker]\nid = "w-{run}"\nhttp = "127.0.0.1:0"',
+        ]
+        for name in names:
+            tables.append(f"""[collection.{name}]
+mechanism = "block-hadamard"
+epsilon = 1.0
+domain = {{ size = 12, blocks = 4 }}
+topic = "{name}-{run}"
+partitions = {partitions}
+precision = "1ms"
+minimum = 1
+window = {{ size = "10s", {window} }}
+publish = {{ every = "500ms", top = 12 }}
+{extra}""")
+        self.file.write_text("\n".join(tables))
+        self.config: Config = load_config(self.file, environment={})
+        self.collection = self.config.collections[names[0]]
+        self.ledger = Ledger(self.collection)
+        self._rng = np.random.default_rng(1)
+
+    def reports(self, n: int) -> NDArray[np.int64]:
+        return self._rng.integers(0, self.collection.spec.mechanism.outputs, n)
+
+    def frame(self, n: int, *, first_ms: int, last_ms: int) -> bytes:
+        """Return a frame of n counted reports, spread over a stretch of event time."""
+        reports = self.reports(n)
+        times_ms = np.sort(self._rng.integers(first_ms, last_ms + 1, n))
+        self.ledger.add(reports, times_ms)
+        return self.collection.spec.frame_reports(reports, times_ms=times_ms)
+
+    # --- clients --------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def producer(self, **options: object) -> AsyncIterator[AIOKafkaProducer]:
+        producer = clients.producer(self.broker.bootstrap, {**self.broker.options, **options})
+        await producer.start()
+        try:
+            yield producer
+        finally:
+            await producer.stop()
+
+    @asynccontextmanager
+    async def reader(self) -> AsyncIterator[AIOKafkaConsumer]:
+        reader = clients.reader(self.broker.bootstrap, {}, committed_only=False, wait_ms=100)
+        await reader.start()
+        try:
+            yield reader
+        finally:
+            await reader.stop()
+
+    async def records(self, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
+        """Return everything that a topic holds at this moment."""
+        async with self.reader() as reader:
+            partitions = [TopicPartition(topic, p) for p in await _partitions(reader, topic)]
+            ends = await end_offsets(reader, partitions)
+            await reader.seek_to_beginning(*partitions)
+            found: list[ConsumerRecord[bytes, bytes]] = []
+            while any([await reader.position(p) < ends[p] for p in partitions]):
+                for batch in (await reader.getmany(timeout_ms=100)).values():
+                    found += batch
+            return found
+
+    async def close(self, until_ms: int, *, collection: CollectionConfig | None = None) -> None:
+        """Order all panes closed up to a time, as the `close` command does."""
+        topics = (collection or self.collection).topics
+        async with self.reader() as reader, self.producer() as producer:
+            source = [
+                TopicPartition(topics.source, p) for p in await _partitions(reader, topics.source)
+            ]
+            ends = await end_offsets(reader, source)
+            control = Control(until_ms, {p.partition: end for p, end in ends.items()})
+            await producer.send_and_wait(topics.control, encode_control(control), partition=0)
+
+    # --- answers --------------------------------------------------------------------------------
+
+    async def finals(self) -> dict[int, list[dict[str, Any]]]:
+        """Return the final documents published so far, by start of the window, in epoch ms."""
+        found: dict[int, list[dict[str, Any]]] = {}
+        for record in await self.records(self.collection.topics.estimates):
+            document = json.loads(record.value or b"")
+            if document["final"]:
+                start = np.datetime64(document["window"]["start"].rstrip("Z"), "ms")
+                found.setdefault(int(start.astype(np.int64)), []).append(document)
+        return found
+
+    async def statistics(self) -> dict[int, NDArray[np.int64]]:
+        """Return the statistic of every window of the ledger as the changelog tells it."""
+        context = Context(
+            spec=self.collection.spec,
+            window=self.collection.window,
+            compose=final_content(self.collection),
+        )
+        async with self.reader() as reader:
+            tails = await read_tails(reader, self.collection, context)
+        return {
+            start: totals(context, tails, start, start + WINDOW_MS).statistic
+            for start in self.ledger.windows
+        }
+
+    async def check_exact(self, *, seconds: float = 40.0) -> None:
+        """Wait until every window of the ledger is final, and compare with the ledger.
+
+        Counts in the changelog are the ledger's, report for report; finals hold the ledger's n,
+        and where a final was published more than once it was the same.
+        """
+        wanted = {start: int(s.sum()) for start, s in self.ledger.windows.items()}
+        deadline = time.monotonic() + seconds
+        finals = await self.finals()
+        while not wanted.keys() <= finals.keys() and time.monotonic() < deadline:
+            await asyncio.sleep(0.3)
+            finals = await self.finals()
+        got = {start: documents[0]["n"] for start, documents in finals.items()}
+        assert got == wanted
+        for documents in finals.values():
+            assert all(document == documents[0] for document in documents)
+        for start, statistic in (await self.statistics()).items():
+            np.testing.assert_array_equal(statistic, self.ledger.windows[start])
+
+    # --- workers --------------------------------------------------------------------------------
+
+    @contextmanager
+    def worker(self, *, environment: Mapping[str, str] | None = None) -> Iterator["Worker"]:
+        """Run a worker process and wait until it is ready; it is killed at the end if need be."""
+        worker = self.start_worker(environment=environment)
+        try:
+            worker.wait_ready()
+            yield worker
+        finally:
+            worker.kill()
+
+    def start_worker(self, *, environment: Mapping[str, str] | None = None) -> "Worker":
+        """Start a worker process; the caller has to kill it."""
+        process = subprocess.Popen(
+            [sys.executable, "-c", _WORKER, "worker", "-c", str(self.file)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+        )
+        return Worker(process)
+
+
+class Worker:
+    """A worker process."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.process = process
+        self.url = ""
+        self._errors: list[bytes] = []
+
+    def wait_ready(self) -> None:
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], READY_SECONDS)
+        line = self.process.stdout.readline().decode() if ready else ""
+        if not line.startswith("ready "):
+            self.process.kill()
+            raise AssertionError(f"the worker did not become ready: {line}{self.errors()}")
+        self.url = line.split()[1]
+
+    def get(self, path: str) -> Any:
+        """Return the JSON answer to a GET request."""
+        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+            return json.loads(answer.read())
+
+    def status(self, path: str) -> int:
+        """Return the status of the answer to a GET request."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    def terminate(self) -> int:
+        """Send SIGTERM and return the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for the end of the process and return its exit code."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.process.wait(timeout=20)
+        self.process.kill()
+        raise AssertionError(f"the worker did not end: {self.errors()}")
+
+    def errors(self) -> str:
+        """Return all that the process wrote on standard error; it must have ended."""
+        assert self.process.stderr is not None
+        if not self.process.stderr.closed:
+            self.process.wait()
+            self._errors.append(self.process.stderr.read())
+            self.process.stderr.close()
+        return b"".join(self._errors).decode()
+
+    def kill(self) -> None:
+        """End the process at once (it may be stopped, or have ended)."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+async def read_tails(
+    reader: AIOKafkaConsumer, collection: CollectionConfig, context: Context
+) -> list[Tail]:
+    """Return tails that have read a collection's changelog up to its end."""
+    tails = [Tail(context, partition) for partition in range(collection.partitions)]
+    broken: list[str] = []
+    read = ChangelogReader(
+        reader,
+        {TopicPartition(collection.topics.changelog, t.partition): t for t in tails},
+        on_read=lambda _: None,
+        on_broken=lambda _, why: broken.append(why),
+        on_error=lambda error: broken.append(repr(error)),
+    )
+    task = asyncio.create_task(read.run())
+    try:
+        await eventually(lambda: all(t.head is not None for t in tails) or bool(broken))
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    assert not broken
+    return tails
+
+
+async def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
+    """Return as soon as a condition holds; fail if it does not within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        await asyncio.sleep(0.05)
+
+
+async def _partitions(reader: AIOKafkaConsumer, topic: str) -> list[int]:
+    reader.assign([TopicPartition(topic, 0)])
+    await reader._client.force_metadata_update()
+    return sorted(reader.partitions_for_topic(topic) or [0])
