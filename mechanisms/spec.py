@@ -72,13 +72,13 @@ class CollectionSpec:
             ),
         )
 
-    @cached_property
-    def fingerprint(self) -> bytes:
-        """First 8 bytes of the SHA-256 of the spec's canonical JSON: its identity on the wire.
+    @property
+    def canonical(self) -> bytes:
+        """The spec as canonical JSON (docs/wire.md): what devices and servers must agree on.
 
         The topic is no part of it: the same reports may be carried elsewhere.
         """
-        document = canonical_json(
+        return canonical_json(
             {
                 "version": VERSION,
                 "collection": self.name,
@@ -88,7 +88,11 @@ class CollectionSpec:
                 "precision_ms": self.precision_ms,
             }
         )
-        return hashlib.sha256(document).digest()[:FINGERPRINT_BYTES]
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """First 8 bytes of the SHA-256 of the canonical JSON: the spec's identity on the wire."""
+        return hashlib.sha256(self.canonical).digest()[:FINGERPRINT_BYTES]
 
     def privatize(
         self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy | None = None

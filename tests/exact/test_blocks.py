@@ -1,0 +1,162 @@
+"""Partitions, and every way to write one in a configuration."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms import Blocks, Domain, SpecError
+from ldpstream.mechanisms.blocks import box_blocks, consecutive_blocks, listed_blocks, named_blocks
+from ldpstream.mechanisms.domain import parse_domain
+
+
+def parse(tmp_path: Path, **table: object) -> tuple[Domain, Blocks | None]:
+    return parse_domain(table, path="domain", base=tmp_path)
+
+
+def test_a_partition_knows_its_sizes_and_positions():
+    blocks = Blocks(np.array([1, 0, 1, 2, 1]))
+    assert blocks.sizes.tolist() == [1, 3, 1]
+    assert (blocks.size, blocks.count) == (5, 3)
+    assert blocks.position.tolist() == [0, 0, 1, 0, 2]
+    assert blocks == Blocks([1, 0, 1, 2, 1])
+    assert hash(blocks) == hash(Blocks([1, 0, 1, 2, 1]))
+    assert blocks != Blocks([0, 1, 0, 2, 0])
+    assert blocks != "blocks"
+    with pytest.raises(ValueError, match="read-only"):
+        blocks.of_value[0] = 0
+
+
+@pytest.mark.parametrize("table", [[], [0, 2], [-1, 0], [[0]]])
+def test_what_is_no_partition_is_refused(table: list):
+    with pytest.raises(ValueError, match=r"expected a block|holds no value"):
+        Blocks(np.array(table, dtype=np.int64))
+
+
+def test_consecutive_values(tmp_path: Path):
+    assert consecutive_blocks(7, 3, "b").of_value.tolist() == [0, 0, 0, 1, 1, 1, 2]
+    _, blocks = parse(tmp_path, size=4, blocks=2)
+    assert blocks == Blocks([0, 0, 1, 1])
+    _, blocks = parse(tmp_path, values=["a", "b", "c"], blocks=3)
+    assert blocks == Blocks.one(3)
+
+
+def test_boxes_are_ragged_at_the_far_edges():
+    assert box_blocks((3, 5), (2, 2), "b").of_value.reshape(3, 5).tolist() == [
+        [0, 0, 1, 1, 2],
+        [0, 0, 1, 1, 2],
+        [3, 3, 4, 4, 5],
+    ]
+    gowalla = box_blocks((125, 350), (25, 35), "b")
+    assert (gowalla.count, set(gowalla.sizes.tolist())) == (50, {875})
+    cube = box_blocks((2, 2, 3), (1, 2, 2), "b")
+    assert cube.of_value.tolist() == [0, 0, 1, 0, 0, 1, 2, 2, 3, 2, 2, 3]
+
+
+def test_lists_keep_their_order(tmp_path: Path):
+    assert listed_blocks(4, [[3], [0, 2, 1]], "b") == Blocks([1, 1, 1, 0])
+    _, blocks = parse(tmp_path, values=["bus", "car", "bike"], blocks=[["bike"], ["car", "bus"]])
+    assert blocks == Blocks([1, 1, 0])
+    _, blocks = parse(tmp_path, grid=[1, 3], blocks=[[[0, 2]], [[0, 0], [0, 1]]])
+    assert blocks == Blocks([1, 1, 0])
+    _, blocks = parse(tmp_path, interval=[0, 3], bins=3, blocks=[[0.5], [1, 2.5]])
+    assert blocks == Blocks([0, 1, 1])
+
+
+def test_names_number_blocks_as_they_appear():
+    assert named_blocks(["north", "south", "north"]) == Blocks([0, 1, 0])
+
+
+def test_a_file_may_name_blocks(tmp_path: Path):
+    (tmp_path / "places.csv").write_text(
+        '\ufeffmill,east\n"dock, old",west\n\nquay,west\n', "utf-8"
+    )
+    domain, blocks = parse(tmp_path, file="places.csv")
+    assert [domain.label(i) for i in range(3)] == ["mill", "dock, old", "quay"]
+    assert blocks == Blocks([0, 1, 1])
+    (tmp_path / "plain.csv").write_text("mill\r\ndock\r\n", "utf-8")
+    domain, blocks = parse(tmp_path, file="plain.csv")
+    assert domain.size == 2
+    assert blocks is None
+    _, blocks = parse(tmp_path, file="plain.csv", blocks=[["dock", "mill"]])
+    assert blocks == Blocks.one(2)
+
+
+FILES = {
+    "empty": (b"", "file", "at least two labels"),
+    "one label": (b"mill\n", "file", "at least two labels"),
+    "blank": (b"\n\n", "file", "at least two labels"),
+    "three columns": (b"mill,east,1\n", "file line 1", "a label, or a label and a block"),
+    "empty label": (b"mill,east\n,west\n", "file line 2", "a label"),
+    "empty block": (b"mill,east\ndock,\n", "file line 2", "a label"),
+    "repeated": (b"mill\ndock\n\nmill\n", "file line 4", "each label once"),
+    "some blocks": (b"mill,east\ndock\n", "file line 2", "on every line"),
+    "late blocks": (b"mill\ndock,west\n", "file line 2", "on every line"),
+    "latin-1": (b"caf\xe9\nbar\n", "file", "UTF-8"),
+    "open quote": (b'mill\n"dock\n', "file", "CSV"),
+}
+
+
+@pytest.mark.parametrize(("content", "key", "expected"), FILES.values(), ids=FILES.keys())
+def test_a_file_that_is_no_domain_names_the_line(
+    tmp_path: Path, content: bytes, key: str, expected: str
+):
+    (tmp_path / "places.csv").write_bytes(content)
+    with pytest.raises(SpecError, match=expected) as caught:
+        parse(tmp_path, file="places.csv")
+    assert caught.value.path == f"domain.{key}"
+
+
+IMPOSSIBLE = {
+    "no table": (5, "domain"),
+    "nothing": ({}, "domain"),
+    "two kinds": ({"size": 3, "values": ["a", "b"]}, "domain"),
+    "unknown key": ({"size": 3, "block": 1}, "domain.block"),
+    "bins elsewhere": ({"size": 3, "bins": 1}, "domain.bins"),
+    "no bins": ({"interval": [0, 1]}, "domain.bins"),
+    "values no list": ({"values": "ab"}, "domain.values"),
+    "no value": ({"values": []}, "domain.values"),
+    "size no number": ({"size": "3"}, "domain.size"),
+    "size true": ({"size": True}, "domain.size"),
+    "10^12 values": ({"size": 10**12}, "domain.size"),
+    "10^12 cells": ({"grid": [10**6, 10**6]}, "domain.grid"),
+    "10^12 of three": ({"sizes": [10**4, 10**4, 10**4]}, "domain.sizes"),
+    "10^12 bins": ({"interval": [0.0, 1.0], "bins": 10**12}, "domain.bins"),
+    "grid of three": ({"grid": [2, 2, 2]}, "domain.grid"),
+    "grid of floats": ({"grid": [2, 2.5]}, "domain.grid[1]"),
+    "interval of texts": ({"interval": ["a", "b"], "bins": 2}, "domain.interval"),
+    "interval NaN": ({"interval": [0.0, float("nan")], "bins": 2}, "domain.interval"),
+    "interval reversed": ({"interval": [1, 0], "bins": 2}, "domain.interval"),
+    "second interval": ({"interval": [[0, 1], [2]], "bins": 2}, "domain.interval[1]"),
+    "no interval": ({"interval": [], "bins": 2}, "domain.bins"),
+    "file no text": ({"file": 3}, "domain.file"),
+    "file absent": ({"file": "absent.csv"}, "domain.file"),
+    "file a folder": ({"file": "."}, "domain.file"),
+    "blocks zero": ({"size": 3, "blocks": 0}, "domain.blocks"),
+    "blocks beyond": ({"size": 3, "blocks": 4}, "domain.blocks"),
+    "blocks text": ({"size": 3, "blocks": "all"}, "domain.blocks"),
+    "blocks none": ({"size": 3, "blocks": []}, "domain.blocks"),
+    "box on a line": ({"size": 3, "blocks": [1, 2]}, "domain.blocks"),
+    "box too large": ({"grid": [3, 4], "blocks": [2, 5]}, "domain.blocks[1]"),
+    "box of one": ({"grid": [3, 4], "blocks": [2]}, "domain.blocks"),
+    "box of floats": ({"grid": [3, 4], "blocks": [2, 1.0]}, "domain.blocks[1]"),
+    "mixed": ({"grid": [3, 4], "blocks": [2, [1]]}, "domain.blocks[1]"),
+    "overlap": ({"size": 3, "blocks": [[0, 1], [1, 2]]}, "domain.blocks[1][0]"),
+    "incomplete": ({"size": 3, "blocks": [[0], [2]]}, "domain.blocks"),
+    "empty block": ({"size": 3, "blocks": [[0, 1, 2], []]}, "domain.blocks[1]"),
+    "unknown value": ({"size": 3, "blocks": [[0, 1], [2, 3]]}, "domain.blocks[1][1]"),
+}
+
+
+@pytest.mark.parametrize(("table", "path"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_an_impossible_domain_or_partition_names_its_key(tmp_path: Path, table: object, path: str):
+    with pytest.raises(SpecError) as caught:
+        parse_domain(table, path="domain", base=tmp_path)
+    assert caught.value.path == path
+    assert caught.value.expected
+
+
+def test_blocks_come_from_one_place(tmp_path: Path):
+    (tmp_path / "places.csv").write_text("mill,east\ndock,west\n", "utf-8")
+    with pytest.raises(SpecError, match="second column"):
+        parse(tmp_path, file="places.csv", blocks=1)

@@ -1,0 +1,99 @@
+"""Durations and times as people write them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldpstream.mechanisms.times import (
+    EARLIEST_MS,
+    LATEST_MS,
+    cut,
+    format_duration,
+    format_time,
+    parse_duration,
+    parse_time,
+)
+
+times = st.integers(EARLIEST_MS, LATEST_MS)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@given(times)
+def test_a_time_survives_its_text(time_ms: int):
+    text = format_time(time_ms)
+    assert text.endswith("Z")
+    assert parse_time(text) == time_ms
+    assert ("." in text) == (time_ms % 1000 != 0)
+    assert datetime.fromisoformat(text) == EPOCH + timedelta(milliseconds=time_ms)
+
+
+@given(st.integers(-(10**13), LATEST_MS))
+def test_a_time_may_come_as_epoch_milliseconds(time_ms: int):
+    assert parse_time(f" {time_ms}\n") == time_ms
+
+
+@given(st.integers(-6 * 10**13, 10**14), st.integers(-1439, 1439))
+def test_an_offset_is_the_same_moment(time_ms: int, offset_minutes: int):
+    sign, minutes = "-" if offset_minutes < 0 else "+", abs(offset_minutes)
+    local = format_time(time_ms + offset_minutes * 60_000).removesuffix("Z")
+    text = f"{local}{sign}{minutes // 60:02}:{minutes % 60:02}"
+    assert parse_time(text) == time_ms
+
+
+def test_fractions_of_a_millisecond_are_cut_off():
+    assert parse_time("1970-01-01T00:00:01.0019999Z") == 1001
+    assert parse_time("1969-12-31 23:59:59.9999z") == -1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "now",
+        "2026-11-21",
+        "2026-11-21T10:00:00",
+        "2026-11-21T10:00Z",
+        "2026-13-01T00:00:00Z",
+        "2026-02-30T00:00:00Z",
+        "2026-11-21T24:00:01Z",
+        "2026-11-21T10:00:00+25:00",
+        "1.5",
+        "1e3",
+        "9" * 15,
+        "-" + "9" * 15,
+        "10:00:00Z",
+        "٢٠٢٦-11-21T10:00:00Z",
+    ],
+)
+def test_what_is_no_time_is_refused(text: str):
+    with pytest.raises(ValueError, match="RFC 3339"):
+        parse_time(text)
+
+
+@given(st.integers(1, 10**11))
+def test_a_duration_survives_its_text(duration_ms: int):
+    assert parse_duration(format_duration(duration_ms)) == duration_ms
+
+
+@pytest.mark.parametrize(
+    ("text", "duration_ms"),
+    [("250ms", 250), ("1s", 1000), ("5m", 300_000), ("1h", 3_600_000), ("7d", 604_800_000)],
+)
+def test_units(text: str, duration_ms: int):
+    assert parse_duration(text) == duration_ms
+    assert format_duration(duration_ms) == text
+
+
+@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-1s", "1.5h", "1w", "1S", "1s1s", "٣s"])
+def test_what_is_no_duration_is_refused(text: str):
+    with pytest.raises(ValueError, match="duration"):
+        parse_duration(text)
+
+
+@given(times, st.integers(1, 10**9))
+def test_a_time_is_cut_to_the_multiple_before_it(time_ms: int, precision_ms: int):
+    result = cut(time_ms, precision_ms)
+    assert result % precision_ms == 0
+    assert 0 <= time_ms - result < precision_ms
