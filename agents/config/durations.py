@@ -36,7 +36,11 @@ def _read_positive(value: object) -> int:
 
 
 def _read_or_off(value: object) -> int | None:
-    return None if value == "off" else _read_positive(value)
+    if value == "off":
+        return None
+    if not isinstance(value, str) or not value[:1].isdigit():
+        raise refused('a duration such as "30s", or "off"', value)
+    return _read_positive(value)
 
 
 Duration = Annotated[int, BeforeValidator(_read)]

@@ -101,7 +101,8 @@ def _problem(
         table = ["*" if i == 1 and keys[0] == "collection" else k for i, k in enumerate(keys[:-1])]
         return f"unknown key; expected one of {', '.join(known[key_path(table)])}"
     if kind == "literal_error":
-        return expected(f"one of {context['expected']}".replace("'", '"'), got)
+        choices = str(context["expected"]).replace("'", '"')
+        return expected(f"one of {choices}" if " or " in choices else choices, got)
     if kind in _LIMITS:
         word, limit = _LIMITS[kind]
         return expected(f"{word} {context[limit]}", got)

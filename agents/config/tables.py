@@ -51,7 +51,7 @@ def _open_unit(value: float) -> float:
 
 
 def _mechanism(value: object) -> object:
-    if value in _LATER_MECHANISMS:
+    if isinstance(value, str) and value in _LATER_MECHANISMS:
         raise unavailable(f'"{value}"')
     return value
 

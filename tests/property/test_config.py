@@ -1,0 +1,157 @@
+"""The configuration: defaults as documented, and one clear refusal for everything else."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldpstream.agents.cli.template import TEMPLATE
+from ldpstream.agents.config import ConfigError, load_config, read_config
+from ldpstream.agents.options import Range
+from ldpstream.mechanisms.spec import load_spec
+from tests.property.configs import MINIMAL, read, refusal, with_keys
+
+
+def test_defaults_are_those_documented():
+    config = read(MINIMAL)
+    assert config.kafka.bootstrap == "127.0.0.1:9092"
+    assert config.kafka.options == {}
+    assert (config.worker.id, config.worker.http) == ("ldpstream", "127.0.0.1:6066")
+    assert (config.worker.store, config.worker.data) == ("memory", Path("data"))
+    checkins = config.collections["checkins"]
+    window = checkins.window
+    assert (window.size_ms, window.hop_ms, window.grace_ms) == (3_600_000, 3_600_000, 0)
+    assert (window.idle_ms, window.future_ms) == (30_000, 60_000)
+    assert window.retention_ms == checkins.retention_ms == 7 * 86_400_000
+    assert checkins.spec.precision_ms == 1_000
+    assert (checkins.minimum, checkins.confidence) == (100, 0.95)
+    assert (checkins.estimand, checkins.method) == ("respondents", "normal")
+    assert checkins.rejected == "copy"
+    assert checkins.topics.names() == (
+        "checkins.reports",
+        "checkins.reports.late",
+        "checkins.reports.rejected",
+        "checkins.reports.estimates",
+        "checkins.reports.control",
+        "ldpstream-checkins-changelog",
+    )
+    assert (checkins.publish.every_ms, checkins.publish.top) == (5_000, 20)
+    assert (checkins.publish.quantiles, checkins.publish.ranges) == ((), ())
+
+
+def test_the_written_configuration_loads_and_says_what_its_comments_say(tmp_path: Path):
+    file = tmp_path / "ldpstream.toml"
+    file.write_text(TEMPLATE)
+    config = load_config(file, environment={})
+    checkins = config.collections["checkins"]
+    assert checkins.publish.ranges == (Range("downtown", ((40, 60), (100, 120))),)
+    assert checkins.window.hop_ms == checkins.window.size_ms
+    assert config.worker.data == tmp_path / "data"
+    assert load_spec(file, "checkins").fingerprint == checkins.spec.fingerprint
+
+
+def test_client_settings_pass_through_and_the_environment_overrides_the_brokers():
+    kafka = {"bootstrap": "a:1,b:2", "sasl_mechanism": "PLAIN", "linger_ms": 5}
+    tables = {"kafka": kafka, "collection": {"c": MINIMAL}}
+    config = read_config(tables, base=Path(), environment={})
+    assert config.kafka.bootstrap == "a:1,b:2"
+    assert config.kafka.options == {"sasl_mechanism": "PLAIN", "linger_ms": 5}
+    environment = {"LDPSTREAM_KAFKA_BOOTSTRAP": "c:3"}
+    config = read_config(tables, base=Path(), environment=environment)
+    assert config.kafka.bootstrap == "c:3"
+
+
+def test_idle_can_be_off_and_topics_can_be_named():
+    checkins = read(with_keys({"window.idle": "off", "topic": "raw"})).collections["checkins"]
+    assert checkins.window.idle_ms is None
+    assert checkins.topics.late == "raw.late"
+
+
+@pytest.mark.parametrize("key", ["mechanism", "epsilon", "domain"])
+def test_what_decides_about_privacy_has_no_default(key: str):
+    table = {k: v for k, v in MINIMAL.items() if k != key}
+    message = refusal({"collection": {"checkins": table}})
+    assert message == f"collection.checkins.{key}: expected a value, got none"
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"collection": {}}, "collection: expected at least one table"),
+        ({"collections": {}}, "collections: unknown key; expected one of kafka, worker, collect"),
+        ({"collection": 3}, "collection: expected a table, got 3"),
+        ({"collection": {"a b": MINIMAL}}, 'collection."a b": expected letters, digits'),
+        ({"worker": {"name": "x"}}, "worker.name: unknown key; expected one of id, http, store"),
+        ({"worker": {"id": "a/b"}}, "worker.id: expected letters"),
+        ({"worker": {"http": "6066"}}, 'worker.http: expected an address such as "127.0.0.1:'),
+        ({"worker": {"http": "a:99999"}}, "worker.http: expected an address"),
+        ({"worker": {"store": "rocksdb"}}, 'worker.store: "rocksdb" is not available in this'),
+        ({"worker": {"store": "disk"}}, 'worker.store: expected "memory", got "disk"'),
+        ({"kafka": {"bootstrap": 9092}}, "kafka.bootstrap: expected a string, got 9092"),
+        ({"kafka": {"bootstrap": ""}}, "kafka.bootstrap: expected"),
+    ],
+)
+def test_other_tables_are_refused_by_key_and_expectation(tables: dict[str, Any], message: str):
+    assert refusal({"collection": {"c": MINIMAL}, **tables}).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "problem"),
+    [
+        ("a", "a", "as the source topic of collection.two, which is also the source topic"),
+        ("a", "a.late", "as the source topic of collection.two, which is also the late topic"),
+        ("a.rejected", "a", "as the rejected topic of collection.two, which is also the source"),
+        ("a", "a.estimates", "which is also the estimates topic of collection.one"),
+        ("a", "a.control", "which is also the control topic of collection.one"),
+        ("a", "ldpstream-one-changelog", "which is also the changelog topic of collection.one"),
+        ("a.b", "a_b", "which is also the source topic of collection.one"),
+    ],
+)
+def test_topics_that_collide_are_refused(first: str, second: str, problem: str):
+    tables = {"one": {**MINIMAL, "topic": first}, "two": {**MINIMAL, "topic": second}}
+    message = refusal({"collection": tables})
+    assert message.startswith("collection.two.topic: expected topics of its own, got ")
+    assert problem in message
+
+
+def test_a_source_named_as_its_own_changelog_is_refused():
+    table = {**MINIMAL, "topic": "ldpstream-checkins-changelog"}
+    assert "collection.checkins.topic: expected topics of its own" in refusal(
+        {"collection": {"checkins": table}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (b"[kafka\n", "line 1: expected TOML: "),
+        (b"\n\n[collection.a]\nepsilon = \n", "line 4: expected TOML: Invalid value"),
+        (b"a = 1\na = 2\n", "line 2: expected TOML: "),
+        (b'a = "', "expected TOML: "),
+        (b"\xff\xfe", "expected UTF-8"),
+        (b"", "collection: expected at least one table [collection.NAME], got none"),
+    ],
+)
+def test_a_file_that_is_no_toml_is_refused_by_line(tmp_path: Path, text: bytes, problem: str):
+    file = tmp_path / "bad.toml"
+    file.write_bytes(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert problem in str(caught.value)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"absent\.toml: cannot read it: No such file"):
+        load_config(tmp_path / "absent.toml")
+
+
+def test_quantiles_and_ranges_need_an_order():
+    labels = {"values": ["bus", "train"]}
+    table = with_keys({"domain": labels, "publish.ranges": {"r": [0, 1]}})
+    message = refusal({"collection": {"c": table}})
+    assert message.endswith(".publish.ranges.r: expected a domain with an order; labels have none")
+    for domain in (labels, {"grid": [2, 3]}):
+        table = with_keys({"domain": domain, "publish.quantiles": [0.5]})
+        message = refusal({"collection": {"c": table}})
+        assert message.endswith(".publish.quantiles: expected a domain of one ordered dimension")

@@ -1,0 +1,115 @@
+"""Every impossible key of a collection is refused by its path and by what was expected."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldpstream.agents.config import ConfigError
+from ldpstream.agents.config.tables import CollectionTable, PublishTable, WindowTable
+from tests.property.configs import read, refusal, with_keys
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    # Wrong values of one key
+    ({"epsilon": 0}, "epsilon: expected a finite number above 0, got 0"),
+    ({"epsilon": -1.0}, "epsilon: expected a finite number above 0, got -1.0"),
+    ({"epsilon": float("inf")}, "epsilon: expected a finite number above 0, got inf"),
+    ({"epsilon": float("nan")}, "epsilon: expected a finite number above 0, got nan"),
+    ({"epsilon": "1"}, "epsilon: expected a finite number above 0"),
+    ({"domain": {"size": 10**12}}, "domain.size: expected 2..10000000 values"),
+    ({"domain": {"grid": [10**6, 10**6]}}, "domain.grid: expected 2..10000000 values"),
+    ({"domain": {"size": 8, "blocks": 0}}, "domain.blocks: expected"),
+    ({"domain": {"size": 3, "blocks": [[0, 1], [1, 2]]}}, "domain.blocks"),
+    ({"domain": {"size": 3, "blocks": [[0], [1]]}}, "domain.blocks"),
+    ({"domain": {"size": 3, "blocks": [[0, 1, 2], []]}}, "domain.blocks"),
+    ({"domain": {"interval": [0.0, float("nan")], "bins": 4}}, "domain.interval: expected"),
+    ({"domain": {"colour": 1}}, "domain.colour: expected one of the keys"),
+    ({"domain": {"file": "absent.csv"}}, "domain.file: expected a readable file"),
+    ({"mechanism": "laplace"}, "mechanism: expected one of binary, block-hadamard, high-low"),
+    ({"sensitive": [1]}, "sensitive: expected no such key with block-hadamard"),
+    ({"topic": "a b"}, 'topic: expected letters, digits, dots, dashes and underscores'),
+    ({"topic": "__a"}, "topic: expected letters"),
+    ({"topic": "t" * 201}, "topic: expected at most 200 characters"),
+    ({"partitions": 0}, "partitions: expected at least 1, got 0"),
+    ({"partitions": "4"}, 'partitions: expected a whole number, got "4"'),
+    ({"partitions": True}, "partitions: expected a whole number, got true"),
+    ({"retention": "7 days"}, 'retention: expected a duration such as "250ms", "5m" or "7d"'),
+    ({"retention": 7}, "retention: expected a duration"),
+    ({"retention": "0s"}, 'retention: expected a duration above 0, got "0s"'),
+    ({"retention": "999999999d"}, "retention: expected at most 36500d"),
+    ({"precision": "-1s"}, "precision: expected a duration"),
+    ({"minimum": -1}, "minimum: expected at least 0, got -1"),
+    ({"confidence": 1.0}, "confidence: expected a number above 0 and below 1, got 1.0"),
+    ({"confidence": float("nan")}, "confidence: expected a number above 0 and below 1, got nan"),
+    ({"estimand": "all"}, 'estimand: expected one of "respondents" or "population", got "all"'),
+    ({"method": "exact"}, 'method: expected one of "normal" or "bernstein", got "exact"'),
+    ({"rejected": "drop"}, 'rejected: expected one of "copy" or "count", got "drop"'),
+    ({"input": "files"}, 'input: expected "topic", got "files"'),
+    ({"window": "1h"}, 'window: expected a table, got "1h"'),
+    ({"window.idle": "on"}, 'window.idle: expected a duration such as "30s", or "off", got "on"'),
+    ({"window.idle": "0s"}, "window.idle: expected a duration above 0"),
+    ({"publish.top": 1001}, "publish.top: expected at most 1000, got 1001"),
+    ({"publish.top": "all"}, 'publish.top: expected a whole number, got "all"'),
+    ({"publish.every": "0s"}, "publish.every: expected a duration above 0"),
+    ({"publish.quantiles": [1.5]}, "publish.quantiles[0]: expected a number above 0 and below 1"),
+    ({"publish.quantiles": [0.5, 0.5]}, "publish.quantiles: expected each number once"),
+    ({"publish.ranges": {"r": 3}}, "publish.ranges.r: expected a list, got 3"),
+    ({"publish.ranges": {"r": [5, 2]}}, "publish.ranges.r: expected low <= high, got 5..2"),
+    ({"publish.ranges": {"r": [0, 8]}}, "publish.ranges.r: expected whole numbers in 0..7"),
+    ({"publish.ranges": {"a b": [0, 9]}}, 'publish.ranges."a b": expected whole numbers'),
+    ({"publish.ranges": {"r": [[0, 1], [2, 3]]}}, "publish.ranges.r: expected [low, high]"),
+    # Unknown keys
+    ({"epslion": 1}, "epslion: unknown key; expected one of mechanism, epsilon, domain"),
+    ({"window.length": "1h"}, "window.length: unknown key; expected one of size, hop, grace"),
+    ({"publish.tops": 3}, "publish.tops: unknown key; expected one of every, top, quantiles"),
+    # Contradictions
+    ({"window.hop": "2h"}, "window.hop: expected at most size (1h), got 2h"),
+    ({"window.hop": "1ms"}, "window.hop: expected size and hop to cut a window in at most 10,000"),
+    ({"window.grace": "30s"},
+     "window.future: expected at most grace (30s), or grace = 0, got 1m (the default)"),
+    ({"window.grace": "30s", "window.future": "31s"},
+     "window.future: expected at most grace (30s), or grace = 0, got 31s"),
+    ({"window.retention": "30m"}, "window.retention: expected at least size (1h), got 30m"),
+    ({"precision": "2h"}, "precision: expected at most a pane (1h), got 2h"),
+    ({"precision": "7s"}, "precision: expected a divisor of a pane (1h), got 7s"),
+    # Later work
+    ({"mechanism": "matrix"}, 'mechanism: "matrix" is not available in this version'),
+    ({"input": "frames"}, 'input: "frames" is not available in this version'),
+    ({"accept": ["old.toml"]}, "accept: this key is not available in this version"),
+    ({"method": "anytime"}, 'method: "anytime" is not available in this version'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "problem"), REFUSED, ids=[p[:50] for _, p in REFUSED])
+def test_impossible_collections_are_refused_by_key_and_expectation(
+    keys: dict[str, Any], problem: str
+):
+    message = refusal({"collection": {"checkins": with_keys(keys)}})
+    assert message.startswith(f"collection.checkins.{problem}")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+KEYS = (
+    *CollectionTable.model_fields,
+    *(f"window.{key}" for key in WindowTable.model_fields),
+    *(f"publish.{key}" for key in PublishTable.model_fields),
+    "domain.blocks",
+)
+
+
+@settings(deadline=None)
+@given(key=st.sampled_from(KEYS), value=json_values)
+def test_whatever_a_key_holds_it_is_taken_or_refused_by_its_path(key: str, value: Any):
+    try:
+        read(with_keys({key: value}))
+    except ConfigError as refused:
+        path, message = refused.path, str(refused)
+    else:
+        return
+    assert path.startswith(f"collection.checkins.{key.split('.')[0]}")
+    assert "\n" not in message
