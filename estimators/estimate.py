@@ -14,6 +14,7 @@ from ldpstream.estimators.decoding import SetDecoder
 from ldpstream.estimators.intervals import (
     bernstein_half_width,
     error_level,
+    joint_normal_half_width,
     normal_half_width,
 )
 from ldpstream.estimators.options import Estimand, Method, OptionKeywords, Options
@@ -117,17 +118,13 @@ def estimate_linear(
 
 def bound(sums: Sums, n: int, options: Options) -> Estimate:
     """Turn sums over n reports into estimates with bounds."""
-    queries = sums.total.size
-    level = error_level(options.confidence, options.method, options.family_of(queries))
     if n == 0:
-        undefined = np.full(queries, np.nan)
+        undefined = np.full(sums.total.size, np.nan)
         value = se = half_width = influence = undefined
     else:
         value, influence = sums.total / n, sums.spread / n
         se = np.sqrt(variance(sums, n, options.estimand))
-        half_width = normal_half_width(se, level)
-        if options.method == "bernstein":
-            half_width = bernstein_half_width(sample_variance(sums, n), sums.spread, n, level)
+        half_width = _half_width(sums, n, se, options)
         half_width = np.where(exactly_known(sums, options.estimand), 0.0, half_width)
     return Estimate(
         value=value,
@@ -141,6 +138,21 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
         estimand=options.estimand,
         simultaneous=options.simultaneous,
     )
+
+
+def _half_width(sums: Sums, n: int, se: Floats, options: Options) -> Floats:
+    level = error_level(options.confidence, options.method, options.family_of(se.size))
+    if options.method == "bernstein":
+        return bernstein_half_width(sample_variance(sums, n), sums.spread, n, level)
+    if not (options.simultaneous and sums.indicators):
+        return normal_half_width(se, level)
+    # An error of w moves the noise by the slope, and w^2 or w, which the plug-ins subtract.
+    slope = np.maximum(sums.slope, 1.0)
+    if options.estimand == "population":
+        slope = np.maximum(slope, 2.0 * np.abs(sums.total) / n)
+        return joint_normal_half_width(se**2, slope, n, level)
+    most = normal_half_width(np.sqrt(sums.ceiling) / n, level)
+    return np.minimum(joint_normal_half_width(se**2, slope, n, level), most)
 
 
 def indicator(size: int, members: Integers) -> Floats:

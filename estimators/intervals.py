@@ -31,6 +31,20 @@ def normal_half_width(standard_error: Floats, level: float) -> Floats:
     return standard_error * float(-ndtri(level / 2.0))
 
 
+def joint_normal_half_width(variance: Floats, slope: Floats, n: int, level: float) -> Floats:
+    """Return the normal half-width d that holds at its own ends: `d = z sqrt(V + slope d/n)`.
+
+    An error d of an estimate moves its plug-in variance V by up to `slope d/n`: the largest of many
+    estimates come with the variances most understated. Pointwise this evens out; under a choice by
+    looking it does not (at eps = 3 all of the top 20 of 1,000 were covered in 0 to 98% of the
+    repetitions, by the kind of blocks). As in Wilson's interval, the variance is therefore taken
+    where it is largest within the bounds. The difference from `z sqrt(V)` is of order 1/n.
+    """
+    z = float(-ndtri(level / 2.0))
+    half = z**2 * slope / (2.0 * n)
+    return half + np.hypot(half, z * np.sqrt(variance))
+
+
 def bernstein_half_width(sample_variance: Floats, spread: Floats, n: int, level: float) -> Floats:
     """Return the empirical Bernstein half-width, valid at every n >= 2; NaN below.
 

@@ -104,7 +104,9 @@ class Prefixes:
             ceiling=parts(reports * self.noisiest),
             least=least,
             largest=largest,
+            slope=self._envelope(self.noisiest - self.quietest, np.maximum),
             disclosed=groups.disclosed,
+            indicators=True,
         )
 
     def _envelope(self, ends: Floats, extreme: np.ufunc) -> Floats:

@@ -21,7 +21,9 @@ class Sums:
     `sum_i w(x_i)^2` (of an indicator: `total` itself). `floor` and `ceiling` bound the noise
     `sum_i v(x_i)`, `v(x) = (Q h^2)[x] - w[x]^2`, over all data that agree with what the reports
     disclose: `sum_g N_g min_{x in g} v(x)` and the same with max. `least` and `largest` are
-    `min h` and `max h` over the outputs. `disclosed` says whether the channel discloses groups.
+    `min h` and `max h` over the outputs; `slope` is the most by which the noise of two users of one
+    group differs. `disclosed` says whether the channel discloses groups, `indicators` whether all
+    weights are 0 or 1.
     """
 
     total: Floats
@@ -31,7 +33,9 @@ class Sums:
     ceiling: Floats
     least: Floats
     largest: Floats
+    slope: Floats
     disclosed: bool
+    indicators: bool
 
     @property
     def spread(self) -> Floats:
@@ -59,14 +63,17 @@ def value_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Sums:
         ceiling=reports * noisiest,
         least=least,
         largest=largest,
+        slope=noisiest - quietest,
         disclosed=groups.disclosed,
+        indicators=True,
     )
 
 
 def set_sums(decoder: SetDecoder, statistic: Statistic, indicators: Iterable[Floats]) -> Sums:
     """Return the sums of sets of values, given by their indicators, each of shape `(k,)`."""
     decoded = ((weights, decoder.decode_set(weights)) for weights in indicators)
-    return _stack([_query(decoder, statistic, w, h, h) for w, h in decoded], decoder.groups)
+    rows = [_query(decoder, statistic, weights, h, h) for weights, h in decoded]
+    return _stack(rows, decoder.groups, indicators=True)
 
 
 def linear_sums(decoder: SetDecoder, statistic: Statistic, weights: Iterable[Floats]) -> Sums:
@@ -75,7 +82,7 @@ def linear_sums(decoder: SetDecoder, statistic: Statistic, weights: Iterable[Flo
         _query(decoder, statistic, row, decoder.decode(row), decoder.decode(row**2))
         for row in weights
     ]
-    return _stack(rows, decoder.groups)
+    return _stack(rows, decoder.groups, indicators=False)
 
 
 def check_counts(statistic: Statistic, n: int) -> None:
@@ -106,10 +113,13 @@ def _query(
         float((reports * noisiest).sum()),
         float(h.min()),
         float(h.max()),
+        float((noisiest - quietest).max()),
     ]
 
 
-def _stack(rows: Sequence[Sequence[float]], groups: Groups) -> Sums:
-    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 7).T
-    total, squares, offset, floor, ceiling, least, largest = columns
-    return Sums(total, squares, offset, floor, ceiling, least, largest, groups.disclosed)
+def _stack(rows: Sequence[Sequence[float]], groups: Groups, *, indicators: bool) -> Sums:
+    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 8).T
+    total, squares, offset, floor, ceiling, least, largest, slope = columns
+    return Sums(
+        total, squares, offset, floor, ceiling, least, largest, slope, groups.disclosed, indicators
+    )

@@ -53,15 +53,41 @@ def test_simultaneous_levels_are_sidaks_with_normal_and_bonferronis_elsewhere():
     assert error_level(0.95, "normal", 20) == pytest.approx(1 - 0.95 ** (1 / 20), rel=1e-12)
     assert error_level(0.95, "bernstein", 20) == pytest.approx(0.05 / 20, rel=1e-12)
     assert error_level(0.95, "normal", 1) == pytest.approx(0.05, rel=1e-12)
+
+
+def test_simultaneous_bernstein_bounds_are_those_of_the_smaller_level():
     statistic = np.array([60, 40])
-    for method in ("normal", "bernstein"):
-        inner = 1 - error_level(0.95, method, 2)
-        joint = estimate_values(WARNER, statistic, 100, method=method, simultaneous=True)
-        alone = estimate_values(WARNER, statistic, 100, method=method, confidence=inner)
-        np.testing.assert_allclose(joint.high, alone.high)
-        larger = {"simultaneous": True, "family": 50, "method": method}
-        wider = estimate_values(WARNER, statistic, 100, **larger)
-        assert (wider.high > joint.high).all()
+    joint = estimate_values(WARNER, statistic, 100, method="bernstein", simultaneous=True)
+    alone = estimate_values(WARNER, statistic, 100, method="bernstein", confidence=0.975)
+    np.testing.assert_allclose(joint.high, alone.high)
+    options = {"method": "bernstein", "simultaneous": True, "family": 50}
+    assert (estimate_values(WARNER, statistic, 100, **options).high > joint.high).all()
+
+
+@pytest.mark.parametrize("estimand", ["respondents", "population"])
+def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(estimand: str):
+    statistic, n = block_statistic((90, 30, 80)), 200
+    estimate = estimate_values(BLOCKS, statistic, n, simultaneous=True, estimand=estimand)
+    z = norm.ppf(1 - (1 - 0.95 ** (1 / 6)) / 2)
+    half = estimate.high - estimate.value
+    np.testing.assert_allclose(estimate.value - estimate.low, half)
+    assert (half >= z * estimate.se - 1e-12).all()
+    quietest, noisiest = BLOCKS.decoder().noise_extremes()
+    slope = np.maximum(noisiest - quietest, 1.0)
+    if estimand == "population":
+        slope = np.maximum(slope, 2 * np.abs(estimate.value))
+    own_ends = z * np.sqrt(estimate.se**2 + slope * half / n)
+    reports = np.array([90, 30, 80])[BLOCKS.groups[0]]
+    most = z * np.sqrt(reports * noisiest) / n if estimand == "respondents" else np.inf
+    np.testing.assert_allclose(half, np.minimum(own_ends, most), rtol=1e-9, atol=1e-12)
+
+
+def test_a_pointwise_interval_and_a_weighted_one_stay_z_standard_errors():
+    weights = np.array([[0.5, 2.0]])
+    for options in ({}, {"simultaneous": True}):
+        estimate = estimate_linear(WARNER, np.array([60, 40]), 100, weights, **options)
+        half = norm.ppf(0.975) * estimate.se
+        np.testing.assert_allclose(estimate.high - estimate.value, half)
 
 
 def test_a_plug_in_at_or_below_the_least_noise_gives_way_to_the_worst():
