@@ -68,9 +68,9 @@ class Served:
     def report(
         self, partition: int, labels: Sequence[Any], *, times_ms: Sequence[int], seed: int = 1
     ) -> None:
-        """Count reports of these labels, made with a seed."""
-        spec = self.config.spec
-        self.deliver(partition, spec.frame(labels, times_ms=times_ms, entropy=SeededEntropy(seed)))
+        """Count reports of these labels, made with a seed, at the time of the last of them."""
+        frame = self.config.spec.frame(labels, times_ms=times_ms, entropy=SeededEntropy(seed))
+        self.deliver(partition, frame, now_ms=max(START_MS, *times_ms))
 
     def deliver(self, partition: int, value: bytes, *, now_ms: int = START_MS) -> None:
         """Let a message arrive and its head win."""
