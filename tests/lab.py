@@ -32,6 +32,7 @@ from ldpstream.agents.context import Context
 from ldpstream.agents.control import encode_control
 from ldpstream.agents.document import final_content
 from ldpstream.agents.offsets import end_offsets
+from ldpstream.agents.records import Head
 from ldpstream.agents.tail import Tail
 from ldpstream.agents.view import totals
 from tests.brokers import Broker
@@ -169,19 +170,26 @@ publish = {{ every = "500ms", top = 12 }}
                 found.setdefault(int(start.astype(np.int64)), []).append(document)
         return found
 
+    async def heads(self) -> list[Head]:
+        """Return every partition's head as the changelog tells it."""
+        return [tail.head or Head() for tail in await self._tails()]
+
     async def statistics(self) -> dict[int, NDArray[np.int64]]:
         """Return the statistic of every window of the ledger as the changelog tells it."""
-        context = Context(
-            spec=self.collection.spec,
-            window=self.collection.window,
-            compose=final_content(self.collection),
-        )
-        async with self.reader() as reader:
-            tails = await read_tails(reader, self.collection, context)
+        tails = await self._tails()
         return {
-            start: totals(context, tails, start, start + WINDOW_MS).statistic
+            start: totals(self._context, tails, start, start + WINDOW_MS).statistic
             for start in self.ledger.windows
         }
+
+    @property
+    def _context(self) -> Context:
+        compose = final_content(self.collection)
+        return Context(spec=self.collection.spec, window=self.collection.window, compose=compose)
+
+    async def _tails(self) -> list[Tail]:
+        async with self.reader() as reader:
+            return await read_tails(reader, self.collection, self._context)
 
     async def check_exact(self, *, seconds: float = 40.0) -> None:
         """Wait until every window of the ledger is final, and compare with the ledger.

@@ -1,0 +1,47 @@
+"""The long form of the crash tests, as a command that prints what it did.
+
+python -m tests.crash.run --broker kafka --times 10 --reports 500000
+"""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+from tests.brokers import KINDS, broker
+from tests.crash.scenario import run
+from tests.lab import Lab
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Kill or stop workers while a stream is counted.")
+    parser.add_argument("--broker", choices=KINDS, default="embedded")
+    parser.add_argument("--disturbance", choices=("kill", "stop"), default="kill")
+    parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--reports", type=int, default=500_000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    with broker(given.broker) as running, tempfile.TemporaryDirectory() as folder:
+        lab = Lab(running, Path(folder))
+        begun = time.monotonic()
+        sent = asyncio.run(
+            run(
+                lab,
+                disturbance=given.disturbance,
+                times=given.times,
+                workers=given.workers,
+                reports=given.reports,
+                seed=given.seed,
+            )
+        )
+        print(
+            f"{given.broker}, {given.workers} worker(s), {given.times} x {given.disturbance}: "
+            f"{lab.ledger.n} reports in {len(lab.ledger.windows)} windows counted exactly, "
+            f"{sent.late} late, {sent.rejected} rejected, in {time.monotonic() - begun:.0f} s"
+        )
+
+
+if __name__ == "__main__":
+    main()
