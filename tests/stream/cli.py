@@ -1,0 +1,66 @@
+"""Running commands in tests: in this process, or as processes of their own."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from ldpstream.agents.cli.main import main
+
+_PROGRAM = "from ldpstream.agents.cli.main import main; main()"
+
+PLACES = """
+[collection.places]
+mechanism = "block-hadamard"
+epsilon = 3.0
+domain = { grid = [2, 3], blocks = [2, 1] }
+minimum = 1
+
+[collection.modes]
+mechanism = "high-low"
+epsilon = 1.0
+domain = { values = ["bus", "train", "walk, slowly"] }
+sensitive = ["bus"]
+minimum = 1
+
+[collection.ages]
+mechanism = "block-hadamard"
+epsilon = 3.0
+domain = { interval = [0.0, 100.0], bins = 10 }
+minimum = 1
+"""
+
+
+def configured(folder: Path, text: str = PLACES) -> str:
+    """Write a configuration and return its path."""
+    file = folder / "ldpstream.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def invoke(*arguments: str, stdin: str | bytes = "") -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(main, list(arguments), input=stdin)
+
+
+def spawn(
+    *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", _PROGRAM, *arguments],
+        input=stdin,
+        capture_output=True,
+        env=environment,
+    )
+
+
+def refused(result: Result, code: int = 2) -> str:
+    """Return the one plain message of a command that was refused."""
+    assert result.exit_code == code, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.stderr
+    assert result.stderr.count("\n") == 1
+    return result.stderr.removesuffix("\n")

@@ -1,0 +1,155 @@
+"""Bad values and bad reports: one message that names the line and what was expected."""
+
+import json
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldpstream.agents.config import load_config
+from tests.stream.cli import PLACES, configured, invoke, refused
+
+CELL = "expected 2 integers in 0..1, 0..2"
+MODE = "expected one of the 3 labels of the domain"
+AGE = "expected a number in [0, 100]"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("places", "0,0\n1,3\n", f"stdin: line 2: {CELL}"),
+        ("places", "0,0\n-1,0\n", f"stdin: line 2: {CELL}"),
+        ("places", "0\n", f"stdin: line 1: {CELL}"),
+        ("places", "0,0,0\n", f"stdin: line 1: {CELL}"),
+        ("places", "0,0\n\n0,0\n", f"stdin: line 2: {CELL}"),
+        ("places", "0,x17\n", f"stdin: line 1: {CELL}"),
+        ("places", f"0,{'9' * 30}\n", f"stdin: line 1: {CELL}"),
+        ("places", "1.5,0\n", f"stdin: line 1: {CELL}"),
+        ("modes", "bus\ntaxi\n", f"stdin: line 2: {MODE}"),
+        ("modes", "walk, slowly\n", f"stdin: line 1: {MODE}"),
+        ("modes", "Bus\n", f"stdin: line 1: {MODE}"),
+        ("ages", "17\nnan\n", f"stdin: line 2: {AGE}"),
+        ("ages", "inf\n", f"stdin: line 1: {AGE}"),
+        ("ages", "100.5\n", f"stdin: line 1: {AGE}"),
+        ("ages", "young\n", f"stdin: line 1: {AGE}"),
+        ("places", "", "stdin: expected at least one value line, got none"),
+        ("modes", 'bus\n"bus\ntrain"\n', "stdin: expected one value a line, without line breaks"),
+        ("modes", 'bus\n"bus"x\n', "stdin: line 2: expected CSV: "),
+        ("modes", b"bus\n\xff\n", "expected UTF-8"),
+        ("modes", "b" * 200_000 + "\n", "stdin: line 1: expected CSV: field larger than"),
+    ],
+)
+def test_values_outside_the_domain_are_refused_by_line_and_never_repeated(
+    tmp_path: Path, name: str, values: str | bytes, message: str
+):
+    file = configured(tmp_path)
+    result = invoke("privatize", "-c", file, name, stdin=values)
+    said = refused(result)
+    assert message in said
+    bad = {"taxi", "x17", "9" * 30, "100.5", "young", "slowly", "-1", "Bus"}
+    assert not any(word in said for word in bad)
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "line", ["bus", "yesterday,bus", ",bus", "2026-11-21,bus", "2026-11-21T10:00:00,bus",
+             "2026-13-21T10:00:00Z,bus", "99999999999999999999,bus", "1e3,bus", ""],
+)  # fmt: skip
+def test_times_are_refused_by_line(tmp_path: Path, line: str):
+    file = configured(tmp_path)
+    values = f"1795255200000,bus\n{line}\n"
+    result = invoke("privatize", "-c", file, "--times", "modes", stdin=values)
+    assert refused(result).startswith(
+        "stdin: line 2: expected an RFC 3339 time with Z or an offset, or epoch milliseconds"
+    )
+
+
+def test_a_missing_file_of_values_is_wrong_use(tmp_path: Path):
+    file = configured(tmp_path)
+    for path in (tmp_path / "absent.csv", tmp_path):
+        message = refused(invoke("privatize", "-c", file, "modes", str(path)))
+        assert str(path) in message
+
+
+def test_lines_are_counted_over_chunks(tmp_path: Path):
+    values = tmp_path / "values.csv"
+    values.write_text("bus\n" * 100_001 + "taxi\n")
+    result = invoke("privatize", "-c", configured(tmp_path), "modes", str(values))
+    assert refused(result).startswith(f"{values}: line 100002: {MODE}")
+
+
+def report_lines(tmp_path: Path, **changes: Any) -> str:
+    """Return a good report line and one with fields changed; None takes a field away."""
+    spec = load_config(configured(tmp_path)).collections["places"].spec
+    good = {"collection": "places", "fingerprint": spec.fingerprint.hex(), "report": "AA=="}
+    changed = {name: value for name, value in {**good, **changes}.items() if value is not None}
+    return f"{json.dumps(good)}\n{json.dumps(changed)}\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"report": ""}, "expected a report of 1 bytes, got 0"),
+        ({"report": b64encode(b"\0\0").decode()}, "expected a report of 1 bytes, got 2"),
+        ({"report": "A"}, "expected a report in base64"),
+        ({"report": 3}, "expected a report in base64"),
+        ({"report": None}, "expected a JSON object with collection, fingerprint, report"),
+        ({"report": b64encode(b"\xff").decode()}, "expected a report that places can produce"),
+        ({"collection": "modes"}, "expected a report of collection places, got one of another"),
+        ({"fingerprint": "00" * 8}, "got one of another spec"),
+        ({"fingerprint": 3}, "got one of another spec"),
+        ({"extra": 1}, "expected a JSON object with collection, fingerprint, report and maybe"),
+        ({"time": "2026-11-21T10:00:00Z"}, "expected a time on every line, or on none"),
+        ({"time": "noon"}, "expected an RFC 3339 time"),
+        ({"time": None, "report": ["AA=="]}, "expected a report in base64"),
+    ],
+)
+def test_reports_that_are_none_are_refused_by_line(
+    tmp_path: Path, changes: dict[str, Any], message: str
+):
+    lines = report_lines(tmp_path, **changes)
+    said = refused(invoke("estimate", "-c", configured(tmp_path), "places", stdin=lines))
+    assert said.startswith("stdin: line 2: ")
+    assert message in said
+
+
+@pytest.mark.parametrize("line", ["", "{", "[]", "3", "null", "[" * 100_000, "\0"])
+def test_lines_that_are_no_objects_are_refused(tmp_path: Path, line: str):
+    good = report_lines(tmp_path).splitlines()[0]
+    file = configured(tmp_path)
+    said = refused(invoke("estimate", "-c", file, "places", stdin=f"{good}\n{line}\n"))
+    assert said.startswith("stdin: line 2: expected a JSON object")
+
+
+def test_no_reports_are_refused(tmp_path: Path):
+    said = refused(invoke("estimate", "-c", configured(tmp_path), "places"))
+    assert said == "stdin: expected at least one report line, got none"
+
+
+def test_reports_of_a_changed_spec_are_refused(tmp_path: Path):
+    file = configured(tmp_path)
+    reports = invoke("privatize", "-c", file, "modes", stdin="bus\n").stdout
+    configured(tmp_path, PLACES.replace("epsilon = 1.0", "epsilon = 1.5"))
+    said = refused(invoke("estimate", "-c", file, "modes", stdin=reports))
+    assert "stdin: line 1: expected a report with fingerprint" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--range", "0..1"], "--range: expected 2 pairs [low, high], of numbers"),
+        (["--range", "0..2,0..0"], "--range: expected whole numbers in 0..1, got 0..2"),
+        (["--range", "north"], "--range: expected LO..HI, one pair a dimension"),
+        (["--quantile", "0.5"], "--quantile: expected a domain of one ordered dimension"),
+        (["--confidence", "95"], "--confidence: expected a number above 0 and below 1, got 95"),
+        (["--top", "many"], '--top: expected a whole number or "all", got many'),
+        (["--method", "exact"], "Invalid value for '--method'"),
+        (["--estimand", "everybody"], "Invalid value for '--estimand'"),
+        (["--project", "sphere"], "Invalid value for '--project'"),
+    ],
+)
+def test_impossible_queries_are_refused(tmp_path: Path, options: list[str], message: str):
+    lines = report_lines(tmp_path)
+    result = invoke("estimate", "-c", configured(tmp_path), *options, "places", stdin=lines)
+    assert message in refused(result)
