@@ -74,10 +74,9 @@ def test_bernoulli_counts_words_below_its_threshold():
 
 
 def test_uniform_draws_reject_and_draw_again():
-    entropy = Scripted([7, 5, 6, 8, 15], [7, 4], [0])
-    # Masked to 3 bits: 7, 5, 6, 0, 7; with bound 6, 7, 6 and 7 are drawn again.
-    entropy.batches[1] = np.array([7, 4, 3], dtype=np.uint64)
-    assert uniform_below(entropy, 6, 5).tolist() == [0, 5, 4, 0, 3]
+    # Masked to 3 bits: 7, 5, 6, 0, 7. Below 6 are 5 and 0; the others are drawn until they are.
+    entropy = Scripted([7, 5, 6, 8, 15], [7, 4, 6], [14, 0], [9])
+    assert uniform_below(entropy, 6, 5).tolist() == [1, 5, 4, 0, 0]
 
 
 def test_uniform_draws_over_a_power_of_two_reject_nothing():
