@@ -60,8 +60,8 @@ async def _reset(config: Config, collection: CollectionConfig) -> Sequence[str]:
         members = await _members(admin, config.worker.id)
         if members:
             raise Failed(
-                f"nothing was changed: {members} workers of {config.worker.id} are running; "
-                "stop them first (the group forgets a killed one after some seconds)"
+                f"nothing was changed: the group {config.worker.id} has {members} running; stop "
+                "all workers first (the group forgets a killed one after some seconds)"
             )
         present = [name for name in names if name in await describe(admin, names)]
         if present:
@@ -69,13 +69,15 @@ async def _reset(config: Config, collection: CollectionConfig) -> Sequence[str]:
     return present
 
 
-async def _members(admin: AIOKafkaAdminClient, group: str) -> int:
+async def _members(admin: AIOKafkaAdminClient, group_id: str) -> int:
     """Return how many workers the group has, 0 where the broker does not know it."""
     try:
-        responses = await admin.describe_consumer_groups([group])
+        responses = await admin.describe_consumer_groups([group_id])
     except KafkaError:
         return 0
-    return sum(len(found["members"]) for r in responses for found in r.to_object()["groups"])
+    groups = [group for response in responses for group in response.to_object()["groups"]]
+    # The embedded broker lists members that have gone, and all of its members without a host.
+    return sum(bool(member["client_host"]) for group in groups for member in group["members"])
 
 
 async def _delete(admin: AIOKafkaAdminClient, names: Sequence[str]) -> None:

@@ -1,0 +1,186 @@
+"""The commands that talk to a broker: check, send, close, reset, and the whole way round."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from aiokafka import AIOKafkaConsumer
+
+from ldpstream.agents import clients
+from ldpstream.agents.control import decode_control
+from ldpstream.agents.metadata import describe
+from ldpstream.mechanisms.frame import decode_frame
+from tests.lab import START_MS, WINDOW_MS, Lab
+from tests.stream.cli import invoke, refused, spawn
+
+pytestmark = pytest.mark.broker
+
+
+async def existing(lab: Lab) -> set[str]:
+    client = clients.admin(lab.broker.bootstrap, lab.broker.options)
+    await client.start()
+    try:
+        return set(await describe(client, lab.collection.topics.names()))
+    finally:
+        await client.close()
+
+
+def value_lines(n: int) -> str:
+    times = (START_MS + np.arange(n) * 37 % (2 * WINDOW_MS)).tolist()
+    return "".join(f"{time_ms},{i * i % 12}\n" for i, time_ms in enumerate(times))
+
+
+def test_check_says_what_a_worker_would_create_and_creates_nothing(lab: Lab):
+    result = invoke("check", "-c", str(lab.file))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert f"{lab.broker.bootstrap}: 1 broker\n" in result.stdout
+    topics = lab.collection.topics
+    assert f"{topics.source}: missing; a worker creates it, 4 partitions\n" in result.stdout
+    assert f"{topics.control}: missing; a worker creates it, 1 partition\n" in result.stdout
+    assert result.stdout.endswith("ok\n")
+    assert asyncio.run(existing(lab)) == set()
+
+
+def test_check_refuses_another_number_of_partitions(lab: Lab):
+    assert invoke("send", "-c", str(lab.file), "trips", stdin="1\n").exit_code == 0
+    result = invoke("check", "-c", str(lab.file))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert f"{lab.collection.topics.source}: 4 partitions\n" in result.stdout
+    lab.file.write_text(lab.file.read_text().replace("partitions = 4", "partitions = 5"))
+    said = refused(invoke("check", "-c", str(lab.file)), code=1)
+    assert said.startswith(f"topic {lab.collection.topics.source} has 4 partitions, but ")
+
+
+def test_check_refuses_what_this_broker_cannot_do(lab: Lab):
+    text = lab.file.read_text().replace("[kafka]", "[kafka]\nreplication_factor = 3")
+    lab.file.write_text(text)
+    said = refused(invoke("check", "-c", str(lab.file)), code=1)
+    assert said == "kafka.replication_factor: expected at most 1 broker, got 3"
+    if lab.broker.kind == "embedded":
+        lab.file.write_text(text.replace("enable_idempotence = false", "").replace("= 3", "= 1"))
+        said = refused(invoke("check", "-c", str(lab.file)), code=1)
+        assert said.endswith("needs kafka.enable_idempotence = false")
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+def test_send_spreads_frames_without_keys_over_all_partitions(lab: Lab, batch: int):
+    values = value_lines(1_000)
+    command = ["send", "-c", str(lab.file), "--times", "--batch", str(batch), "trips"]
+    result = invoke(*command, stdin=values)
+    messages = -(-1_000 // batch)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == f"1000 reports in {messages} messages acknowledged\n"
+    records = asyncio.run(lab.records(lab.collection.topics.source))
+    assert len(records) == messages
+    assert {record.key for record in records} == {None}
+    counts = np.bincount([record.partition for record in records], minlength=4)
+    assert counts.max() - counts.min() <= 1
+    spec = lab.collection.spec
+    sent: dict[int, int] = {}
+    for record in records:
+        assert record.value is not None
+        frame = decode_frame(record.value, fingerprint=spec.fingerprint, report_bytes=1)
+        assert frame.counts.sum() <= batch
+        for time_ms, count in zip(frame.times_ms.tolist(), frame.counts.tolist(), strict=True):
+            sent[time_ms] = sent.get(time_ms, 0) + count
+    times = [int(line.split(",")[0]) for line in values.splitlines()]
+    assert sent == {time_ms: times.count(time_ms) for time_ms in set(times)}
+
+
+def test_a_bad_line_ends_send_and_says_what_went_before(lab: Lab, tmp_path: Path):
+    values = tmp_path / "values.csv"
+    values.write_text("3\n" * 100_000 + "12\n")
+    result = invoke("send", "-c", str(lab.file), "trips", str(values))
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
+        f"{values}: line 100001: expected an integer in 0..11; "
+        "before that 100000 reports in 100 messages acknowledged"
+    )
+
+
+def test_close_orders_with_the_offsets_of_the_moment(lab: Lab):
+    said = refused(invoke("close", "-c", str(lab.file), "--until", "0", "trips"), code=1)
+    assert said.endswith("does not exist: start a worker first, which creates it")
+    values = value_lines(300)
+    send = ["send", "-c", str(lab.file), "--times", "--batch", "100", "trips"]
+    assert invoke(*send, stdin=values).exit_code == 0
+    # On the embedded broker the end that ListOffsets answers would be wrong here.
+    result = invoke("close", "-c", str(lab.file), "--until", "2010-10-14T00:00:00Z", "trips")
+    assert (result.exit_code, result.stderr) == (0, "")
+    (order,) = asyncio.run(lab.records(lab.collection.topics.control))
+    control = decode_control(order.value)
+    assert control.until_ms == 1_287_014_400_000
+    assert sorted(control.ends) == [0, 1, 2, 3]
+    assert sorted(control.ends.values()) == [0, 1, 1, 1]
+
+
+async def _member(lab: Lab) -> AIOKafkaConsumer:
+    consumer = AIOKafkaConsumer(
+        lab.collection.topics.source,
+        bootstrap_servers=lab.broker.bootstrap,
+        group_id=lab.config.worker.id,
+    )
+    await consumer.start()
+    return consumer
+
+
+async def test_reset_waits_for_workers_to_stop_and_deletes_state_and_orders(lab: Lab):
+    command = ["reset", "-c", str(lab.file), "trips"]
+    topics = lab.collection.topics
+    sent = await asyncio.to_thread(spawn, "send", "-c", str(lab.file), "trips", stdin=b"1\n")
+    assert sent.returncode == 0, sent.stderr
+    if lab.broker.kind == "kafka":
+        # The embedded broker does not tell which members of a group are there.
+        consumer = await _member(lab)
+        result = await asyncio.to_thread(spawn, *command, "--yes")
+        await consumer.stop()
+        assert result.returncode == 1
+        assert b"has 1 running; stop all workers first" in result.stderr
+    assert await existing(lab) == set(topics.names())
+    result = await asyncio.to_thread(spawn, *command, stdin=b"n\n")
+    assert result.returncode == 1
+    assert result.stderr.endswith(b"nothing was changed\n")
+    assert await existing(lab) == set(topics.names())
+    result = await asyncio.to_thread(spawn, *command, stdin=b"y\n")
+    assert result.returncode == 0, result.stderr
+    assert await existing(lab) == set(topics.names()) - {topics.changelog, topics.control}
+    result = await asyncio.to_thread(spawn, *command, "--yes")
+    assert (result.returncode, result.stdout) == (0, b"trips had no state\n")
+
+
+def test_the_worker_and_estimate_agree_number_for_number(lab: Lab, tmp_path: Path):
+    """One window's reports, on one side through files, on the other through broker and worker."""
+    values = tmp_path / "values.csv"
+    values.write_text("".join(f"{START_MS + i % WINDOW_MS},{i * i % 12}\n" for i in range(5_000)))
+    file = str(lab.file)
+    reports = tmp_path / "reports.jsonl"
+    privatized = invoke("privatize", "-c", file, "--times", "trips", str(values))
+    assert privatized.exit_code == 0
+    reports.write_text(privatized.stdout)
+    asked = ["--range", "3..7", "--quantile", "0.5", "--top", "all"]
+    expected = json.loads(invoke("estimate", "-c", file, *asked, "trips", str(reports)).stdout)
+    published = json.loads(invoke("estimate", "-c", file, "trips", str(reports)).stdout)
+    assert expected["n"] == published["n"] == 5_000
+    with lab.worker() as worker:
+        sent = invoke("send", "-c", file, "--reports", "--batch", "64", "trips", str(reports))
+        assert sent.stdout == "5000 reports in 79 messages acknowledged\n"
+        until = str(START_MS + WINDOW_MS)
+        assert invoke("close", "-c", file, "--until", until, "trips").exit_code == 0
+        finals = asyncio.run(_until_final(lab))
+        answer = spawn("query", worker.url, "trips", "--json", *asked)
+        assert worker.terminate() == 0
+    (final,) = finals
+    window = final["window"]
+    assert final == {**published, "window": window}
+    assert json.loads(answer.stdout) == {"windows": [{**expected, "window": window}]}
+
+
+async def _until_final(lab: Lab) -> list[dict[str, object]]:
+    for _ in range(200):
+        finals = await lab.finals()
+        if START_MS in finals:
+            return finals[START_MS]
+        await asyncio.sleep(0.1)
+    raise AssertionError("the window did not become final")
