@@ -10,7 +10,7 @@ import logging
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -114,16 +114,30 @@ async def _run(config: Config) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    try:
+        return await work(config, stop=stop, announce=lambda url: print("ready", url, flush=True))
+    except (BrokerUnavailableError, TopicError, ClientOptionError, HttpUnavailableError) as bad:
+        print(bad, file=sys.stderr)
+        return 1
+
+
+async def work(config: Config, *, stop: asyncio.Event, announce: Callable[[str], None]) -> int:
+    """Run a worker until `stop` is set, and return its exit code: 0, or 1 if it failed.
+
+    `announce` gets its URL once it serves.
+
+    Raises:
+        BrokerUnavailableError, TopicError, ClientOptionError: as `Pipeline.start` does.
+        HttpUnavailableError: if the address under `[worker]` cannot be served.
+    """
     # Faust makes its data directory even where no table needs one.
     with tempfile.TemporaryDirectory(prefix="ldpstream-") as folder:
-        try:
-            return await _work(config, folder, stop)
-        except (BrokerUnavailableError, TopicError, ClientOptionError, HttpUnavailableError) as bad:
-            print(bad, file=sys.stderr)
-            return 1
+        return await _work(config, folder, stop, announce)
 
 
-async def _work(config: Config, folder: str, stop: asyncio.Event) -> int:
+async def _work(
+    config: Config, folder: str, stop: asyncio.Event, announce: Callable[[str], None]
+) -> int:
     app = WorkerApp(
         config.worker.id,
         **faust_settings(config.kafka.bootstrap, config.kafka.options),
@@ -142,7 +156,7 @@ async def _work(config: Config, folder: str, stop: asyncio.Event) -> int:
         async with serve(pipeline, host=host, port=int(port), metrics=metrics) as url:
             await app.start()
             try:
-                announced = asyncio.create_task(_announce(pipeline, url))
+                announced = asyncio.create_task(_announce(pipeline, url, announce))
                 failed = await _until_stopped(app, stop)
                 announced.cancel()
             finally:
@@ -154,10 +168,10 @@ async def _work(config: Config, folder: str, stop: asyncio.Event) -> int:
     return int(failed)
 
 
-async def _announce(pipeline: Pipeline, url: str) -> None:
+async def _announce(pipeline: Pipeline, url: str, announce: Callable[[str], None]) -> None:
     while not pipeline.ready:  # noqa: ASYNC110 (a look at several objects, and only at the start)
         await asyncio.sleep(_READY_STEP_SECONDS)
-    print(f"ready {url}", flush=True)
+    announce(url)
 
 
 async def _until_stopped(app: faust.App, stop: asyncio.Event) -> bool:

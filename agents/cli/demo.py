@@ -1,0 +1,66 @@
+"""`ldpstream demo`: broker, worker, simulated devices and page in one go."""
+
+from typing import Final
+
+import click
+
+from ldpstream.agents.cli.errors import Failed
+
+DEFAULT_RATE: Final = 10_000
+_LARGEST_SEED: Final = (1 << 63) - 1
+
+
+@click.command()
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True, max=86_400),
+    metavar="N",
+    help="End after so many seconds of reports; otherwise Ctrl-C ends it.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Of the page and the API, 0 for any free one; otherwise 6066, or a free one.",
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(100, 200_000),
+    default=DEFAULT_RATE,
+    show_default=True,
+    metavar="N",
+    help="Reports a second.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, _LARGEST_SEED),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Of the city and its people; the reports' randomness is the system's.",
+)
+@click.pass_context
+def demo(
+    context: click.Context, seconds: float | None, port: int | None, rate: int, seed: int
+) -> None:
+    """Run an embedded broker, a worker, and simulated devices of a city.
+
+    Shows live estimates beside the truth, serves the live page, and ends with a summary: exit code
+    0 if every report is accounted for.
+    """
+    # Faust takes a moment to import, and `--help` does not need it.
+    from ldpstream.agents.demo.run import DemoError, DemoOptions, run_demo
+    from ldpstream.agents.embedded import BrokerUnavailableError
+    from ldpstream.agents.http import HttpUnavailableError
+
+    options = DemoOptions(
+        seconds=seconds,
+        port=port,
+        rate=rate,
+        seed=seed,
+    )
+    try:
+        code = run_demo(options)
+    except (BrokerUnavailableError, HttpUnavailableError, DemoError) as error:
+        raise Failed(str(error)) from error
+    context.exit(code)

@@ -1,0 +1,162 @@
+"""The simulated devices: they privatize where they are, and produce it; a few misbehave."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from aiokafka import AIOKafkaProducer
+from aiokafka.structs import RecordMetadata
+from numpy.typing import NDArray
+
+from ldpstream.agents.demo.city import City, Population
+from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.setting import COLLECTION, EPSILON, PARTITIONS, demo_tables
+from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.times import cut
+
+PEOPLE: Final = 50_000
+GATEWAY_REPORTS: Final = 500
+SINGLE_SHARE: Final = 0.02
+"""Share of the reports that devices send themselves, one a message, without a gateway."""
+TICK_SECONDS: Final = 0.1
+CITY_HOURS_A_SECOND: Final = 0.2
+MOVING_A_SECOND: Final = 0.15
+TROUBLE_AFTER_SECONDS: Final = 3.0
+TROUBLE_EVERY_SECONDS: Final = 0.5
+_OFFLINE_MS: Final = 120_000
+_CLOCK_AHEAD_MS: Final = 3_600_000
+
+
+class Devices:
+    """All devices of the city; `ledger` holds what they sent, once the broker has it."""
+
+    def __init__(
+        self,
+        city: City,
+        spec: CollectionSpec,
+        producer: AIOKafkaProducer,
+        ledger: Ledger,
+        *,
+        seed: int,
+        rate: int,
+    ) -> None:
+        self._city = city
+        self._spec = spec
+        self._outdated = _outdated_spec(city)
+        self._producer = producer
+        self._ledger = ledger
+        self._people = Population(city, people=PEOPLE, seed=seed)
+        self._rng = np.random.default_rng([seed, 2])
+        self._rate = rate
+        self._turn = 0
+        self._troubles = 0
+        self._pending: set[asyncio.Task[None]] = set()
+
+    @property
+    def hour(self) -> float:
+        """The hour of the day in the city."""
+        return self._people.hour
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Report `rate` visits a second until stopped, then wait until the broker has them all.
+
+        Raises:
+            KafkaError: where the broker has refused a message.
+        """
+        begun = last = time.monotonic()
+        trouble = begun + TROUBLE_AFTER_SECONDS
+        while not stop.is_set():
+            await asyncio.sleep(TICK_SECONDS)
+            now = time.monotonic()
+            # After a pause of the whole machine people do not make up for lost visits.
+            elapsed = min(now - last, 5 * TICK_SECONDS)
+            last = now
+            self._people.advance(
+                hours=CITY_HOURS_A_SECOND * elapsed, moving=MOVING_A_SECOND * elapsed
+            )
+            await self._report(round(self._rate * elapsed))
+            if now >= trouble:
+                trouble += TROUBLE_EVERY_SECONDS
+                await self._misbehave()
+            self._raise_failures()
+        while self._pending:
+            await asyncio.wait(set(self._pending))
+            self._raise_failures()
+
+    async def _report(self, n: int) -> None:
+        """Let n people report where they are: most through gateways, some by themselves."""
+        alone = self._rng.binomial(n, SINGLE_SHARE)
+        sizes = [1] * alone
+        sizes += [GATEWAY_REPORTS] * ((n - alone) // GATEWAY_REPORTS)
+        sizes += [(n - alone) % GATEWAY_REPORTS]
+        for size in sizes:
+            if size:
+                await self._visit(self._people.report(size))
+
+    async def _visit(self, places: NDArray[np.int64]) -> None:
+        now_ms = _now_ms()
+        frame = self._frame(self._spec, places, now_ms)
+        time_ms = cut(now_ms, self._spec.precision_ms)
+        await self._send(frame, lambda: self._ledger.visit(places, time_ms))
+
+    async def _misbehave(self) -> None:
+        """Send the next of the messages that a worker must not count."""
+        kinds = (self._offline, self._undecodable, self._outdated_device, self._clock_ahead)
+        await kinds[self._troubles % len(kinds)]()
+        self._troubles += 1
+
+    async def _offline(self) -> None:
+        """Send what a phone kept while it had no network: its windows have closed."""
+        places = self._people.report(5)
+        frame = self._frame(self._spec, places, _now_ms() - _OFFLINE_MS)
+        await self._send(frame, lambda: self._ledger.add_late(len(places)))
+
+    async def _undecodable(self) -> None:
+        """Send something that is no frame at all."""
+        await self._send(b"not a frame", lambda: self._ledger.add_rejected(1))
+
+    async def _outdated_device(self) -> None:
+        """Send a report under an older configuration."""
+        frame = self._frame(self._outdated, self._people.report(1), _now_ms())
+        await self._send(frame, lambda: self._ledger.add_rejected(1))
+
+    async def _clock_ahead(self) -> None:
+        """Send a report of a device whose clock is an hour ahead."""
+        frame = self._frame(self._spec, self._people.report(1), _now_ms() + _CLOCK_AHEAD_MS)
+        await self._send(frame, lambda: self._ledger.add_rejected(1))
+
+    def _frame(self, spec: CollectionSpec, places: NDArray[np.int64], time_ms: int) -> bytes:
+        labels = [self._city.places[place] for place in places]
+        return spec.frame(labels, times_ms=np.full(len(labels), time_ms))
+
+    async def _send(self, message: bytes, landed: Callable[[], None]) -> None:
+        partition, self._turn = self._turn, (self._turn + 1) % PARTITIONS
+        sent = await self._producer.send(self._spec.topic, message, partition=partition)
+        task = asyncio.create_task(self._wait(sent, partition, landed))
+        self._pending.add(task)
+
+    async def _wait(
+        self, sent: "asyncio.Future[RecordMetadata]", partition: int, landed: Callable[[], None]
+    ) -> None:
+        stored = await sent
+        self._ledger.landed(partition, stored.offset)
+        landed()
+
+    def _raise_failures(self) -> None:
+        done = {task for task in self._pending if task.done()}
+        self._pending -= done
+        for task in done:
+            task.result()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _outdated_spec(city: City) -> CollectionSpec:
+    """Return the spec of a device that was never updated: another epsilon."""
+    table = demo_tables(city, bootstrap="", port=0)["collection"][COLLECTION]
+    return CollectionSpec.from_mapping(COLLECTION, {**table, "epsilon": EPSILON / 2}, base=Path())

@@ -1,0 +1,82 @@
+"""The end of a demonstration: wait until all is counted, close all windows, collect the finals."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from aiokafka import AIOKafkaProducer
+
+from ldpstream.agents.cli.client import WorkerClient
+from ldpstream.agents.clock import Control
+from ldpstream.agents.control import encode_control
+from ldpstream.agents.demo.asking import ask_estimate, ask_status, ask_windows
+from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.summary import WINDOWS_CHECKED, Summary
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.http.answers import CollectionStatus, WindowState
+
+PATIENCE_SECONDS: Final = 30.0
+COMPARED_WINDOWS: Final = 100
+_STEP_SECONDS: Final = 0.2
+
+
+async def finish(
+    producer: AIOKafkaProducer,
+    control_topic: str,
+    worker: WorkerClient,
+    ledger: Ledger,
+    places: Sequence[str],
+) -> Summary:
+    """Close all windows once everything sent has been decided, and return the summary.
+
+    What has not happened after half a minute will not happen: then the summary says so.
+    """
+    status = await _until_decided(worker, ledger)
+    if _decided(status) == ledger.sent and ledger.truth:
+        until_ms = max(ledger.truth) + ledger.window_ms
+        order = encode_control(Control(until_ms, dict(ledger.ends)))
+        await producer.send_and_wait(control_topic, order, partition=0)
+    windows = await _until_final(worker, ledger)
+    documents: dict[int, EstimateDocument] = {}
+    for start_ms, window in list(windows.items())[-COMPARED_WINDOWS:]:
+        if window.final:
+            documents[start_ms] = await ask_estimate(worker, window, top="all")
+    top = None
+    if documents:
+        # The newest of the fullest windows: the last one ends early.
+        fullest = max(documents, key=lambda start_ms: (documents[start_ms].n, start_ms))
+        top = await ask_estimate(worker, windows[fullest])
+    return Summary(
+        ledger=ledger,
+        status=await ask_status(worker),
+        windows=windows,
+        documents=documents,
+        top=top,
+        places=places,
+    )
+
+
+def _decided(status: CollectionStatus) -> int:
+    return status.counted + status.late + status.rejected
+
+
+async def _until_decided(worker: WorkerClient, ledger: Ledger) -> CollectionStatus:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    status = await ask_status(worker)
+    while _decided(status) != ledger.sent and time.monotonic() < deadline:
+        await asyncio.sleep(_STEP_SECONDS)
+        status = await ask_status(worker)
+    return status
+
+
+async def _until_final(worker: WorkerClient, ledger: Ledger) -> dict[int, WindowState]:
+    """Wait until all windows are final; return those found."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    wanted = set(ledger.newest(WINDOWS_CHECKED))
+    while True:
+        windows = await ask_windows(worker, last=WINDOWS_CHECKED)
+        final = {start_ms for start_ms, one in windows.items() if one.published}
+        if wanted <= final or time.monotonic() > deadline:
+            return windows
+        await asyncio.sleep(_STEP_SECONDS)

@@ -1,0 +1,201 @@
+"""The demonstration: broker, worker, devices and page together, and the way they end."""
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from rich.console import Console
+
+from ldpstream.agents import clients
+from ldpstream.agents.cli.client import WorkerClient, connect
+from ldpstream.agents.cli.tables import table_console
+from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.console import set_up_logging
+from ldpstream.agents.demo.asking import ask_newest, ask_status
+from ldpstream.agents.demo.city import City, build_city
+from ldpstream.agents.demo.devices import Devices
+from ldpstream.agents.demo.finish import finish
+from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.screen import open_screen
+from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, demo_config
+from ldpstream.agents.demo.summary import Summary, print_summary
+from ldpstream.agents.demo.view import Moment, compare
+from ldpstream.agents.embedded import embedded_broker
+from ldpstream.agents.worker import work
+
+INTERRUPTED: Final = 130
+USUAL_PORT: Final = 6066
+LOOK_SECONDS: Final = 1.0
+_STEP_SECONDS: Final = 0.1
+
+
+class DemoError(RuntimeError):
+    """The demonstration cannot go on; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """How the demonstration runs: `seconds` None is until Ctrl-C; `rate` is in reports a second.
+
+    `port` None is the worker's usual one, or any free one where that is taken.
+    """
+
+    seconds: float | None
+    port: int | None
+    rate: int
+    seed: int
+
+
+def run_demo(options: DemoOptions) -> int:
+    """Run the demonstration, and return its exit code: 0, or 1 where the summary is not good.
+
+    Ctrl-C and SIGTERM end it as if its time were over, a second one at once (130). Whatever
+    happens, no process and no file remains.
+
+    Raises:
+        BrokerUnavailableError: where the embedded broker is not installed or does not start.
+        HttpUnavailableError: where the port is taken.
+        DemoError: where a part of the demonstration fails.
+    """
+    set_up_logging()
+    city = build_city(options.seed)
+    with embedded_broker() as broker:
+        port = _free_port() if options.port is None else options.port
+        config = demo_config(city, bootstrap=broker.bootstrap, port=port)
+        demo = _Demo(options, config, city, table_console())
+        try:
+            summary = asyncio.run(demo.run())
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            return INTERRUPTED
+        except KafkaError as error:
+            raise DemoError(f"the embedded broker failed: {error}") from error
+    print_summary(summary, demo.console)
+    return 0 if summary.good else 1
+
+
+def _free_port() -> int:
+    """Return the worker's usual port if it is free now, else 0."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", USUAL_PORT))
+        except OSError:
+            return 0
+    return USUAL_PORT
+
+
+class _Demo:
+    def __init__(self, options: DemoOptions, config: Config, city: City, console: Console) -> None:
+        self.console = console
+        self._options = options
+        self._config = config
+        self._city = city
+        self._stop = asyncio.Event()
+        self._ledger = Ledger(places=len(city.places), window_ms=WINDOW_MS)
+
+    @property
+    def _collection(self) -> CollectionConfig:
+        return self._config.collections[COLLECTION]
+
+    async def run(self) -> Summary:
+        """Run all parts, and return what came out."""
+        self._handle_signals()
+        self.console.print("starting the embedded broker and the worker")
+        async with (
+            _running_worker(self._config) as url,
+            connect(url) as worker,
+            self._producer() as producer,
+        ):
+            self.console.print(f"live page: {url}", soft_wrap=True)
+            devices = self._devices(producer)
+            reporting = asyncio.create_task(devices.run(self._stop))
+            try:
+                await self._watch(reporting, devices, worker, url)
+            finally:
+                reporting.cancel()
+            self.console.print("the devices have stopped; counting what is under way")
+            control = self._collection.topics.control
+            return await finish(producer, control, worker, self._ledger, self._city.places)
+
+    def _handle_signals(self) -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+
+        def end() -> None:
+            if self._stop.is_set():
+                task.cancel()
+            self._stop.set()
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, end)
+
+    @asynccontextmanager
+    async def _producer(self) -> AsyncIterator[AIOKafkaProducer]:
+        kafka = self._config.kafka
+        producer = clients.producer(kafka.bootstrap, kafka.options)
+        try:
+            await producer.start()
+            yield producer
+        finally:
+            await producer.stop()
+
+    def _devices(self, producer: AIOKafkaProducer) -> Devices:
+        return Devices(
+            self._city,
+            self._collection.spec,
+            producer,
+            self._ledger,
+            seed=self._options.seed,
+            rate=self._options.rate,
+        )
+
+    async def _watch(
+        self, reporting: "asyncio.Task[None]", devices: Devices, worker: WorkerClient, url: str
+    ) -> None:
+        """Show how the estimates follow the devices, until their time is over and all is sent."""
+        begun = time.monotonic()
+        seconds = self._options.seconds
+        looks = 0
+        with open_screen(self.console, seconds) as show:
+            while not reporting.done():
+                elapsed = time.monotonic() - begun
+                if seconds is not None and elapsed >= seconds:
+                    self._stop.set()
+                if elapsed >= looks * LOOK_SECONDS and not self._stop.is_set():
+                    looks += 1
+                    document = await ask_newest(worker, enough=self._options.rate)
+                    moment = Moment(
+                        url=url,
+                        elapsed_seconds=elapsed,
+                        hour=devices.hour,
+                        status=await ask_status(worker),
+                        sent=self._ledger.sent,
+                        document=document,
+                    )
+                    show(moment, compare(document, self._ledger, self._city.places))
+                await asyncio.wait([reporting], timeout=_STEP_SECONDS)
+        await reporting
+
+
+@asynccontextmanager
+async def _running_worker(config: Config) -> AsyncIterator[str]:
+    """Run a worker for the length of an `async with` block, which gets its URL."""
+    stop = asyncio.Event()
+    url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    working = asyncio.create_task(work(config, stop=stop, announce=url.set_result))
+    waiting: list[asyncio.Future[Any]] = [working, url]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            raise DemoError(f"the worker ended with exit code {working.result()}")
+        yield url.result()
+    finally:
+        stop.set()
+        with suppress(asyncio.CancelledError):
+            await working

@@ -1,0 +1,52 @@
+"""Where the demonstration shows itself: a terminal is redrawn, a file or pipe gets lines."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+from rich.console import Console
+from rich.live import Live
+
+from ldpstream.agents.demo.view import (
+    Comparison,
+    Moment,
+    leaders_line,
+    live_view,
+    progress_line,
+)
+
+LINES_EVERY: Final = 2
+
+
+class Screen(Protocol):
+    """Something that shows moments, one a second."""
+
+    def __call__(self, moment: Moment, comparisons: Sequence[Comparison]) -> None:
+        """Show a moment."""
+
+
+@contextmanager
+def open_screen(console: Console, seconds: float | None) -> Iterator[Screen]:
+    """Return where to show moments of a demonstration of so many seconds, or without an end."""
+    if not console.is_terminal:
+        yield _lines(console, seconds)
+        return
+    with Live(console=console, auto_refresh=False) as live:
+
+        def redraw(moment: Moment, comparisons: Sequence[Comparison]) -> None:
+            live.update(live_view(moment, comparisons, seconds), refresh=True)
+
+        yield redraw
+
+
+def _lines(console: Console, seconds: float | None) -> Screen:
+    shown = 0
+
+    def write(moment: Moment, comparisons: Sequence[Comparison]) -> None:
+        nonlocal shown
+        shown += 1
+        if shown % LINES_EVERY == 0:
+            parts = [progress_line(moment, seconds), leaders_line(comparisons)]
+            console.print(" | ".join(filter(None, parts)), markup=False, soft_wrap=True)
+
+    return write

@@ -1,0 +1,131 @@
+"""The summary of a demonstration: whether all reports are accounted for, and the bounds hold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.view import Comparison, compare, comparison_table
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.http.answers import CollectionStatus, WindowState
+
+WINDOWS_CHECKED: Final = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What the devices sent, what the worker made of it, and its windows, by start in epoch ms.
+
+    `documents` are newest final windows over the whole domain, `top` is one with the best places.
+    """
+
+    ledger: Ledger
+    status: CollectionStatus
+    windows: Mapping[int, WindowState]
+    documents: Mapping[int, EstimateDocument]
+    top: EstimateDocument | None
+    places: Sequence[str]
+
+    @property
+    def accounted(self) -> bool:
+        """Whether all that was sent was counted, late or rejected, each as it should be."""
+        decided = self.status.counted, self.status.late, self.status.rejected
+        return decided == (self.ledger.counted, self.ledger.late, self.ledger.rejected)
+
+    @property
+    def differences(self) -> list[str]:
+        """The windows that are not final, or hold other reports than were sent for them."""
+        found = []
+        for start_ms in self.ledger.newest(WINDOWS_CHECKED):
+            window = self.windows.get(start_ms)
+            n = self.ledger.n(start_ms)
+            if window is None or not window.final:
+                found.append(f"a window of {n:,} reports is not final")
+            elif window.n != n:
+                found.append(f"{window.window.start} has {window.n:,} of {n:,} reports")
+        return found
+
+    @property
+    def good(self) -> bool:
+        """Whether the demonstration shows what it should."""
+        return self.accounted and not self.differences and self.ledger.counted > 0
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """All values of all documents, beside the truth."""
+        return [
+            one
+            for document in self.documents.values()
+            for one in compare(document, self.ledger, self.places)
+        ]
+
+
+def print_summary(summary: Summary, console: Console) -> None:
+    """Print the summary, loudly where something is wrong."""
+    ledger, status = summary.ledger, summary.status
+    _say(console, "sent", f"{ledger.sent:,} reports")
+    _say(console, "counted", f"{status.counted:,}")
+    late = f"{status.late:,}; the devices sent {ledger.late:,} too late on purpose"
+    _say(console, "late", late)
+    bad = f"{status.rejected:,}; the devices sent {ledger.rejected:,} bad ones on purpose"
+    _say(console, "rejected", bad + _reasons(status))
+    total = status.counted + status.late + status.rejected
+    if summary.accounted:
+        _say(console, "accounted", f"counted + late + rejected = sent = {total:,}")
+    else:
+        _shout(
+            console,
+            "NOT ACCOUNTED",
+            f"counted + late + rejected = {total:,}, but the devices sent {ledger.sent:,}: "
+            f"{ledger.counted:,} to count, {ledger.late:,} late, {ledger.rejected:,} bad",
+        )
+    differences = summary.differences
+    if differences:
+        _shout(console, "WINDOWS DIFFER", "; ".join(differences))
+    else:
+        checked = len(ledger.newest(WINDOWS_CHECKED))
+        _say(console, "windows", f"{checked} final, each with exactly the reports sent for it")
+    for problem in status.problems:
+        _shout(console, "PROBLEM", problem)
+    _say(console, "bounds", coverage(summary.comparisons, _confidence(summary)))
+    if summary.top is not None and summary.top.window is not None:
+        window = summary.top.window
+        caption = f"top places of {window.start} to {window.end}, {summary.top.n:,} reports"
+        comparisons = compare(summary.top, ledger, summary.places)
+        console.print(comparison_table(comparisons, caption))
+
+
+def coverage(comparisons: Sequence[Comparison], confidence: float) -> str:
+    """Return how many truths are inside their bounds."""
+    known = [one.inside for one in comparisons if one.inside is not None]
+    if not known:
+        return "no final window has enough reports for estimates"
+    held = sum(known)
+    return (
+        f"{held:,} of {len(known):,} true shares are inside their {100 * confidence:g}% bounds: "
+        f"{100 * held / len(known):.1f}%"
+    )
+
+
+def _confidence(summary: Summary) -> float:
+    return max((document.confidence for document in summary.documents.values()), default=0.0)
+
+
+def _say(console: Console, name: str, text: str) -> None:
+    console.print(Text(f"{name:<10} {text}"))
+
+
+def _shout(console: Console, name: str, text: str) -> None:
+    console.print(Text(f"{name}: {text}", style="bold red"))
+
+
+def _reasons(status: CollectionStatus) -> str:
+    sums: dict[str, int] = {}
+    for partition in status.partitions:
+        for reason, count in partition.rejected.items():
+            sums[reason] = sums.get(reason, 0) + count
+    parts = [f"{reason} {count:,}" for reason, count in sums.items()]
+    return f" ({', '.join(parts)})" if parts else ""

@@ -1,0 +1,143 @@
+"""What the demonstration shows while it runs: estimates with bounds beside the truth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ldpstream.agents.cli.tables import label_text, percent
+from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.document import EstimateDocument, ValueEstimate
+from ldpstream.agents.http.answers import CollectionStatus
+from ldpstream.mechanisms.times import parse_time
+
+_SCALE_COLUMNS: Final = 24
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One listed value: its estimate, and its true share so far; None where it is not known."""
+
+    entry: ValueEstimate
+    truth: float | None
+
+    @property
+    def name(self) -> str:
+        """The value's label."""
+        return label_text(self.entry.value)
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the truth is inside the bounds; None where one of them is not known."""
+        low, high = self.entry.low, self.entry.high
+        if self.truth is None or low is None or high is None:
+            return None
+        return low <= self.truth <= high
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What the worker and the devices say at one moment."""
+
+    url: str
+    elapsed_seconds: float
+    hour: float
+    status: CollectionStatus
+    sent: int
+    document: EstimateDocument | None
+
+
+def compare(
+    document: EstimateDocument | None, ledger: Ledger, places: Sequence[str]
+) -> list[Comparison]:
+    """Return the document's values, each with its true share in the same window."""
+    if document is None or document.window is None:
+        return []
+    shares = ledger.shares(parse_time(document.window.start))
+    index = {place: i for i, place in enumerate(places)}
+    return [
+        Comparison(entry, None if shares is None else float(shares[index[label_text(entry.value)]]))
+        for entry in document.distribution
+    ]
+
+
+def progress_line(moment: Moment, seconds: float | None) -> str:
+    """Return where the demonstration stands, on one line."""
+    until = f"{moment.elapsed_seconds:.0f} s"
+    if seconds is not None:
+        until += f" of {seconds:g} s"
+    hour, minute = divmod(int(moment.hour * 60), 60)
+    status = moment.status
+    return (
+        f"{until} | {hour:02d}:{minute:02d} in the city | sent {moment.sent:,} | "
+        f"counted {status.counted:,} | late {status.late:,} | rejected {status.rejected:,}"
+    )
+
+
+def leaders_line(comparisons: Sequence[Comparison], count: int = 3) -> str:
+    """Return the first values beside the truth, on one line."""
+    parts = [
+        f"{one.name} {percent(one.entry.share)} [{percent(one.entry.low)}, "
+        f"{percent(one.entry.high)}] (true {percent(one.truth)})"
+        for one in comparisons[:count]
+    ]
+    return " | ".join(parts)
+
+
+def live_view(
+    moment: Moment, comparisons: Sequence[Comparison], seconds: float | None
+) -> RenderableType:
+    """Return the whole picture for a terminal."""
+    lines: list[RenderableType] = []
+    document = moment.document
+    if document is not None and document.window is not None:
+        state = "final" if document.final else "open"
+        caption = (
+            f"{document.window.start} to {document.window.end} ({state}), {document.n:,} reports"
+        )
+        lines.append(comparison_table(comparisons, caption))
+    lines.append(Text(progress_line(moment, seconds), no_wrap=True, overflow="ellipsis"))
+    lines.append(Text(f"live page: {moment.url}   end: Ctrl-C", style="bold"))
+    return Group(*lines)
+
+
+def comparison_table(comparisons: Sequence[Comparison], caption: str) -> Table:
+    """Return a table of estimates with bounds beside the truth."""
+    table = Table(title=Text(caption), title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("place", no_wrap=True)
+    for column in ("true", "estimate", "low", "high"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("o estimate, x truth", no_wrap=True)
+    high = max((one.entry.high or 0.0 for one in comparisons), default=0.0)
+    for one in comparisons:
+        table.add_row(
+            Text(one.name),
+            percent(one.truth),
+            percent(one.entry.share),
+            percent(one.entry.low),
+            percent(one.entry.high),
+            Text(_picture(one, high), style="" if one.inside is not False else "red"),
+        )
+    return table
+
+
+def _picture(one: Comparison, high: float) -> str:
+    """Draw bounds, estimate and truth on a scale from 0 to `high`."""
+    entry = one.entry
+    if entry.share is None or entry.low is None or entry.high is None or high <= 0:
+        return ""
+    at = [_column(share, high) for share in (entry.low, entry.high, entry.share)]
+    line = [" "] * _SCALE_COLUMNS
+    line[at[0] : at[1] + 1] = "-" * (at[1] + 1 - at[0])
+    line[at[2]] = "o"
+    if one.truth is not None:
+        line[_column(one.truth, high)] = "x"
+    return "".join(line)
+
+
+def _column(share: float, high: float) -> int:
+    return round(min(max(share / high, 0.0), 1.0) * (_SCALE_COLUMNS - 1))
