@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from numpy.typing import NDArray
 
 from ldpstream.agents import clients
@@ -31,6 +32,7 @@ from ldpstream.agents.config import CollectionConfig, Config, load_config
 from ldpstream.agents.context import Context
 from ldpstream.agents.control import encode_control
 from ldpstream.agents.document import final_content
+from ldpstream.agents.metadata import describe
 from ldpstream.agents.offsets import end_offsets
 from ldpstream.agents.records import Head
 from ldpstream.agents.tail import Tail
@@ -134,6 +136,52 @@ publish = {{ every = "500ms", top = 12 }}
             yield reader
         finally:
             await reader.stop()
+
+    @asynccontextmanager
+    async def transactional_producer(self) -> AsyncIterator[AIOKafkaProducer]:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self.broker.bootstrap, transactional_id=self.collection.topics.source
+        )
+        await producer.start()
+        try:
+            yield producer
+        finally:
+            await producer.stop()
+
+    @asynccontextmanager
+    async def admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
+        admin = clients.admin(self.broker.bootstrap, {})
+        await admin.start()
+        try:
+            yield admin
+        finally:
+            await admin.close()
+
+    async def create(self, topic: str, *, partitions: int) -> None:
+        """Create a topic, over and over until a deletion of its namesake has gone through."""
+        async with self.admin() as admin:
+            while topic not in await describe(admin, [topic]):
+                await admin.create_topics([NewTopic(topic, partitions, 1)])
+                await asyncio.sleep(0.1)
+
+    async def delete(self, topic: str) -> None:
+        async with self.admin() as admin:
+            await admin.delete_topics([topic])
+
+    async def delete_before(self, partition: TopicPartition, offset: int) -> None:
+        async with self.admin() as admin:
+            await admin.delete_records({partition: RecordsToDelete(before_offset=offset)})
+
+    async def add_partitions(self, total: int) -> None:
+        """Give the source more partitions, and say so in the configuration."""
+        async with self.admin() as admin:
+            await admin.create_partitions({self.collection.topics.source: NewPartitions(total)})
+        text = self.file.read_text()
+        self.file.write_text(
+            text.replace(f"partitions = {self.collection.partitions}", f"partitions = {total}")
+        )
+        self.config = load_config(self.file, environment={})
+        self.collection = self.config.collections[self.collection.name]
 
     async def records(self, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
         """Return everything that a topic holds at this moment."""

@@ -1,0 +1,158 @@
+"""Topics and brokers that are not as expected: a clear line, and nothing counted wrong."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka import TopicPartition
+
+from tests.brokers import Broker, KafkaServer, skip_without_kafka
+from tests.lab import START_MS, WINDOW_MS, Lab, eventually
+
+pytestmark = pytest.mark.broker
+kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)
+
+
+def test_broker_absent_at_the_start(tmp_path: Path) -> None:
+    lab = Lab(Broker("embedded", "127.0.0.1:1"), tmp_path)
+    worker = lab.start_worker()
+    try:
+        assert worker.wait() == 1
+        (line,) = worker.errors().splitlines()
+        assert line.startswith("no broker answers at 127.0.0.1:1 ")
+        assert "LDPSTREAM_KAFKA_BOOTSTRAP" in line
+    finally:
+        worker.kill()
+
+
+async def test_another_number_of_partitions(running: Broker, tmp_path: Path) -> None:
+    lab = Lab(running, tmp_path)
+    await lab.create(lab.collection.topics.source, partitions=3)
+    worker = lab.start_worker()
+    try:
+        assert worker.wait() == 1
+        (line,) = worker.errors().splitlines()
+        source = lab.collection.topics.source
+        assert line == (
+            f"topic {source} has 3 partitions, but collection.trips.partitions is 4: "
+            "make them equal"
+        )
+    finally:
+        worker.kill()
+
+
+@kafka_only  # the embedded broker does not tell the configuration of topics
+async def test_changelog_that_would_lose_state(running: Broker, tmp_path: Path) -> None:
+    lab = Lab(running, tmp_path)
+    await lab.create(lab.collection.topics.changelog, partitions=4)
+    worker = lab.start_worker()
+    try:
+        assert worker.wait() == 1
+        (line,) = worker.errors().splitlines()
+        assert "cleanup.policy=delete, which would delete state" in line
+    finally:
+        worker.kill()
+
+
+async def test_topic_created_anew_under_a_running_worker(running: Broker, tmp_path: Path) -> None:
+    lab = Lab(running, tmp_path, names=("trips", "rides"))
+    trips, rides = lab.collection.topics.source, lab.config.collections["rides"].topics.source
+    with lab.worker() as worker:
+        assert worker.status("/readyz") == 200
+        async with lab.producer() as producer:
+            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+            await producer.send_and_wait(trips, value, partition=2)
+            await eventually(lambda: worker.get("/api/collections/trips/windows")["windows"] != [])
+            await lab.delete(trips)
+            await lab.create(trips, partitions=4)
+            await eventually(lambda: worker.status("/readyz") == 503)
+            # What comes on the new topic is not counted; other collections go on.
+            await producer.client.force_metadata_update()
+            other = lab.config.collections["rides"].spec
+            value = other.frame([1, 2, 3], times_ms=[START_MS] * 3)
+            await producer.send_and_wait(rides, value, partition=0)
+        await eventually(lambda: worker.get("/api/collections/rides/windows")["windows"] != [])
+        assert sum(head.n for head in await lab.heads()) == 30
+        assert worker.terminate() == 0
+        (line,) = worker.errors().splitlines()
+        assert f"collection trips stops: topic {trips} " in line
+        assert "ldpstream reset trips" in line
+
+
+@kafka_only  # the embedded broker does not delete records
+async def test_retention_overtakes_the_worker(running: Broker, tmp_path: Path) -> None:
+    lab = Lab(running, tmp_path)
+    source = lab.collection.topics.source
+    async with lab.producer() as producer:
+        with lab.worker() as worker:
+            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+            await producer.send_and_wait(source, value, partition=2)
+            await eventually(lambda: worker.get("/api/collections/trips/windows")["windows"] != [])
+            assert worker.terminate() == 0
+        lost = lab.collection.spec.frame([1], times_ms=[START_MS])
+        for _ in range(5):
+            await producer.send_and_wait(source, lost, partition=2)
+        await lab.delete_before(TopicPartition(source, 2), 6)
+        value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+        await producer.send_and_wait(source, value, partition=2)
+    with lab.worker() as worker:
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact()
+        assert worker.terminate() == 0
+        (line,) = worker.errors().splitlines()
+        assert line.endswith(f"{source}[2] deleted offsets 1 to 5 before they were read")
+    assert sum(head.lost for head in await lab.heads()) == 5
+
+
+@kafka_only  # the embedded broker has no transactions
+async def test_aborted_transactions_are_not_counted(running: Broker, tmp_path: Path) -> None:
+    lab = Lab(running, tmp_path, window='grace = "0s", idle = "500ms"')
+    source = lab.collection.topics.source
+    with lab.worker() as worker:
+        async with lab.transactional_producer() as producer:
+            for number in range(30):
+                await producer.begin_transaction()
+                for partition in (0, 1):
+                    if number % 3:
+                        value = lab.frame(10, first_ms=START_MS, last_ms=START_MS)
+                    else:
+                        value = lab.collection.spec.frame([1] * 10, times_ms=[START_MS] * 10)
+                    await producer.send(source, value, partition=partition)
+                await (
+                    producer.commit_transaction() if number % 3 else producer.abort_transaction()
+                )
+        # The log ends with the marks of transactions, and is read to its end all the same: idle.
+        await lab.check_exact(seconds=25)
+        assert worker.terminate() == 0
+
+
+@pytest.fixture
+def server() -> Iterator[KafkaServer]:
+    """A Kafka broker that the test may stop and start."""
+    skip_without_kafka()
+    with KafkaServer.prepared() as prepared:
+        prepared.start()
+        yield prepared
+
+
+async def test_broker_goes_away_and_comes_back(server: KafkaServer, tmp_path: Path) -> None:
+    lab = Lab(Broker("kafka", server.bootstrap), tmp_path)
+    source = lab.collection.topics.source
+    with lab.worker() as worker:
+        async with lab.producer() as producer:
+            for partition in range(4):
+                value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+                await producer.send_and_wait(source, value, partition=partition)
+            server.stop()
+            await asyncio.sleep(9)
+            await asyncio.to_thread(server.start)
+            for partition in range(4):
+                value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+                await producer.send_and_wait(source, value, partition=partition)
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact(seconds=60)
+        assert worker.terminate() == 0
+        away, back = worker.errors().splitlines()
+        assert away.endswith(f"no answer from the broker at {server.bootstrap}: waiting for it")
+        assert f"the broker at {server.bootstrap} answers again after" in back

@@ -1,0 +1,88 @@
+"""Several workers share the partitions and give the same answers; idle partitions close."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import Broker
+from tests.lab import START_MS, WINDOW_MS, Lab, Worker, eventually
+
+pytestmark = pytest.mark.broker
+kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)
+
+
+def owned(worker: Worker) -> set[int]:
+    """Return the partitions that a worker says it owns."""
+    partitions = worker.get("/api/collections/trips/status")["partitions"]
+    return {partition["partition"] for partition in partitions if partition["owned"]}
+
+
+async def test_two_workers_give_the_same_answers(lab: Lab) -> None:
+    source = lab.collection.topics.source
+    with lab.worker() as one, lab.worker() as two:
+        await eventually(lambda: len(owned(one)) == len(owned(two)) == 2)
+        assert owned(one) | owned(two) == {0, 1, 2, 3}
+        async with lab.producer() as producer:
+            for partition in range(4):
+                value = lab.frame(100, first_ms=START_MS, last_ms=START_MS + WINDOW_MS - 1)
+                await producer.send_and_wait(source, value, partition=partition)
+            await lab.close(START_MS + WINDOW_MS)
+            await lab.check_exact()
+            path = "/api/collections/trips/windows"
+            await eventually(lambda: one.get(path)["windows"] == two.get(path)["windows"] != [])
+            window = one.get(path)["windows"][0]
+            span = window["window"]
+            query = f"start={span['start']}&end={span['end']}&top=all"
+            answers = [w.get(f"/api/collections/trips/estimate?{query}") for w in (one, two)]
+            assert answers[0] == answers[1]
+            assert answers[0]["n"] == 400
+
+            # The one that goes hands its partitions over; nothing is lost on the way.
+            assert one.terminate() == 0
+            await eventually(lambda: owned(two) == {0, 1, 2, 3})
+            at_ms = START_MS + WINDOW_MS
+            for partition in range(4):
+                value = lab.frame(100, first_ms=at_ms, last_ms=at_ms)
+                await producer.send_and_wait(source, value, partition=partition)
+        await lab.close(at_ms + WINDOW_MS)
+        await lab.check_exact()
+        assert two.terminate() == 0
+
+
+async def test_idle_partitions_close_by_themselves(running: Broker, tmp_path: Path) -> None:
+    lab = Lab(running, tmp_path, window='grace = "0s", idle = "500ms"')
+    source = lab.collection.topics.source
+    with lab.worker() as worker:
+        async with lab.producer() as producer:
+            value = lab.frame(20, first_ms=START_MS, last_ms=START_MS + WINDOW_MS - 1)
+            await producer.send_and_wait(source, value, partition=3)
+            at_ms = START_MS + WINDOW_MS
+            value = lab.frame(20, first_ms=at_ms, last_ms=at_ms)
+            await producer.send_and_wait(source, value, partition=1)
+        # Partition 1 is the furthest: the others, silent, follow it; then all time goes on.
+        await lab.check_exact(seconds=25)
+        assert worker.terminate() == 0
+    assert set(await lab.finals()) == {START_MS, START_MS + WINDOW_MS}
+
+
+@kafka_only  # the embedded broker cannot add partitions
+async def test_more_partitions_than_before(running: Broker, tmp_path: Path) -> None:
+    lab = Lab(running, tmp_path, partitions=2)
+    source = lab.collection.topics.source
+    async with lab.producer() as producer:
+        with lab.worker() as worker:
+            value = lab.frame(20, first_ms=START_MS, last_ms=START_MS)
+            await producer.send_and_wait(source, value, partition=1)
+            await lab.close(START_MS + WINDOW_MS)
+            await lab.check_exact()
+            assert worker.terminate() == 0
+        await lab.add_partitions(4)
+        await producer.client.force_metadata_update()
+        with lab.worker() as worker:
+            at_ms = START_MS + WINDOW_MS
+            for partition in (0, 3):
+                value = lab.frame(20, first_ms=at_ms, last_ms=at_ms)
+                await producer.send_and_wait(source, value, partition=partition)
+            await lab.close(START_MS + 2 * WINDOW_MS)
+            await lab.check_exact()
+            assert worker.terminate() == 0
