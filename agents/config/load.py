@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ldpstream.agents.config.collection import CollectionConfig, read_collection
 from ldpstream.agents.config.errors import ConfigError, from_validation
-from ldpstream.agents.config.tables import FileTable, known_keys
+from ldpstream.agents.config.tables import FileTable, KafkaTable, known_keys
 from ldpstream.agents.config.topics import check_topics
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"
@@ -94,7 +94,7 @@ def read_config(
     check_topics((name, collection.topics) for name, collection in collections.items())
     return Config(
         kafka=KafkaConfig(
-            bootstrap=environment.get(BOOTSTRAP_VARIABLE) or file.kafka.bootstrap,
+            bootstrap=_bootstrap(environment) or file.kafka.bootstrap,
             options=dict(file.kafka.model_extra or {}),
         ),
         worker=WorkerConfig(
@@ -105,6 +105,16 @@ def read_config(
         ),
         collections=collections,
     )
+
+
+def _bootstrap(environment: Mapping[str, str]) -> str | None:
+    given = environment.get(BOOTSTRAP_VARIABLE)
+    if not given:
+        return None
+    try:
+        return KafkaTable(bootstrap=given).bootstrap
+    except ValidationError as error:
+        raise ConfigError(BOOTSTRAP_VARIABLE, from_validation(error, {}).problem) from error
 
 
 def _syntax_error(message: str, file: str) -> ConfigError:

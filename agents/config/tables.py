@@ -37,9 +37,22 @@ def _name(value: str) -> str:
     return value
 
 
+def _brokers(value: str) -> str:
+    """Refuse what is no list of `host` or `host:port`; the brokers' default port is 9092."""
+    for broker in value.split(","):
+        host, colon, port = broker.strip().rpartition(":")
+        if not (_is_port(port) if colon else port) or (colon and not host):
+            raise refused('host:port, several with commas, such as "127.0.0.1:9092"', value)
+    return value
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text) < 65_536
+
+
 def _address(value: str) -> str:
     host, colon, port = value.rpartition(":")
-    if not (host and colon and port.isascii() and port.isdigit() and int(port) < 65_536):
+    if not (host and colon and _is_port(port)):
         raise refused('an address such as "127.0.0.1:6066"', value)
     return value
 
@@ -78,6 +91,7 @@ def _later(_: object) -> object:
     raise unavailable("this key")
 
 
+Brokers = Annotated[str, AfterValidator(_brokers)]
 Name = Annotated[str, AfterValidator(_name)]
 OpenUnit = Annotated[float, AfterValidator(_open_unit)]
 Later = Annotated[None, BeforeValidator(_later)]
@@ -94,7 +108,7 @@ class KafkaTable(Table):
 
     model_config = ConfigDict(extra="allow")
 
-    bootstrap: str = Field(default="127.0.0.1:9092", min_length=1)
+    bootstrap: Brokers = "127.0.0.1:9092"
 
 
 class WorkerTable(Table):

@@ -59,6 +59,9 @@ def test_client_settings_pass_through_and_the_environment_overrides_the_brokers(
     environment = {"LDPSTREAM_KAFKA_BOOTSTRAP": "c:3"}
     config = read_config(tables, base=Path(), environment=environment)
     assert config.kafka.bootstrap == "c:3"
+    environment = {"LDPSTREAM_KAFKA_BOOTSTRAP": "c:3:"}
+    with pytest.raises(ConfigError, match="LDPSTREAM_KAFKA_BOOTSTRAP: expected host:port"):
+        read_config(tables, base=Path(), environment=environment)
 
 
 def test_idle_can_be_off_and_topics_can_be_named():
@@ -88,7 +91,10 @@ def test_what_decides_about_privacy_has_no_default(key: str):
         ({"worker": {"store": "rocksdb"}}, 'worker.store: "rocksdb" is not available in this'),
         ({"worker": {"store": "disk"}}, 'worker.store: expected "memory", got "disk"'),
         ({"kafka": {"bootstrap": 9092}}, "kafka.bootstrap: expected a string, got 9092"),
-        ({"kafka": {"bootstrap": ""}}, "kafka.bootstrap: expected"),
+        ({"kafka": {"bootstrap": ""}}, "kafka.bootstrap: expected host:port, several with"),
+        ({"kafka": {"bootstrap": "a:x"}}, "kafka.bootstrap: expected host:port, several with"),
+        ({"kafka": {"bootstrap": "a:1,:2"}}, "kafka.bootstrap: expected host:port, several"),
+        ({"kafka": {"bootstrap": "a:1,"}}, "kafka.bootstrap: expected host:port, several"),
     ],
 )
 def test_other_tables_are_refused_by_key_and_expectation(tables: dict[str, Any], message: str):

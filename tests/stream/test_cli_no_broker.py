@@ -1,0 +1,75 @@
+"""Commands that need a broker, where there is none or where its settings are impossible."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.stream.cli import PLACES, configured, invoke, refused
+
+COMMANDS = [
+    (["check"], ""),
+    (["send", "modes"], "bus\n"),
+    (["close", "--until", "2026-11-21T10:00:00Z", "modes"], ""),
+    (["reset", "--yes", "modes"], ""),
+]
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address where nobody listens, for as long as the test runs."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(("command", "stdin"), COMMANDS)
+def test_an_absent_broker_is_one_message(
+    tmp_path: Path, nobody: str, command: list[str], stdin: str
+):
+    file = configured(tmp_path, f'[kafka]\nbootstrap = "{nobody}"\n' + PLACES)
+    said = refused(invoke(command[0], "-c", file, *command[1:], stdin=stdin), code=1)
+    assert said == (
+        f"no broker answers at {nobody}: is it running, and are kafka.bootstrap or "
+        "LDPSTREAM_KAFKA_BOOTSTRAP right?"
+    )
+
+
+def test_the_environment_names_the_broker(
+    tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("LDPSTREAM_KAFKA_BOOTSTRAP", nobody)
+    said = refused(invoke("check", "-c", configured(tmp_path)), code=1)
+    assert said.startswith(f"no broker answers at {nobody}: ")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("colour = 3", "kafka.colour: expected one of "),
+        ('security_protocol = "PLAIN"', "kafka: expected settings that the Kafka client takes: "),
+        (
+            'security_protocol = "SSL"\nssl_cafile = "absent.pem"',
+            "kafka: expected settings that the Kafka client takes: ",
+        ),
+    ],
+)
+@pytest.mark.parametrize(("command", "stdin"), COMMANDS)
+def test_impossible_client_settings_are_wrong_input(
+    tmp_path: Path, setting: str, message: str, command: list[str], stdin: str
+):
+    file = configured(tmp_path, f"[kafka]\n{setting}\n" + PLACES)
+    assert refused(invoke(command[0], "-c", file, *command[1:], stdin=stdin)).startswith(message)
+
+
+@pytest.mark.parametrize("until", ["noon", "2026-11-21", "2026-11-21T10:00:00", ""])
+def test_close_needs_a_time(tmp_path: Path, until: str):
+    said = refused(invoke("close", "-c", configured(tmp_path), "--until", until, "modes"))
+    assert "expected an RFC 3339 time with Z or an offset, or epoch milliseconds" in said
+
+
+@pytest.mark.parametrize("batch", ["0", "50001", "many"])
+def test_a_message_holds_a_possible_number_of_reports(tmp_path: Path, batch: str):
+    said = refused(invoke("send", "-c", configured(tmp_path), "--batch", batch, "modes"))
+    assert "Invalid value for '--batch'" in said
