@@ -1,0 +1,1 @@
+"""Speed and accuracy: each module is a command that prints a table."""

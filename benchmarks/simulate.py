@@ -1,0 +1,64 @@
+"""Seeded repetitions of a collection: users, their reports, the statistics."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.entropy import SeededEntropy
+from ldpstream.mechanisms.mechanism import Mechanism
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One setting of a simulation: `shares` float64 `(k,)` are the population's."""
+
+    name: str
+    mechanism: Mechanism
+    data: str
+    shares: Floats
+    n: int
+
+
+def zipf(size: int, exponent: float = 1.0) -> Floats:
+    """Return `p(i) ~ (i + 1)^-exponent`, float64 `(size,)`."""
+    weights: Floats = np.power(np.arange(1.0, size + 1.0), -exponent)
+    shares: Floats = weights / weights.sum()
+    return shares
+
+
+def uniform(size: int) -> Floats:
+    """Return equal shares."""
+    return np.full(size, 1.0 / size)
+
+
+def draw_from_channel(case: Case, repetitions: int, seed: int) -> tuple[Integers, Integers]:
+    """Draw users and reports: counts of values `(repetitions, k)`, statistics `(.., outputs)`.
+
+    Reports are multinomial draws from the rows of the exact channel: for small channels.
+    """
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(case.n, case.shares, repetitions)
+    statistics = np.zeros((repetitions, case.mechanism.outputs), dtype=np.int64)
+    for value, row in enumerate(case.mechanism.channel().rows):
+        outputs = np.fromiter(row, dtype=np.int64)
+        probabilities = np.array([float(p) for p in row.values()])
+        statistics[:, outputs] += rng.multinomial(counts[:, value], probabilities)
+    return counts, statistics
+
+
+def draw_by_privatizing(
+    case: Case, repetitions: int, seed: int
+) -> Iterator[tuple[Integers, Integers]]:
+    """Draw users and privatize their values, one repetition at a time: `(k,)` and `(outputs,)`."""
+    rng, entropy = np.random.default_rng(seed), SeededEntropy(seed)
+    for _ in range(repetitions):
+        counts = rng.multinomial(case.n, case.shares)
+        values = np.repeat(np.arange(case.mechanism.size), counts)
+        statistic = case.mechanism.empty()
+        case.mechanism.absorb(statistic, case.mechanism.privatize(values, entropy=entropy))
+        yield counts, statistic
