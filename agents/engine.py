@@ -184,6 +184,10 @@ class Engine:
         elif self._reader.watched(self._source(partition)):
             self._reader.rest(self._source(partition))
 
+    def ends_at(self, partition: int, end: int) -> None:
+        """Note where the source ended when the stream last fetched."""
+        self.end_offsets[partition] = max(end, self.end_offsets.get(partition, 0))
+
     def stretch(self, partition: int, stretch: Stretch) -> None:
         """Take a stretch that was read without a group."""
         held = self._held.get(partition)

@@ -41,6 +41,24 @@ async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, i
     await consumer.commit(dict(offsets))
 
 
+async def end_offsets(app: faust.App) -> Mapping[TopicPartition, int]:
+    """Return where the partitions of the stream end, as its last fetches said; for lag only."""
+    thread = cast("Consumer", app.consumer)._thread  # noqa: SLF001 (see above)
+    consumer = thread._consumer  # noqa: SLF001
+    if consumer is None:
+        return {}
+    try:
+        found = await asyncio.wait_for(thread.call_thread(_highwaters, consumer), _COMMIT_SECONDS)
+    except TimeoutError:
+        return {}
+    return cast("Mapping[TopicPartition, int]", found)
+
+
+async def _highwaters(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
+    ends = {partition: consumer.highwater(partition) for partition in consumer.assignment()}
+    return {partition: end for partition, end in ends.items() if end is not None}
+
+
 class _CommittedThread(AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)

@@ -38,6 +38,9 @@ _SMALL_STATISTIC: Final = 4096
 Commit = Callable[[Mapping[TopicPartition, int]], Awaitable[bool]]
 """Tells the group how far partitions have been counted; False if that did not work."""
 
+Ends = Callable[[], Awaitable[Mapping[TopicPartition, int]]]
+"""Returns where the partitions of the stream end, as far as its fetches have told."""
+
 log = logging.getLogger(__name__)
 
 
@@ -48,11 +51,12 @@ class BrokerUnavailableError(RuntimeError):
 class Pipeline:
     """The collections of one worker; `collections` are by name, in the configuration's order."""
 
-    def __init__(self, config: Config, *, commit: Commit, metrics: Metrics) -> None:
+    def __init__(self, config: Config, *, commit: Commit, ends: Ends, metrics: Metrics) -> None:
         self.config = config
         self.metrics = metrics
         self.assigned_once = asyncio.Event()
         self._commit = commit
+        self._ends = ends
         self._commits: dict[TopicPartition, int] = {}
         self._reader = SourceReader(
             (p for c in config.collections.values() for p in _partitions(c.topics.source, c)),
@@ -261,6 +265,9 @@ class Pipeline:
         while True:
             await asyncio.sleep(_COMMIT_SECONDS)
             await self._commit_now()
+            for partition, end in (await self._ends()).items():
+                if partition.topic in self._by_source:
+                    self._by_source[partition.topic].ends_at(partition.partition, end)
 
     async def _commit_now(self) -> None:
         commits, self._commits = self._commits, {}

@@ -15,7 +15,7 @@ from ldpstream.agents.document import EstimateDocument, ValueEstimate
 from ldpstream.agents.http.answers import CollectionStatus
 from ldpstream.mechanisms.times import parse_time
 
-_SCALE_COLUMNS: Final = 24
+_SCALE_COLUMNS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -100,14 +100,14 @@ def live_view(
             f"{document.window.start} to {document.window.end} ({state}), {document.n:,} reports"
         )
         lines.append(comparison_table(comparisons, caption))
-    lines.append(Text(progress_line(moment, seconds), no_wrap=True, overflow="ellipsis"))
+    lines.append(Text(progress_line(moment, seconds)))
     lines.append(Text(f"live page: {moment.url}   end: Ctrl-C", style="bold"))
     return Group(*lines)
 
 
 def comparison_table(comparisons: Sequence[Comparison], caption: str) -> Table:
     """Return a table of estimates with bounds beside the truth."""
-    table = Table(title=Text(caption), title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=Text(caption), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("place", no_wrap=True)
     for column in ("true", "estimate", "low", "high"):
         table.add_column(column, justify="right", no_wrap=True)
