@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
+
+import numpy as np
 
 from ldpstream.agents.config.errors import ConfigError, key_path
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
@@ -21,6 +23,8 @@ from ldpstream.estimators.options import Estimand, Method
 from ldpstream.mechanisms.domain import Domain
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.spec import CollectionSpec
+
+QUANTILE_LIMIT: Final = 4_096
 
 RejectedPolicy = Literal["copy", "count"]
 
@@ -98,21 +102,36 @@ def read_collection(
         estimand=table.estimand,
         method=table.method,
         rejected=table.rejected,
-        publish=_publish(f"{path}.publish", table.publish, spec.domain),
+        publish=_publish(f"{path}.publish", table.publish, spec),
     )
 
 
-def _publish(path: str, table: PublishTable, domain: Domain) -> PublishConfig:
-    try:
-        quantiles = check_quantiles(table.quantiles, domain)
-    except QueryError as error:
-        raise ConfigError(f"{path}.quantiles", f"expected {error.expected}") from error
+def _publish(path: str, table: PublishTable, spec: CollectionSpec) -> PublishConfig:
+    ranges = table.ranges.items()
     return PublishConfig(
         every_ms=table.every,
         top=table.top,
-        quantiles=quantiles,
-        ranges=tuple(_range(path, name, pairs, domain) for name, pairs in table.ranges.items()),
+        quantiles=_quantiles(f"{path}.quantiles", table.quantiles, spec),
+        ranges=tuple(_range(path, name, pairs, spec.domain) for name, pairs in ranges),
     )
+
+
+def _quantiles(path: str, quantiles: list[float], spec: CollectionSpec) -> tuple[float, ...]:
+    try:
+        checked = check_quantiles(quantiles, spec.domain)
+    except QueryError as error:
+        raise ConfigError(path, f"expected {error.expected}") from error
+    if checked:
+        # Their cost is the square of this; a worker has other things to do every few seconds.
+        groups = spec.mechanism.decoder().groups()
+        largest = spec.domain.size if groups is None else int(np.bincount(groups[0]).max())
+        if largest > QUANTILE_LIMIT:
+            raise ConfigError(
+                path,
+                f"expected at most {QUANTILE_LIMIT:,} values that are not told apart exactly, "
+                f"got {largest:,}; ask for quantiles of finer domains with query or estimate",
+            )
+    return checked
 
 
 def _range(path: str, name: str, pairs: list[object], domain: Domain) -> Range:

@@ -152,6 +152,14 @@ def test_a_missing_file_is_refused(tmp_path: Path):
         load_config(tmp_path / "absent.toml")
 
 
+def test_published_quantiles_must_be_quick_to_compute():
+    for domain in ({"size": 4_096}, {"size": 40_000, "blocks": 1_000}):
+        read(with_keys({"domain": domain, "publish.quantiles": [0.5]}))
+    table = with_keys({"domain": {"size": 4_097}, "publish.quantiles": [0.5]})
+    message = refusal({"collection": {"c": table}})
+    assert message.startswith("collection.c.publish.quantiles: expected at most 4,096 values")
+
+
 def test_quantiles_and_ranges_need_an_order():
     labels = {"values": ["bus", "train"]}
     table = with_keys({"domain": labels, "publish.ranges": {"r": [0, 1]}})
