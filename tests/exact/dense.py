@@ -74,11 +74,12 @@ def dense_of(mechanism: Mechanism) -> Dense:
     return Dense(channel, decoders, decoder.groups())
 
 
-def random_channel(seed: int, size: int, outputs: int) -> Dense:
-    """A channel of full rank that discloses nothing."""
+def random_channel(seed: int, size: int, outputs: int, *, mixed: float = 0.0) -> Dense:
+    """A channel of full rank that discloses nothing; `mixed` moves its rows towards equality."""
     rng = np.random.default_rng(seed)
     rows = rng.dirichlet(np.ones(outputs), size) + 0.5 * np.eye(size, outputs)
-    return Dense(rows / rows.sum(axis=1, keepdims=True))
+    rows /= rows.sum(axis=1, keepdims=True)
+    return Dense((1.0 - mixed) * rows + mixed / outputs)
 
 
 def block_channel(seed: int, sizes: tuple[int, ...], *, spare: int = 1) -> Dense:

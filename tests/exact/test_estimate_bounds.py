@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
+from ldpstream.estimators.decoding import SetDecoder
+from ldpstream.estimators.estimate import (
+    estimate_linear,
+    estimate_sets,
+    estimate_values,
+    indicator,
+)
+from ldpstream.estimators.groups import Groups
 from ldpstream.estimators.intervals import error_level
 from ldpstream.estimators.top import estimate_top
 from tests.exact.dense import Dense, block_channel, random_channel
@@ -64,22 +71,51 @@ def test_simultaneous_bernstein_bounds_are_those_of_the_smaller_level():
     assert (estimate_values(WARNER, statistic, 100, **options).high > joint.high).all()
 
 
+NOISY = random_channel(8, 3, 3, mixed=0.8)
+JOINT = {
+    "blocks": (BLOCKS, lambda: block_statistic((90, 30, 80))),
+    "slope above 1": (NOISY, lambda: np.array([70, 65, 65])),
+    "share above a half": (Dense(np.array([[0.9, 0.1], [0.1, 0.9]])), lambda: np.array([170, 30])),
+}
+
+
+@pytest.mark.parametrize("case", JOINT)
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
-def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(estimand: str):
-    statistic, n = block_statistic((90, 30, 80)), 200
-    estimate = estimate_values(BLOCKS, statistic, n, simultaneous=True, estimand=estimand)
-    z = norm.ppf(1 - (1 - 0.95 ** (1 / 6)) / 2)
-    half = estimate.high - estimate.value
-    np.testing.assert_allclose(estimate.value - estimate.low, half)
-    assert (half >= z * estimate.se - 1e-12).all()
-    quietest, noisiest = BLOCKS.decoder().noise_extremes()
-    slope = np.maximum(noisiest - quietest, 1.0)
-    if estimand == "population":
-        slope = np.maximum(slope, 2 * np.abs(estimate.value))
-    own_ends = z * np.sqrt(estimate.se**2 + slope * half / n)
-    reports = np.array([90, 30, 80])[BLOCKS.groups[0]]
-    most = z * np.sqrt(reports * noisiest) / n if estimand == "respondents" else np.inf
-    np.testing.assert_allclose(half, np.minimum(own_ends, most), rtol=1e-9, atol=1e-12)
+def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: str, estimand: str):
+    mechanism, statistic, n = JOINT[case][0], JOINT[case][1](), 200
+    sets = [np.arange(mechanism.size - 1)]
+    noise = SetDecoder.of(mechanism)
+    weights = indicator(mechanism.size, sets[0])
+    by_value = noise.noise(noise.decode_set(weights), weights)
+    values = estimate_values(mechanism, statistic, n, simultaneous=True, estimand=estimand)
+    as_set = estimate_sets(mechanism, statistic, n, sets, simultaneous=True, estimand=estimand)
+    known = mechanism.decoder().groups()
+    reports = np.full(mechanism.size, n)
+    if known is not None:
+        reports = np.bincount(known[1], statistic)[known[0]]
+    quietest, noisiest = mechanism.decoder().noise_extremes()
+    in_groups = Groups.of(mechanism).value_extremes(by_value)
+    ceilings = [reports * noisiest, (Groups.of(mechanism).reports(statistic) * in_groups[1]).sum()]
+    slopes = [noisiest - quietest, (in_groups[1] - in_groups[0]).max()]
+    for estimate, spread, ceiling in zip((values, as_set), slopes, ceilings, strict=True):
+        z = norm.ppf(1 - (1 - 0.95 ** (1 / estimate.value.size)) / 2)
+        half = estimate.high - estimate.value
+        np.testing.assert_allclose(estimate.value - estimate.low, half)
+        slope = np.maximum(spread, 1.0)
+        most = z * np.sqrt(ceiling) / n
+        if estimand == "population":
+            slope, most = np.maximum(slope, 2 * np.abs(estimate.value)), np.inf
+        # The fixed point is the larger root of d^2 = z^2 (V + slope d/n).
+        step = z**2 * slope / n
+        own_ends = (step + np.sqrt(step**2 + 4 * (z * estimate.se) ** 2)) / 2
+        np.testing.assert_allclose(half, np.minimum(own_ends, most), rtol=1e-9, atol=1e-12)
+        assert (half >= z * estimate.se - 1e-12).all()
+
+
+def test_the_joint_cases_reach_what_they_are_named_after():
+    quietest, noisiest = NOISY.decoder().noise_extremes()
+    assert (noisiest - quietest > 1.5).any()
+    assert estimate_values(JOINT["share above a half"][0], np.array([170, 30]), 200).value[0] > 0.8
 
 
 def test_a_pointwise_interval_and_a_weighted_one_stay_z_standard_errors():
@@ -105,23 +141,30 @@ def test_a_plug_in_at_or_below_the_least_noise_gives_way_to_the_worst():
     np.testing.assert_allclose(population.se**2, noise.max(axis=0) / n)
 
 
-def test_blocks_keep_the_respondents_variance_within_what_their_known_shares_allow():
+def test_blocks_keep_variances_within_what_their_shares_allow():
     decoders = BLOCKS.decoder().decoders
     noise = BLOCKS.channel @ (decoders**2).T - np.eye(6)
     same = BLOCKS.groups[0][:, None] == BLOCKS.groups[0]
     least = np.where(same, noise, np.inf).min(axis=0)
     largest = np.where(same, noise, -np.inf).max(axis=0)
-    hit = set()
+    hit, reached = set(), False
     for seed in range(30):
         statistic = block_statistic((2, 3, 4), seed)
         shares = np.array([2, 3, 4])[BLOCKS.groups[0]] / 9
         plug_in = (decoders**2 @ statistic - decoders @ statistic) / 81
         expected = np.clip(plug_in, shares * least / 9, shares * largest / 9)
         hit |= set(np.sign(expected - plug_in).round())
+        mean = decoders @ statistic / 9
+        sampled = (decoders**2 @ statistic / 9 - mean**2) / 8
+        floored = np.maximum(sampled, shares * least / 9)
+        reached |= bool((floored > sampled + 1e-9).any())
+        population = estimate_values(BLOCKS, statistic, 9, estimand="population").se ** 2
+        np.testing.assert_allclose(population, floored, atol=1e-12)
         np.testing.assert_allclose(
             estimate_values(BLOCKS, statistic, 9).se ** 2, expected, atol=1e-12
         )
     assert hit == {-1.0, 0.0, 1.0}
+    assert reached
 
 
 @pytest.mark.parametrize("method", ["normal", "bernstein"])

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
+from ldpstream.estimators.decoding import SetDecoder
 from ldpstream.estimators.estimate import Estimate, estimate_linear
 from ldpstream.estimators.prefixes import Prefixes
 from ldpstream.estimators.quantiles import estimate_quantiles, invert, monotone
@@ -57,6 +59,23 @@ def test_bernstein_bounds_of_prefixes_are_exact_for_one_group_and_else_no_narrow
         np.testing.assert_allclose(found.high, expected.high, atol=1e-9)
     assert (found.high >= expected.high - 1e-9).all()
     assert (found.low <= expected.low + 1e-9).all()
+
+
+def test_simultaneous_prefixes_widen_by_their_own_noise():
+    mechanism = random_channel(8, 4, 4, mixed=0.8)
+    statistic = np.array([100, 90, 110, 100])
+    found = Prefixes.of(mechanism).estimate(statistic, N, simultaneous=True)
+    decoder = SetDecoder.of(mechanism)
+    z = norm.ppf(1 - (1 - 0.95 ** (1 / 4)) / 2)
+    for position in range(3):
+        weights = (np.arange(4) <= position).astype(np.float64)
+        noise = decoder.noise(decoder.decode(weights), weights)
+        slope = max(noise.max() - noise.min(), 1.0)
+        assert slope > 1.5
+        step = z**2 * slope / N
+        half = (step + np.sqrt(step**2 + 4 * (z * found.se[position]) ** 2)) / 2
+        half = min(half, z * np.sqrt(noise.max() / N))
+        assert found.high[position] - found.value[position] == pytest.approx(half, rel=1e-9)
 
 
 def by_hand(estimate: Estimate, p: float) -> tuple[int, int, int]:
