@@ -8,11 +8,12 @@ import asyncio
 import itertools
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
+import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -290,9 +291,15 @@ class Worker:
         self._errors: list[bytes] = []
 
     def wait_ready(self) -> None:
+        """Wait for the line `ready URL`, whatever comes before it."""
         assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], READY_SECONDS)
-        line = self.process.stdout.readline().decode() if ready else ""
+        patience = threading.Timer(READY_SECONDS, self.process.kill)
+        patience.start()
+        line = ""
+        for line in map(bytes.decode, self.process.stdout):
+            if line.startswith("ready "):
+                break
+        patience.cancel()
         if not line.startswith("ready "):
             self.process.kill()
             raise AssertionError(f"the worker did not become ready: {line}{self.errors()}")

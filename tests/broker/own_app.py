@@ -1,0 +1,56 @@
+"""A user's own Faust app, with an agent, a table and a web page, and the pipeline beside them.
+
+python -m tests.broker.own_app CONFIG ORDERS_TOPIC DATA_FOLDER worker --web-port PORT
+"""
+
+import asyncio
+import sys
+
+import faust
+import prometheus_client
+from faust.web import Request, Response, View
+
+from ldpstream.agents.config import load_config
+from ldpstream.agents.http import serve
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.worker import attach
+
+config = load_config(sys.argv.pop(1), environment={})
+orders = sys.argv.pop(1)
+app = faust.App(
+    f"own-{orders}",
+    broker=f"kafka://{config.kafka.bootstrap}",
+    store="memory://",
+    datadir=sys.argv.pop(1),
+    topic_partitions=2,
+    broker_session_timeout=6,
+    broker_heartbeat_interval=1,
+    consumer_auto_offset_reset="earliest",
+)
+counts = app.Table("counts", default=int)
+
+
+@app.agent(app.topic(orders, value_type=str, partitions=2, internal=True))
+async def count(stream: faust.Stream[str]) -> None:
+    async for order in stream:
+        counts[order] += 1
+
+
+@app.page("/orders/")
+async def show(view: View, request: Request) -> Response:
+    return view.json(dict(counts.items()))
+
+
+pipeline = attach(app, config, metrics=Metrics(registry=prometheus_client.CollectorRegistry()))
+
+
+@app.task
+async def answer() -> None:
+    async with serve(pipeline, port=0, metrics=pipeline.metrics) as url:
+        # Faust's worker turns what is printed into log messages.
+        print(f"ready {url}", flush=True, file=sys.__stdout__)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    app.main()

@@ -1,0 +1,59 @@
+"""The pipeline inside a user's own Faust app: theirs goes on working, and ours is exact."""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.lab import START_MS, WINDOW_MS, Lab, Worker, eventually
+
+pytestmark = pytest.mark.broker
+
+
+async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
+    orders = f"orders-{lab.collection.topics.source}"
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    worker = _start(lab, orders, tmp_path / "data", port)
+    try:
+        worker.wait_ready()
+        async with lab.producer() as producer:
+            # Faust alone may drop what arrives while it starts: begin once the app counts.
+            while not _orders(port):
+                await producer.send_and_wait(orders, b'"water"', partition=0)
+                await asyncio.sleep(0.2)
+            for number in range(60):
+                value = lab.frame(10, first_ms=START_MS, last_ms=START_MS + WINDOW_MS - 1)
+                await producer.send(lab.collection.topics.source, value, partition=number % 4)
+                order = json.dumps(["tea", "milk", "tea"][number % 3]).encode()
+                await producer.send(orders, order, partition=0)
+            await producer.flush()
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact()
+        assert worker.get("/api/collections/trips/windows")["windows"][0]["n"] == 600
+        await eventually(lambda: _orders(port).items() >= {"tea": 40, "milk": 20}.items())
+        assert worker.terminate() == 0
+    finally:
+        worker.kill()
+
+
+def _start(lab: Lab, orders: str, data: Path, port: int) -> Worker:
+    command = [sys.executable, "-m", "tests.broker.own_app", str(lab.file), orders, str(data)]
+    command += ["worker", "--web-port", str(port), "--loglevel", "error"]
+    root = Path(__file__).parent.parent.parent
+    return Worker(
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root)
+    )
+
+
+def _orders(port: int) -> dict[str, int]:
+    """Return what the user's own page shows."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/orders/", timeout=5) as answer:
+        counts: dict[str, int] = json.loads(answer.read())
+    return counts
