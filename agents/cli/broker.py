@@ -16,6 +16,7 @@ from aiokafka.errors import (
     KafkaError,
     SaslAuthenticationFailed,
     TopicAuthorizationFailedError,
+    UnknownError,
 )
 
 from ldpstream.agents import clients
@@ -34,8 +35,8 @@ _PERMISSION: Final = (
 )
 
 
-def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig) -> Result:
-    """Run a task that talks to the brokers of `kafka`.
+def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig, config_file: str) -> Result:
+    """Run a task that talks to the brokers of `kafka`, the table of a configuration file.
 
     Raises:
         Failed: where a broker does not answer or refuses.
@@ -46,7 +47,7 @@ def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig) -> Result:
     try:
         return asyncio.run(task)
     except clients.ClientOptionError as error:
-        raise Refused(str(error)) from error
+        raise Refused(f"{config_file}: {error}") from error
     except (TopicError, KafkaError) as error:
         raise Failed(describe_error(error, kafka)) from error
 
@@ -64,6 +65,11 @@ def describe_error(error: Exception, kafka: KafkaConfig) -> str:
         return f"the broker at {kafka.bootstrap} refuses to log us in: {error}"
     if isinstance(error, _PERMISSION):
         return f"the broker at {kafka.bootstrap} does not permit it: {error}"
+    if isinstance(error, UnknownError):
+        return (
+            f"the broker at {kafka.bootstrap} failed without saying why; one that has no "
+            "idempotent producers needs kafka.enable_idempotence = false"
+        )
     return f"the broker at {kafka.bootstrap} failed: {' '.join(str(error).split())}"
 
 
@@ -107,10 +113,12 @@ async def reader(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaConsumer]:
 
 @contextmanager
 def _refusing_options() -> Iterator[None]:
-    """Turn what a client says about impossible settings into a refusal."""
+    """Turn whatever a client says about impossible settings into one kind of error."""
     try:
         yield
     except clients.ClientOptionError:
         raise
     except (ValueError, TypeError, RuntimeError, OSError) as error:
-        raise Refused(f"kafka: expected settings that the Kafka client takes: {error}") from error
+        raise clients.ClientOptionError(
+            f"kafka: expected settings that the Kafka client takes: {error}"
+        ) from error

@@ -42,7 +42,7 @@ def close(config_file: str, name: str, until: int) -> None:
     reports for those panes are late.
     """
     config, collection = load_collection(config_file, name)
-    ends = broker.run(_close(config.kafka, collection, until), config.kafka)
+    ends = broker.run(_close(config.kafka, collection, until), config.kafka, config_file)
     total = sum(ends.values())
     click.echo(
         f"{name} closes up to {format_time(until)} once its {total} records "

@@ -32,7 +32,7 @@ def reset(config_file: str, name: str, *, yes: bool) -> None:
     config, collection = load_collection(config_file, name)
     if not yes:
         _confirm(collection)
-    deleted = broker.run(_reset(config, collection), config.kafka)
+    deleted = broker.run(_reset(config, collection), config.kafka, config_file)
     if deleted:
         click.echo(f"{name} begins anew: deleted {' and '.join(deleted)}")
     else:

@@ -67,7 +67,9 @@ def send(
         chunks = _from_reports(values, collection.spec, times=times, size=size)
     else:
         chunks = _from_values(values, collection.spec, times=times, size=size)
-    done = broker.run(_send(config.kafka, collection, chunks, batch=batch), config.kafka)
+    done = broker.run(
+        _send(config.kafka, collection, chunks, batch=batch), config.kafka, config_file
+    )
     click.echo(_summary(done))
 
 

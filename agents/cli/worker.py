@@ -3,19 +3,25 @@
 import click
 
 from ldpstream.agents.cli.common import config_option, load
+from ldpstream.agents.cli.errors import Refused
 
 
 @click.command()
 @config_option
-@click.option("--verbose", is_flag=True, help="Show what the libraries log, with tracebacks.")
+@click.option("--verbose", is_flag=True, help="Log what Faust and the Kafka clients say, too.")
 @click.pass_context
-def worker(ctx: click.Context, config_file: str, *, verbose: bool) -> None:
-    """Run the worker: ingest, windows, publishing, metrics, HTTP.
+def worker(context: click.Context, config_file: str, *, verbose: bool) -> None:
+    """Run the Faust worker: ingest, windows, publishing, metrics, HTTP.
 
-    Prints `ready URL` once it serves; SIGTERM flushes and exits 0.
+    Prints `ready URL` once it serves. SIGTERM and Ctrl-C flush what was read, and end it.
     """
     config = load(config_file)
-    # Faust takes a moment to import, and no other command needs it.
+    # Only now: a configuration that is refused should not wait for Faust to be imported.
+    from ldpstream.agents.clients import ClientOptionError, faust_settings
     from ldpstream.agents.worker import run_worker
 
-    ctx.exit(run_worker(config, verbose=verbose))
+    try:
+        faust_settings(config.kafka.bootstrap, config.kafka.options)
+    except (ClientOptionError, OSError, ValueError) as error:
+        raise Refused(f"{config_file}: {error}") from error
+    context.exit(run_worker(config, verbose=verbose))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stream.cli import PLACES, configured, invoke, refused
+from tests.stream.cli import PLACES, configured, invoke, refused, spawn
 
 COMMANDS = [
     (["check"], ""),
@@ -36,6 +36,19 @@ def test_an_absent_broker_is_one_message(
     )
 
 
+def test_a_worker_without_a_broker_says_so_and_fails(tmp_path: Path, nobody: str):
+    file = configured(tmp_path, f'[kafka]\nbootstrap = "{nobody}"\n' + PLACES)
+    result = spawn("worker", "-c", file)
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert f"no broker answers at {nobody}".encode() in result.stderr
+    assert result.stderr.count(b"\n") == 1
+
+
+def test_a_worker_refuses_impossible_client_settings(tmp_path: Path):
+    file = configured(tmp_path, "[kafka]\ncolour = 3\n" + PLACES)
+    assert refused(invoke("worker", "-c", file)).startswith(f"{file}: kafka.colour: expected one")
+
+
 def test_the_environment_names_the_broker(
     tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -60,7 +73,8 @@ def test_impossible_client_settings_are_wrong_input(
     tmp_path: Path, setting: str, message: str, command: list[str], stdin: str
 ):
     file = configured(tmp_path, f"[kafka]\n{setting}\n" + PLACES)
-    assert refused(invoke(command[0], "-c", file, *command[1:], stdin=stdin)).startswith(message)
+    said = refused(invoke(command[0], "-c", file, *command[1:], stdin=stdin))
+    assert said.startswith(f"{file}: {message}")
 
 
 @pytest.mark.parametrize("until", ["noon", "2026-11-21", "2026-11-21T10:00:00", ""])
