@@ -5,6 +5,8 @@ Schema, `/openapi.json`). Times are RFC 3339 UTC, values the user's own labels (
 bin `[low, high]`), and an undefined number is null, never NaN.
 """
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from ldpstream.agents.options import Projection
@@ -27,32 +29,39 @@ class Window(Part):
     end: str = Field(description="First moment after it")
 
 
+Share = Annotated[Number, Field(description="Estimated share; unbiased, so possibly below 0")]
+Count = Annotated[Number, Field(description="The share times n")]
+Error = Annotated[Number, Field(description="Standard error of the share; null if projected")]
+Low = Annotated[Number, Field(description="Lower confidence bound of the share")]
+High = Annotated[Number, Field(description="Upper confidence bound of the share")]
+Influence = Annotated[
+    Number,
+    Field(description="The most that one forged report moves the share; null if projected"),
+]
+
+
 class ValueEstimate(Part):
     """The estimate of one value."""
 
     value: JsonValue = Field(description="The user's own label")
-    share: Number = Field(description="Estimated share; unbiased, and so possibly below 0")
-    count: Number = Field(description="The share times n")
-    se: Number = Field(description="Standard error of the share; null if projected")
-    low: Number = Field(description="Lower confidence bound of the share")
-    high: Number = Field(description="Upper confidence bound of the share")
-    influence: Number = Field(
-        description="The most that one forged report moves the share; null if projected"
-    )
+    share: Share
+    count: Count
+    se: Error
+    low: Low
+    high: High
+    influence: Influence
 
 
 class RangeEstimate(Part):
     """The estimate of a range of values, both ends included."""
 
     name: str = Field(description="As configured, or the text that was asked")
-    share: Number = Field(description="Estimated share; unbiased, and so possibly below 0")
-    count: Number = Field(description="The share times n")
-    se: Number = Field(description="Standard error of the share; null if projected")
-    low: Number = Field(description="Lower confidence bound of the share")
-    high: Number = Field(description="Upper confidence bound of the share")
-    influence: Number = Field(
-        description="The most that one forged report moves the share; null if projected"
-    )
+    share: Share
+    count: Count
+    se: Error
+    low: Low
+    high: High
+    influence: Influence
 
 
 class QuantileEstimate(Part):
