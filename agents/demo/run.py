@@ -1,7 +1,6 @@
 """The demonstration: broker, worker, devices and page together, and the way they end."""
 
 import asyncio
-import signal
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -11,7 +10,6 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
-from rich.console import Console
 
 from ldpstream.agents import clients
 from ldpstream.agents.cli.client import WorkerClient, connect
@@ -22,6 +20,7 @@ from ldpstream.agents.demo.asking import ask_newest, ask_status
 from ldpstream.agents.demo.city import City, build_city
 from ldpstream.agents.demo.devices import Devices
 from ldpstream.agents.demo.finish import finish
+from ldpstream.agents.demo.interrupts import Interrupts
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.screen import open_screen
 from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, demo_config
@@ -56,8 +55,9 @@ class DemoOptions:
 def run_demo(options: DemoOptions) -> int:
     """Run the demonstration, and return its exit code: 0, or 1 where the summary is not good.
 
-    Ctrl-C and SIGTERM end it as if its time were over, a second one at once (130). Whatever
-    happens, no process and no file remains.
+    Ctrl-C and SIGTERM end it as if its time were over; before the first report, or a second time,
+    they end it at once (130). Whatever happens, no process and no file remains. The process's
+    handlers of these signals are taken over for good: it is expected to end with this.
 
     Raises:
         BrokerUnavailableError: where the embedded broker is not installed or does not start.
@@ -65,14 +65,22 @@ def run_demo(options: DemoOptions) -> int:
         DemoError: where a part of the demonstration fails.
     """
     set_up_logging()
+    interrupts = Interrupts()
+    try:
+        return _run(options, interrupts)
+    finally:
+        interrupts.ignore()
+
+
+def _run(options: DemoOptions, interrupts: Interrupts) -> int:
     city = build_city(options.seed)
     with embedded_broker() as broker:
         port = _free_port() if options.port is None else options.port
         config = demo_config(city, bootstrap=broker.bootstrap, port=port)
-        demo = _Demo(options, config, city, table_console())
+        demo = _Demo(options, config, city, interrupts)
         try:
             summary = asyncio.run(demo.run())
-        except (asyncio.CancelledError, KeyboardInterrupt):
+        except asyncio.CancelledError:
             return INTERRUPTED
         except KafkaError as error:
             raise DemoError(f"the embedded broker failed: {error}") from error
@@ -91,8 +99,11 @@ def _free_port() -> int:
 
 
 class _Demo:
-    def __init__(self, options: DemoOptions, config: Config, city: City, console: Console) -> None:
-        self.console = console
+    def __init__(
+        self, options: DemoOptions, config: Config, city: City, interrupts: Interrupts
+    ) -> None:
+        self.console = table_console()
+        self._interrupts = interrupts
         self._options = options
         self._config = config
         self._city = city
@@ -105,7 +116,10 @@ class _Demo:
 
     async def run(self) -> Summary:
         """Run all parts, and return what came out."""
-        self._handle_signals()
+        task = asyncio.current_task()
+        assert task is not None
+        self._running = task
+        self._interrupts.connect(self._interrupted)
         self.console.print("starting the embedded broker and the worker")
         async with (
             _running_worker(self._config) as url,
@@ -123,17 +137,10 @@ class _Demo:
             control = self._collection.topics.control
             return await finish(producer, control, worker, self._ledger, self._city.places)
 
-    def _handle_signals(self) -> None:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-
-        def end() -> None:
-            if self._stop.is_set():
-                task.cancel()
-            self._stop.set()
-
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, end)
+    def _interrupted(self) -> None:
+        if self._stop.is_set() or self._ledger.sent == 0:
+            self._running.cancel()
+        self._stop.set()
 
     @asynccontextmanager
     async def _producer(self) -> AsyncIterator[AIOKafkaProducer]:
@@ -197,5 +204,7 @@ async def _running_worker(config: Config) -> AsyncIterator[str]:
         yield url.result()
     finally:
         stop.set()
+        if not url.done():
+            working.cancel()
         with suppress(asyncio.CancelledError):
             await working

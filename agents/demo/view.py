@@ -15,7 +15,7 @@ from ldpstream.agents.document import EstimateDocument, ValueEstimate
 from ldpstream.agents.http.answers import CollectionStatus
 from ldpstream.mechanisms.times import parse_time
 
-_SCALE_COLUMNS: Final = 20
+_SCALE_COLUMNS: Final = 17
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def comparison_table(comparisons: Sequence[Comparison], caption: str) -> Table:
     table.add_column("place", no_wrap=True)
     for column in ("true", "estimate", "low", "high"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("o estimate, x truth", no_wrap=True)
+    table.add_column("o estimate x truth", no_wrap=True)
     high = max((one.entry.high or 0.0 for one in comparisons), default=0.0)
     for one in comparisons:
         table.add_row(

@@ -24,7 +24,7 @@ function label(value) {
 }
 
 function percent(share) {
-  return share === null ? "undefined" : `${(100 * share).toFixed(2)} %`;
+  return share === null ? "undefined" : `${(100 * share).toFixed(2)}%`;
 }
 
 function cell(text, kind = "") {
@@ -83,22 +83,25 @@ function fill(section, body, rows) {
   element(body).replaceChildren(...rows);
 }
 
+function counted(number, what) {
+  return number === undefined ? "" : `${number.toLocaleString("en")} ${what}`;
+}
+
 function draw(estimate) {
-  const window = estimate.window;
-  const state = estimate.final ? "final" : "open";
+  const { window, final, withheld } = estimate;
   element("facts").textContent = [
-    window ? `${window.start} to ${window.end} (${state})` : "all reports",
-    `${estimate.n.toLocaleString("en")} reports`,
-    `${estimate.late.toLocaleString("en")} late`,
-    `${estimate.rejected.toLocaleString("en")} rejected`,
-    estimate.withheld ? "withheld: too few reports" : "",
+    window ? `${window.start} to ${window.end} (${final ? "final" : "open"})` : "all reports",
+    counted(estimate.n, "reports"),
+    counted(estimate.late, "late"),
+    counted(estimate.rejected, "rejected so far"),
+    withheld ? "withheld: too few reports" : "",
   ].filter(Boolean).join(" · ");
   const values = estimate.distribution ?? [];
   const ranges = estimate.ranges ?? [];
   const quantiles = estimate.quantiles ?? [];
-  if (estimate.confidence !== undefined) {
-    const level = `${Number((100 * estimate.confidence).toPrecision(6))} %`;
-    const whole = choice("top") === "all" ? "for each value" : "for all listed values together";
+  if (!withheld) {
+    const level = `${Number((100 * estimate.confidence).toPrecision(6))}%`;
+    const whole = estimate.simultaneous ? "for all values together" : "for each value by itself";
     element("bounds").textContent =
       `Bounds hold with ${level} confidence ${whole} (${estimate.method}, ${estimate.estimand}). ` +
       "Estimates are unbiased and not clipped, so small ones can be below 0.";

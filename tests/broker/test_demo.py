@@ -142,11 +142,16 @@ def test_ctrl_c_ends_it_with_a_summary(tmp_path: Path) -> None:
     assert "Traceback" not in text
 
 
-def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
+def test_an_impatient_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
     with demo(tmp_path) as running:
-        running.wait_for("live page")
-        os.killpg(running.process.pid, signal.SIGINT)
-        os.killpg(running.process.pid, signal.SIGINT)
+        running.wait_for(r"\d s \| ")
+
+        def interrupt() -> bool:
+            if running.process.poll() is None:
+                os.killpg(running.process.pid, signal.SIGINT)
+            return running.process.poll() is not None
+
+        wait_until(interrupt, "the demonstration to end", seconds=30)
         assert running.ended() == 130, running.output
         assert "Traceback" not in running.output
 

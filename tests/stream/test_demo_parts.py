@@ -1,0 +1,264 @@
+"""The parts of the demonstration: the city, the ledger, and a summary that does not look away."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from ldpstream.agents.demo.city import City, Population, build_city
+from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, demo_config
+from ldpstream.agents.demo.summary import Summary, print_summary
+from ldpstream.agents.demo.view import Comparison, Moment, compare, live_view
+from ldpstream.agents.document import EstimateDocument, ValueEstimate, Window
+from ldpstream.agents.http.answers import CollectionStatus, PartitionStatus, Span, WindowState
+from ldpstream.mechanisms.times import format_time
+
+START_MS = 1_795_255_200_000
+PLACES = ("a/x", "a/y", "b/x")
+
+
+def test_a_city_follows_from_its_seed() -> None:
+    one, same, other = build_city(1), build_city(1), build_city(2)
+    assert one.places == same.places
+    assert np.array_equal(one.attraction, same.attraction)
+    assert one.places != other.places or not np.array_equal(one.attraction, other.attraction)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_districts_hold_every_place_once(seed: int) -> None:
+    city = build_city(seed)
+    blocks = city.blocks()
+    assert [place for block in blocks for place in block] == list(city.places)
+    assert len(set(city.places)) == len(city.places)
+    assert len(blocks) == len(city.districts)
+    for district, block in zip(city.districts, blocks, strict=True):
+        assert 5 <= len(block) <= 20
+        assert all(place.startswith(f"{district}/") for place in block)
+    assert (city.attraction > 0).all()
+
+
+def shares(population: Population) -> np.ndarray[Any, np.dtype[np.float64]]:
+    places = len(population.city.places)
+    return np.bincount(population.where, minlength=places) / population.where.size
+
+
+def test_people_move_with_the_hours_and_nobody_is_lost() -> None:
+    city = build_city(1)
+    people = Population(city, people=5_000, seed=1)
+    works = np.isin(city.district_of_place, [city.kinds.index("work"), city.kinds.index("evening")])
+    assert works.any()
+    before = shares(people)
+    for _ in range(30):
+        people.advance(hours=0.2, moving=0.5)
+    noon = shares(people)
+    for _ in range(60):
+        people.advance(hours=0.2, moving=0.5)
+    night = shares(people)
+    assert people.where.size == 5_000
+    assert people.where.min() >= 0
+    assert people.where.max() < len(city.places)
+    at_work = np.array([kind == "work" for kind in city.kinds])[city.district_of_place]
+    assert noon[at_work].sum() > night[at_work].sum() + 0.1
+    assert np.abs(noon - before).sum() > 0.2
+
+
+def test_nobody_moves_who_should_not() -> None:
+    people = Population(build_city(1), people=500, seed=1)
+    before = people.where.copy()
+    people.advance(hours=1.0, moving=0.0)
+    assert np.array_equal(people.where, before)
+    assert set(people.report(200).tolist()) <= set(before.tolist())
+
+
+def test_the_demonstration_is_a_configuration_like_any_other() -> None:
+    city = build_city(1)
+    config = demo_config(city, bootstrap="127.0.0.1:1", port=0)
+    collection = config.collections[COLLECTION]
+    assert collection.spec.domain.size == len(city.places)
+    assert collection.window.size_ms == WINDOW_MS
+    assert collection.spec.mechanism.certify().passed
+
+
+def made_ledger() -> Ledger:
+    ledger = Ledger(places=3, window_ms=1_000)
+    ledger.visit(np.array([0, 0, 0, 1]), START_MS + 999)
+    ledger.visit(np.array([2, 2]), START_MS + 1_000)
+    ledger.visit(np.array([1, 1, 1, 1]), START_MS)
+    ledger.add_late(2)
+    ledger.add_rejected(1)
+    return ledger
+
+
+def test_the_ledger_knows_what_was_sent() -> None:
+    ledger = made_ledger()
+    assert (ledger.sent, ledger.counted, ledger.late, ledger.rejected) == (13, 10, 2, 1)
+    assert ledger.newest(9) == [START_MS, START_MS + 1_000]
+    assert ledger.newest(1) == [START_MS + 1_000]
+    assert (ledger.n(START_MS), ledger.n(START_MS + 5_000)) == (8, 0)
+    known = ledger.shares(START_MS)
+    assert known is not None
+    assert known.tolist() == [3 / 8, 5 / 8, 0.0]
+    assert ledger.shares(0) is None
+    ledger.landed(1, 7)
+    ledger.landed(1, 3)
+    assert ledger.ends == {1: 8}
+
+
+def entry(place: str, low: float | None, share: float | None, high: float | None) -> ValueEstimate:
+    return ValueEstimate(
+        value=place, share=share, count=share, se=0.1, low=low, high=high, influence=0.1
+    )
+
+
+def document(start_ms: int, n: int, *entries: ValueEstimate) -> EstimateDocument:
+    window = Window(start=format_time(start_ms), end=format_time(start_ms + 1_000))
+    return EstimateDocument(
+        collection="visits", fingerprint="00", window=window, n=n, final=True, withheld=False,
+        confidence=0.95, distribution=list(entries),
+    )  # fmt: skip
+
+
+def status(counted: int, late: int, rejected: Mapping[str, int]) -> CollectionStatus:
+    partition = PartitionStatus(
+        partition=0, owned=True, next=1, end_offset=1, lag=0, watermark=None, idle=False,
+        counted=counted, late=late, rejected=dict(rejected), lost_offsets=0,
+    )  # fmt: skip
+    return CollectionStatus(
+        collection="visits", fingerprint="00", ready=True, problems=[], counted=counted, late=late,
+        rejected=sum(rejected.values()), lost_offsets=0, partitions=[partition],
+    )  # fmt: skip
+
+
+def window(start_ms: int, n: int, *, final: bool = True) -> WindowState:
+    span = Span(start=format_time(start_ms), end=format_time(start_ms + 1_000))
+    return WindowState(window=span, n=n, late=0, final=final, published=final)
+
+
+@pytest.fixture
+def summary() -> Summary:
+    entries = (
+        entry("a/x", 0.3, 0.4, 0.5),
+        entry("a/y", 0.1, 0.2, 0.3),
+        entry("b/x", -0.1, 0.0, 0.1),
+    )
+    first = document(START_MS, 8, *entries)
+    return Summary(
+        ledger=made_ledger(),
+        status=status(10, 2, {"future": 1}),
+        windows={START_MS: window(START_MS, 8), START_MS + 1_000: window(START_MS + 1_000, 2)},
+        documents={START_MS: first},
+        top=first,
+        places=PLACES,
+    )
+
+
+def printed(summary: Summary) -> str:
+    console = Console(file=io.StringIO(), width=160)
+    print_summary(summary, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_good_summary_says_so(summary: Summary) -> None:
+    assert summary.good
+    text = printed(summary)
+    assert "accounted  counted + late + rejected = sent = 13" in text
+    assert "rejected   1; the devices sent 1 bad ones on purpose (future 1)" in text
+    assert "windows    2 final" in text
+    # 3/8 is inside [0.3, 0.5], 5/8 is not inside [0.1, 0.3], and 0 is inside [-0.1, 0.1].
+    assert "2 of 3 true shares are inside their 95% bounds: 66.7%" in text
+    assert "37.50%" in text
+
+
+@pytest.mark.parametrize(
+    ("decided", "named"),
+    [
+        ((9, 2, {"future": 1}), "counted + late + rejected = 12, but the devices sent 13"),
+        ((11, 2, {"future": 1}), "counted + late + rejected = 14"),
+        ((9, 3, {"future": 1}), "10 to count, 2 late, 1 bad"),
+        ((10, 1, {"future": 2}), "10 to count, 2 late, 1 bad"),
+    ],
+)
+def test_a_report_that_is_not_accounted_for_is_said_loudly(
+    summary: Summary, decided: tuple[int, int, dict[str, int]], named: str
+) -> None:
+    wrong = replace(summary, status=status(*decided))
+    assert not wrong.good
+    text = printed(wrong)
+    assert "NOT ACCOUNTED" in text
+    assert named in text
+    assert "accounted " not in text
+
+
+@pytest.mark.parametrize(
+    ("windows", "named"),
+    [
+        ({START_MS: window(START_MS, 8)}, "a window of 2 reports is not final"),
+        (
+            {
+                START_MS: window(START_MS, 8),
+                START_MS + 1_000: window(START_MS + 1_000, 2, final=False),
+            },
+            "a window of 2 reports is not final",
+        ),
+        (
+            {START_MS: window(START_MS, 7), START_MS + 1_000: window(START_MS + 1_000, 3)},
+            "has 7 of 8 reports",
+        ),
+    ],
+)
+def test_a_window_that_differs_is_said_loudly(
+    summary: Summary, windows: dict[int, WindowState], named: str
+) -> None:
+    wrong = replace(summary, windows=windows)
+    assert not wrong.good
+    text = printed(wrong)
+    assert "WINDOWS DIFFER" in text
+    assert named in text
+
+
+def test_a_demonstration_without_reports_is_none(summary: Summary) -> None:
+    empty = replace(
+        summary, ledger=Ledger(places=3, window_ms=1_000), status=status(0, 0, {}), windows={},
+        documents={}, top=None,
+    )  # fmt: skip
+    assert not empty.good
+    assert "no final window has enough reports" in printed(empty)
+
+
+def test_estimates_stand_beside_the_truth_of_the_same_window() -> None:
+    ledger = made_ledger()
+    later = document(
+        START_MS + 1_000, 2, entry("b/x", 0.5, 1.0, 1.5), entry("a/x", None, None, None)
+    )
+    first, undefined = compare(later, ledger, PLACES)
+    assert (first.name, first.truth, first.inside) == ("b/x", 1.0, True)
+    assert (undefined.truth, undefined.inside) == (0.0, None)
+    unknown = compare(document(0, 2, entry("b/x", 0.5, 1.0, 1.5)), ledger, PLACES)
+    assert unknown == [Comparison(entry("b/x", 0.5, 1.0, 1.5), None)]
+    assert compare(None, ledger, PLACES) == []
+
+
+def test_the_live_view_fits_a_small_terminal(summary: Summary) -> None:
+    city: City = build_city(1)
+    longest = max(city.places, key=len)
+    moment = Moment(
+        url="http://127.0.0.1:6066", elapsed_seconds=3.2, hour=7.5, status=summary.status, sent=13,
+        document=summary.top,
+    )  # fmt: skip
+    comparisons = [Comparison(entry(longest, 0.1, 0.2, 0.3), 0.25)]
+    console = Console(file=io.StringIO(), width=80)
+    console.print(live_view(moment, comparisons, 30))
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert longest in text
+    assert "…" not in text
+    assert "3 s of 30 s | 07:30 in the city | sent 13 | counted 10" in text
+    assert "http://127.0.0.1:6066" in text
+    row = next(line for line in text.splitlines() if longest in line)
+    assert row.index("o") < row.rindex("x")
