@@ -49,20 +49,26 @@ class IdleClock:
             return False
         return now_ms - self._quiet_ms >= self._idle_ms
 
-    def clock(self, partition: int, heads: Sequence[Head], *, idle: bool, now_ms: int) -> int:
-        """Return the clock that an idle partition reads off all partitions' heads.
+    def clock(self, partition: int, own: int, heads: Sequence[Head], *, now_ms: int) -> int:
+        """Return the clock of an idle partition: its `own`, or what it reads off all heads.
 
-        NEVER where it has nothing to follow. Call it at every step, idle or not: the time elapsed
-        counts from the moment at which all partitions were first seen idle.
+        Call it at every step at which it is idle, and `busy` at the others: the time elapsed counts
+        from the moment at which all partitions were first seen idle.
         """
         busy = [head.clock for p, head in enumerate(heads) if p != partition and not head.idle]
-        if not idle or busy:
+        if busy:
             self._follow = None
-            return min(busy) if idle else NEVER
-        if self._follow is None:
-            self._follow = max(head.clock for head in heads), now_ms
-        start, since_ms = self._follow
+            return max(own, min(busy))
+        largest = max(own, *(head.clock for head in heads))
+        start, since_ms = self._follow or (NEVER, now_ms)
+        if start == NEVER or largest > start + now_ms - since_ms:
+            # A watermark that is ahead leads from now on; before the first one no time goes on.
+            start, since_ms = self._follow = largest, now_ms
         return NEVER if start == NEVER else start + now_ms - since_ms
+
+    def busy(self) -> None:
+        """Note that the partition is not idle."""
+        self._follow = None
 
 
 def control_clock(

@@ -1,7 +1,6 @@
 """Names of cells by pane: expiring a pane costs what it holds, not what the state holds."""
 
-from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterator
 from heapq import heappop, heappush
 
 from ldpstream.agents.records import Name
@@ -13,7 +12,8 @@ class PaneIndex:
 
     def __init__(self, window: WindowSpec) -> None:
         self._window = window
-        self._names: dict[int, set[Name]] = {}
+        # Dictionaries keep their order, so that every process does the same.
+        self._names: dict[int, dict[Name, None]] = {}
         self._order: list[int] = []
 
     def pane(self, name: Name) -> int:
@@ -25,18 +25,18 @@ class PaneIndex:
         pane = self.pane(name)
         names = self._names.get(pane)
         if names is None:
-            self._names[pane] = {name}
+            self._names[pane] = {name: None}
             heappush(self._order, pane)
         else:
-            names.add(name)
+            names[name] = None
 
     def discard(self, name: Name) -> None:
         """Take a name out, if it is there."""
-        self._names.get(self.pane(name), set()).discard(name)
+        self._names.get(self.pane(name), {}).pop(name, None)
 
-    def names(self, pane: int) -> AbstractSet[Name]:
+    def names(self, pane: int) -> Collection[Name]:
         """Return the names of a pane."""
-        return self._names.get(pane, frozenset())
+        return self._names.get(pane, ())
 
     def between(self, first: int, end: int) -> list[int]:
         """Return the panes in `[first, end)` that may have names, in order."""

@@ -262,11 +262,11 @@ class Partition:
     ) -> None:
         work, window = self._work, self._context.window
         idle = self._idle.idle(following=work.next, end_offset=end_offset, now_ms=now_ms)
-        clock = max(
-            work.clock,
-            self._idle.clock(self.partition, heads, idle=idle, now_ms=now_ms),
-            control_clock(window, controls, self.partition, work.next),
-        )
+        clock = max(work.clock, control_clock(window, controls, self.partition, work.next))
+        if idle:
+            clock = self._idle.clock(self.partition, clock, heads, now_ms=now_ms)
+        else:
+            self._idle.busy()
         closed = max(work.closed, window.closed(clock))
         self._work = replace(work, idle=idle, clock=clock, closed=closed)
 

@@ -68,7 +68,7 @@ class Tail:
         self._winner: HeadRecord | None = None
         # Every key in the log up to the last evaluation; None: a head, or dead.
         self._store: dict[bytes, CellRecord | None] = {}
-        self._dead: set[bytes] = set()
+        self._dead: dict[bytes, None] = {}
         self._undecided: dict[int, dict[bytes, CellRecord]] = {}
         # Read since: (offset, value), or None for a deletion of a key in the store.
         self._staged: dict[bytes, tuple[int, bytes] | None] = {}
@@ -218,11 +218,11 @@ class Tail:
     def _bury(self, key: bytes) -> None:
         """Drop a dead record's value and keep its key, until its deletion is read."""
         self._store[key] = None
-        self._dead.add(key)
+        self._dead[key] = None
 
     def _forget(self, key: bytes, touched: set[int]) -> None:
         """Drop a deleted record."""
-        self._dead.discard(key)
+        self._dead.pop(key, None)
         if self._winner is not None and self._winner.key == key:
             self._winner = None
         cell = self._store.pop(key)

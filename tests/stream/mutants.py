@@ -1,0 +1,32 @@
+"""The long form of the mutants: `python -m tests.stream.mutants [RUNS] [WORD ...]`.
+
+Every rule of the protocol is taken away in turn; the simulation must notice. With words, only the
+mutants whose names hold one of them, and their shortest schedules in full.
+"""
+
+import sys
+
+from tests.stream.simulation.broken import MUTANTS
+from tests.stream.simulation.run import explain, run, shrink
+
+
+def main(runs: int = 5_000, *words: str) -> int:
+    missed = 0
+    for name, make in MUTANTS.items():
+        if words and not any(word in name for word in words):
+            continue
+        seed = next((seed for seed in range(runs) if run(seed, make=make).violated), None)
+        if seed is None:
+            missed += 1
+            print(f"{name}: NOT NOTICED in {runs} runs", flush=True)
+        elif words:
+            print(f"{name}: {explain(seed, make=make)}", flush=True)
+        else:
+            steps = len(shrink(seed, make=make))
+            violated = run(seed, make=make).violated or ""
+            print(f"{name}: seed {seed}, {steps} steps: {violated[:100]}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*(int(arg) if arg.isdigit() else arg for arg in sys.argv[1:])))

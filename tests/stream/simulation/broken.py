@@ -1,0 +1,359 @@
+"""Every rule taken away in turn, by overriding the product's code or the simulated shell's.
+
+What the simulation does not notice is superfluous, or not tested.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ldpstream.agents.partition import Publication
+from ldpstream.agents.records import HEAD, Head
+from ldpstream.agents.tail import CellRecord, HeadRecord, Tail
+from tests.stream.simulation.checks import demand
+from tests.stream.simulation.evaluation import read_key
+from tests.stream.simulation.worker import Flight, Reader, Watched, Worker
+from tests.stream.simulation.world import World
+
+FAR = 1 << 60
+
+
+# 1: keys.
+
+
+class KeysOverwritten(World):
+    """Compaction as it would be if the keys had no seq: an epoch overwrites its own cells."""
+
+    def compact(self, p: int, upto: int, *, drop_deletions: bool) -> None:
+        last = {}
+        for offset, data, value in self.log[p]:
+            key = read_key(self.prefix, data)
+            if offset < upto and value is not None and key.name != HEAD:
+                last[key[:2]] = offset
+        self.log[p][:] = [
+            (offset, data, value)
+            for offset, data, value in self.log[p]
+            if offset >= upto
+            or value is None
+            or last.get(read_key(self.prefix, data)[:2], offset) == offset
+        ]
+        super().compact(p, upto, drop_deletions=drop_deletions)
+
+
+# 2 and 3: evaluation.
+
+
+class LastWins(Tail):
+    """Of heads with one seq the last in the log wins."""
+
+    def _beats(self, head: HeadRecord, other: HeadRecord) -> bool:
+        return (head.seq, head.offset) > (other.seq, other.offset)
+
+
+class NoLineage(Tail):
+    """A cell counts if its seq is not above the head's, whoever wrote it."""
+
+    def _valid(self, cell: CellRecord, head: Head) -> bool:
+        return True
+
+
+class ShortLineage(Watched):
+    """A head names its own epoch only: cells of earlier owners are lost."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._cells.lineage = lambda _, seq: {self.epoch: seq}
+
+
+# 4: flush.
+
+
+class EagerHead(Worker):
+    """The head is sent without waiting for the cells that it makes count."""
+
+    def acknowledged(self, flight: Flight) -> bool:
+        return all(send.state == "acked" for send in flight.sends if send.copy is not None)
+
+
+class EagerCopies(Worker):
+    """The head is sent without waiting for the copies."""
+
+    def acknowledged(self, flight: Flight) -> bool:
+        return all(send.state == "acked" for send in flight.sends if send.copy is None)
+
+
+class FailureIgnored(Worker):
+    """A send that failed is taken for one that is still on its way, then for acknowledged."""
+
+    def flush(self, p: int) -> None:
+        held = self.held.get(p)
+        for send in held.flight.sends if held and held.flight else ():
+            send.state = "acked" if send.state == "failed" else send.state
+        super().flush(p)
+
+
+class Pipelined(Worker):
+    """The next flush starts when the head is acknowledged, without reading it back."""
+
+    def flush(self, p: int) -> None:
+        held = self.held.get(p)
+        if held and held.flight and held.flight.head_sent and self.acknowledged(held.flight):
+            held.part._base, held.part._flight = held.part._flight, None
+            held.flight = None
+        super().flush(p)
+
+    def settle(self, p: int) -> None:
+        held, seen = self.held.get(p), self.tails[p].head
+        if held and seen.seq > held.part.base.seq and seen.epoch != held.part.epoch:
+            del self.held[p]
+        elif held:
+            self.world.commit(p, held.part.base.next, self.generation)
+
+
+class Retry(Worker):
+    """After a failed send the same epoch flushes its newer state again under the same seq."""
+
+    def flush(self, p: int) -> None:
+        held = self.held.get(p)
+        if not (held and held.flight and any(s.state == "failed" for s in held.flight.sends)):
+            super().flush(p)
+            return
+        part, before = held.part, held.flight.flush
+        fates, part.fates = held.flight.fates + part.fates, []
+        part._flight, part._changed = None, True
+        again = part.flush()
+        cells = {**dict(before.cells), **dict(again.cells)}
+        sends = [self.world.send_copy(p, copy) for copy in (*before.copies, *again.copies)]
+        sends += [self.world.send(p, key, value) for key, value in cells.items()]
+        held.flight = Flight(replace(again, cells=tuple(cells.items())), fates, sends)
+
+
+# 5: readers.
+
+
+class Anywhere(Reader):
+    """A reader evaluates after every fetch; what it shows must at least have won once."""
+
+    def read(self, limit: int) -> None:
+        records, end = self.world.fetch(self.p, self.position, limit)
+        self.position = end if len(records) < limit else records[-1][0] + 1
+        before = self.tail.head
+        self.tail.read(records, position=end, end=end)
+        if self.position == end:
+            self.world.check_view(self, before)
+        elif self.tail.head.seq:
+            won = self.world.won[self.p].get(self.tail.head.seq)
+            demand(won == self.tail.head.epoch, "(5) shows a head that never won")
+
+
+class ViewAnywhere(World):
+    shadow = False
+    reader_class = Anywhere
+
+
+# 6: load.
+
+
+class SameEpoch(Worker):
+    """A worker uses one epoch for all its loads."""
+
+    def draw_epoch(self, p: int) -> int:
+        if not hasattr(self, "epoch"):
+            self.epoch = super().draw_epoch(p)
+        return self.epoch
+
+
+class EarlyCommit(Worker):
+    """Commits what is in memory when the flush starts."""
+
+    def flush(self, p: int) -> None:
+        super().flush(p)
+        held = self.held.get(p)
+        if held and held.flight:
+            self.world.commit(p, held.flight.flush.next, self.generation)
+
+
+class FromCommitted(Worker):
+    """Loads at the committed offset."""
+
+    def load(self, p: int) -> None:
+        fresh = p not in self.held
+        super().load(p)
+        if fresh and p in self.held:
+            part = self.held[p].part
+            part._work = replace(part._work, next=self.world.committed[p])
+
+
+# 7: what is decided becomes real with the head.
+
+
+class LateUnsaid(Watched):
+    """What closed in memory is not written: the closed panes of the base are said again."""
+
+    def _advance(self, *args: object) -> None:
+        super()._advance(*args)
+        self._work = replace(self._work, closed=self._base.closed)
+
+
+class LostUncounted(Watched):
+    """Offsets that retention deleted are passed over without a word."""
+
+    def skip_to(self, offset: int) -> None:
+        self.pass_over(offset)
+
+
+# 8: finals.
+
+
+class FinalsFromMemory(Watched):
+    """Finals are decided by the clock in memory, not yet in a winning head."""
+
+    def _decide(self, heads: Sequence[Head], tails: Sequence[Tail]) -> None:
+        super()._decide([self._work, *heads[1:]], tails)
+
+
+class PublishFirst(Worker):
+    """Publishes before the final is stored."""
+
+    def clock(self, p: int) -> None:
+        super().clock(p)
+        held = self.held.get(p)
+        for window, content in held.part._cells.finals(-FAR, FAR) if held else ():
+            self.world.publish(Publication(*self.world.context.window.span(window), content))
+
+
+class MarkFirst(Worker):
+    """`published` is stored with the final, which is published when its head has won."""
+
+    def clock(self, p: int) -> None:
+        super().clock(p)
+        held = self.held.get(p)
+        if held:
+            part = held.part
+            finals = part._cells.finals(part._work.published, part._work.final)
+            part.todo = {**getattr(part, "todo", {}), **dict(finals)}
+            part._work = replace(part._work, published=part._work.final)
+
+    def publish(self, p: int) -> None:
+        held = self.held.get(p)
+        todo = getattr(held.part, "todo", {}) if held else {}
+        for window in [window for window in todo if window < held.part.base.final]:
+            span = self.world.context.window.span(window)
+            self.world.publish(Publication(*span, todo.pop(window)))
+
+    def mark(self, p: int) -> None:
+        pass
+
+
+class MarkUnsent(Watched):
+    """Marks all that is stored as published, also what `publications` has not returned."""
+
+    def mark_published(self) -> None:
+        self._offered = self._base.final
+        super().mark_published()
+
+
+class ExpireAlone(Watched):
+    """A pane expires by its own partition's clock, final or not."""
+
+    def _expire(self, published: int) -> None:
+        super()._expire(FAR // self._context.window.hop_panes)
+
+
+class NewPartitionOpen(Watched):
+    """A new partition starts with all panes open."""
+
+    def _start_closed(self, closed: int) -> None:
+        pass
+
+
+class NewPartitionAtOnce(Watched):
+    """The owner of a new partition does not wait for partition 0's head to include it."""
+
+    @staticmethod
+    def _included(partition: int, first: Head) -> bool:
+        return True
+
+
+class PartitionsForgotten(Watched):
+    """Finals wait for the partitions that the worker knows of, not for those in the head."""
+
+    def _decide(self, heads: Sequence[Head], tails: Sequence[Tail]) -> None:
+        self._work = replace(self._work, partitions=0)
+        super()._decide(heads, tails)
+
+
+# 9: sweep.
+
+
+class NoSweep(Worker):
+    """Nothing is deleted."""
+
+    def sweep(self, p: int) -> None:
+        pass
+
+
+class SweepUndecided(Tail):
+    """What is not part of the state is deleted, although it may yet become so."""
+
+    def dead(self) -> list[bytes]:
+        undecided = [key for cells in self._undecided.values() for key in cells]
+        return [*super().dead(), *undecided]
+
+
+# The model's own assumption.
+
+
+class Duplicates(World):
+    """A producer that is not idempotent, on a broker that compacts."""
+
+    def __init__(self, seed: int, *, kafka: bool) -> None:
+        super().__init__(seed, kafka=True)
+
+    def do_land(self) -> None:
+        if self.flying and self.rng.random() < 0.3:
+            self.land(self.rng.randrange(len(self.flying)), duplicate=True)
+        super().do_land()
+
+
+def with_worker(worker: type[Worker]) -> type[World]:
+    return type(worker.__name__, (World,), {"worker_class": worker})
+
+
+def with_partition(partition: type[Watched]) -> type[World]:
+    worker = type(partition.__name__, (Worker,), {"partition_class": partition})
+    return with_worker(worker)
+
+
+def with_tail(tail: type[Tail]) -> type[World]:
+    """The full evaluation would notice at once: only the protocol's own invariants shall."""
+    return type(tail.__name__, (World,), {"tail_class": tail, "shadow": False})
+
+
+MUTANTS: Mapping[str, type[World]] = {
+    "1 keys overwritten": KeysOverwritten,
+    "2 last head wins": with_tail(LastWins),
+    "3 no lineage": with_tail(NoLineage),
+    "3 lineage of one epoch": with_partition(ShortLineage),
+    "4 head without acknowledgements": with_worker(EagerHead),
+    "4 head without the copies' acknowledgements": with_worker(EagerCopies),
+    "4 failures ignored": with_worker(FailureIgnored),
+    "4 no reading back": with_worker(Pipelined),
+    "4 retry in the same epoch": with_worker(Retry),
+    "5 view anywhere": ViewAnywhere,
+    "6 same epoch": with_worker(SameEpoch),
+    "6 early commit": with_worker(EarlyCommit),
+    "6 load at the committed offset": with_worker(FromCommitted),
+    "7 closed but not said": with_partition(LateUnsaid),
+    "7 lost but not counted": with_partition(LostUncounted),
+    "8 finals from memory": with_partition(FinalsFromMemory),
+    "8 publish first": with_worker(PublishFirst),
+    "8 mark first": with_worker(MarkFirst),
+    "8 mark what was not sent": with_partition(MarkUnsent),
+    "8 expire alone": with_partition(ExpireAlone),
+    "8 new partition open": with_partition(NewPartitionOpen),
+    "8 new partition at once": with_partition(NewPartitionAtOnce),
+    "8 partitions forgotten": with_partition(PartitionsForgotten),
+    "9 no sweep": with_worker(NoSweep),
+    "9 sweep of the undecided": with_tail(SweepUndecided),
+    "idempotence: duplicates and compaction": Duplicates,
+}

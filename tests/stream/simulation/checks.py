@@ -1,0 +1,230 @@
+"""The six invariants, numbered as in the messages of violations.
+
+1. Finals equal the ledger of accepted reports; counted, late, rejected and lost are all there is; a
+   fate never changes; what is late or rejected has been copied before its head.
+2. Finals of a window never differ.
+3. No torn view; a reader never goes back.
+4. Once faults stop all windows with data become final in bounded steps, and no garbage stays.
+5. The compacted log means what the full log means, and incremental evaluation what a full one does.
+6. Commits never run ahead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ldpstream.agents.cells import decode_chunk, decode_totals
+from ldpstream.agents.copies import Copy
+from ldpstream.agents.partition import Publication
+from ldpstream.agents.records import Head
+from ldpstream.agents.view import windows
+from ldpstream.mechanisms.frame import decode_frame
+from tests.stream.simulation.evaluation import evaluate
+from tests.stream.simulation.setting import SYMBOLS
+
+if TYPE_CHECKING:
+    from tests.stream.simulation.worker import Fate, Reader
+    from tests.stream.simulation.world import World
+
+
+class ViolationError(AssertionError):
+    """An invariant does not hold."""
+
+
+def demand(holds: bool, message: str) -> None:
+    if not holds:
+        raise ViolationError(message)
+
+
+class Checks:
+    """The ledger of a run, (offset, index) -> fate of winning heads, and all that must agree."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        partitions = range(len(world.source))
+        self.ledger: list[dict[tuple[int, int], str]] = [{} for _ in partitions]
+        self.fates: list[Counter[str]] = [Counter() for _ in partitions]
+        self.counts: list[Counter[tuple[int, int]]] = [Counter() for _ in partitions]
+        self.late: list[Counter[int]] = [Counter() for _ in partitions]
+        self.copied: dict[tuple[int, int, str], Counter[object]] = {}
+        self.published: dict[int, bytes] = {}
+
+    def land_copy(self, p: int, copy: Copy) -> None:
+        told = dict(copy.headers)
+        offset, reason = int(told["offset"]), told["reason"].decode()
+        demand(int(told["partition"]) == p, "(1) a copy of another partition")
+        demand((copy.kind == "late") == (reason == "late"), "(1) a copy of another kind")
+        message = self.world.source[p][offset]
+        if message.reports == (None,):
+            demand(copy.value == (message.value or b""), "(1) a copy differs")
+            rows = Counter(message.reports)
+        else:
+            fingerprint = self.world.context.spec.fingerprint
+            frame = decode_frame(copy.value, fingerprint=fingerprint, report_bytes=1)
+            times = frame.times_ms.repeat(frame.counts).tolist()
+            rows = Counter(zip(times, frame.payload[:, 0].tolist(), strict=True))
+            demand(rows <= Counter(message.reports), "(1) a copy of what was never sent")
+        seen = self.copied.setdefault((p, offset, reason), Counter())
+        seen |= rows
+        self.copied[p, offset, reason] = seen
+
+    def win(self, p: int, before: Head, head: Head, fates: Sequence[Fate]) -> None:
+        pane = self.world.context.window.pane
+        source = self.world.source[p]
+        demand(
+            head.next >= before.next
+            and head.clock >= before.clock
+            and head.closed >= before.closed,
+            "(3) next goes back",
+        )
+        needed: dict[tuple[int, str], Counter[object]] = {}
+        for offset, index, fate in fates:
+            known = self.ledger[p].setdefault((offset, index), fate)
+            demand(known == fate, "(1) a fate changed")
+            self.fates[p][fate] += 1
+            report = source[offset].reports[index]
+            if fate == "counted":
+                demand(pane(report.time_ms) >= before.closed, "(1) counted in a closed pane")
+                self.counts[p][pane(report.time_ms), report.symbol] += 1
+                continue
+            if fate == "late":
+                demand(pane(report.time_ms) < head.closed, "(1) late in an open pane")
+                self.late[p][pane(report.time_ms)] += 1
+            if fate != "lost":
+                needed.setdefault((offset, fate), Counter())[report] += 1
+        for (offset, fate), rows in needed.items():
+            copied = self.copied.get((p, offset, fate), Counter())
+            demand(rows <= copied, "(1) late or rejected without a copy")
+        self._totals(p, head)
+
+    def _totals(self, p: int, head: Head) -> None:
+        """Compare a winning head's counters with the ledger."""
+        fates = self.fates[p]
+        total = sum(len(message.reports) for message in self.world.source[p][: head.next])
+        rejected = {fate: n for fate, n in fates.items() if fate not in ("counted", "late", "lost")}
+        demand(
+            total == len(self.ledger[p]) and head.n == fates["counted"],
+            "(1) counted + late + rejected + lost != all",
+        )
+        demand(
+            head.late == fates["late"] and dict(head.rejected) == rejected,
+            "(1) late or rejected is not the ledger's",
+        )
+        lost = {offset for (offset, _), fate in self.ledger[p].items() if fate == "lost"}
+        demand(head.lost == len(lost), "(1) lost is not the ledger's")
+
+    def commit(self, p: int, offset: int) -> None:
+        demand(offset <= self.world.official[p].next, "(6) a commit runs ahead")
+
+    def publish(self, publication: Publication) -> None:
+        window, rest = divmod(publication.window_start_ms, self.world.context.window.hop_ms)
+        span = (publication.window_start_ms, publication.window_end_ms)
+        demand(rest == 0 and span == self.world.context.window.span(window), "(2) no window")
+        known = self.published.setdefault(window, publication.content)
+        demand(known == publication.content, f"(2) finals differ: {known} {publication.content}")
+
+    def view(self, reader: Reader, before: Head | None) -> None:
+        """Check what a tail shows at the end of its log."""
+        p, tail, official = reader.p, reader.tail, self.world.official[reader.p]
+        head = tail.head
+        demand(head is not None, "(3) nothing at the end of the log")
+        demand(
+            before is None or (head.next >= before.next and head.seq >= before.seq),
+            "(3) a reader goes back",
+        )
+        demand(
+            (head.epoch, head.seq) == (official.epoch, official.seq),
+            "(5) not the head of the full log",
+        )
+        if self.world.shadow:
+            full = evaluate(self.world.prefix, self.world.context.window, reader.store)
+            demand(head == full.head, "(5) not the head of a full evaluation")
+            cells = {name: cell.key for name, cell in tail.cells.items()}
+            demand(cells == full.cells, "(5) not the cells of a full evaluation")
+            demand(set(tail.dead()) == full.dead, "(5) not the dead of a full evaluation")
+        if head is before:
+            return
+        got: dict[tuple[int, int], int] = {}
+        n: Counter[int] = Counter()
+        late: dict[int, int] = {}
+        sums: Counter[int] = Counter()
+        for name, cell in tail.cells.items():
+            if name.kind == "count":
+                count = int(decode_chunk(cell.value, 1)[0])
+                got[name.number, name.chunk] = count
+                n[name.number] += count
+            elif name.kind == "n":
+                sums[name.number], late[name.number], _ = decode_totals(cell.value)
+        demand(n == sums, f"(3) torn view {n} {sums}")
+        demand(
+            head.n - head.gone == sum(sums.values()), "(3) torn view: the panes do not add up to n"
+        )
+        want = {key: n for key, n in self.counts[p].items() if key[0] >= head.expired}
+        demand(got == want, "(1) counts are not the ledger's")
+        want_late = {pane: n for pane, n in self.late[p].items() if pane >= head.expired}
+        got_late = {pane: n for pane, n in late.items() if n}
+        demand(got_late == want_late, "(1) late is not the ledger's")
+
+    def windows_with_data(self) -> set[int]:
+        holding = self.world.context.window.windows
+        panes = {pane for counts in self.counts for pane, _ in counts}
+        return {window for pane in panes for window in holding(pane)}
+
+    def done(self) -> bool:
+        windows, said = self.windows_with_data(), self.world.official[0].published
+        return (
+            windows <= self.published.keys()
+            and all(window < said for window in windows)
+            and all(
+                self.world.committed[p] == len(self.world.source[p])
+                for p in range(self.world.partitions)
+            )
+        )
+
+    def finish(self) -> None:
+        """Check the end of a run: everything final and exact, nothing left over."""
+        world, window = self.world, self.world.context.window
+        demand(self.done(), "(4) not all windows became final")
+        counts = sum(self.counts, Counter())
+        late = sum(self.late, Counter())
+        rejected = sum(sum(head.rejected.values()) for head in world.official)
+        for number, content in self.published.items():
+            start_ms, end_ms, statistic, n, late_then, rejected_then = json.loads(content)
+            want = [sum(counts[pane, s] for pane in window.panes(number)) for s in range(SYMBOLS)]
+            told = f"(1) final {number}: {content!r}, ledger {want}"
+            demand((start_ms, end_ms) == window.span(number), told)
+            demand(statistic == want and n == sum(want) and n > 0, told)
+            demand(late_then <= sum(late[pane] for pane in window.panes(number)), told)
+            demand(rejected_then <= rejected, told)
+        self._windows()
+        for p in range(world.partitions):
+            self._finish_partition(p)
+
+    def _windows(self) -> None:
+        """Compare what a query lists with the ledger, where panes have not expired."""
+        world, window = self.world, self.world.context.window
+        readers = [world.fresh_reader(p) for p in range(world.partitions)]
+        want: dict[int, list[int]] = {}
+        for p, reader in enumerate(readers):
+            kept = [(pane, 0, n) for (pane, _), n in self.counts[p].items()]
+            kept += [(pane, 1, n) for pane, n in self.late[p].items()]
+            for pane, column, n in kept:
+                for number in window.windows(pane) if pane >= reader.tail.head.expired else ():
+                    want.setdefault(number, [0, 0])[column] += n
+        got = windows(world.context, [reader.tail for reader in readers])
+        told = {info.start_ms // window.hop_ms: [info.n, info.late] for info in got}
+        demand(told == want, f"(1) windows listed: {told}, ledger {want}")
+        demand(all(info.published for info in got if info.n), "(4) a window is not published")
+
+    def _finish_partition(self, p: int) -> None:
+        world = self.world
+        demand(
+            world.official[p].next == world.committed[p] == len(world.source[p]),
+            "(4) not all consumed or committed",
+        )
+        world.fresh_reader(p, garbage=True)
+        world.compact(p, world.end[p], drop_deletions=True)
+        demand(not world.fresh_reader(p).tail.dead(), "(4) garbage stays")

@@ -1,0 +1,110 @@
+"""What a run is about: one collection of two symbols, small windows, and messages good and bad."""
+
+import json
+import random
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ldpstream.agents.context import Context, WindowTotals
+from ldpstream.agents.windows import WindowSpec
+from ldpstream.mechanisms.frame import encode_frame
+from ldpstream.mechanisms.spec import CollectionSpec
+
+SYMBOLS = 2
+FOREIGN = bytes(8)
+WINDOWS = (
+    WindowSpec(size_ms=8, hop_ms=4, grace_ms=1, idle_ms=3, future_ms=1, retention_ms=6),
+    WindowSpec(size_ms=4, hop_ms=4, grace_ms=0, idle_ms=3, future_ms=1, retention_ms=5),
+    WindowSpec(size_ms=12, hop_ms=8, grace_ms=1, idle_ms=3, future_ms=1, retention_ms=7),
+    WindowSpec(size_ms=6, hop_ms=4, grace_ms=1, idle_ms=None, future_ms=1, retention_ms=6),
+)
+
+
+class Report(NamedTuple):
+    """A report as sent: event time in epoch ms and symbol, which may be none of the two."""
+
+    time_ms: int
+    symbol: int
+
+
+class Message(NamedTuple):
+    """A message of the source; what is no frame of ours counts as one report, of nothing."""
+
+    value: bytes | None
+    reports: tuple[Report | None, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The collection, where event time begins, and how far the clock on the wall is ahead."""
+
+    context: Context
+    start_ms: int
+    ahead_ms: int
+
+
+@cache
+def small_spec() -> CollectionSpec:
+    mapping = {
+        "mechanism": "binary",
+        "epsilon": [1.0, 1.0],
+        "domain": {"size": SYMBOLS},
+        "precision": "1ms",
+    }
+    return CollectionSpec.from_mapping("simulated", mapping, base=Path())
+
+
+def write_final(totals: WindowTotals) -> bytes:
+    """A final's content: everything that the totals say."""
+    statistic = totals.statistic.tolist()
+    told = [totals.start_ms, totals.end_ms, statistic, totals.n, totals.late, totals.rejected]
+    return json.dumps(told).encode()
+
+
+@cache
+def _context(window: int, finals_a_step: int) -> Context:
+    return Context(
+        spec=small_spec(),
+        window=WINDOWS[window],
+        compose=write_final,
+        chunk=1,
+        finals_a_step=finals_a_step,
+    )
+
+
+def make_setting(rng: random.Random) -> Setting:
+    return Setting(
+        context=_context(rng.choice([0, 0, 0, 1, 2, 3]), rng.choice([1, 16])),
+        start_ms=rng.choice([0, 1_270_000_000_000, -5_000]),
+        ahead_ms=rng.choice([0, 0, 0, 500_000_000_000]),
+    )
+
+
+def make_message(rng: random.Random, now_ms: int) -> Message:
+    """A frame of one or two reports around now; sometimes one that must be rejected."""
+    if rng.random() < 0.05:
+        fingerprint = rng.choice([None, FOREIGN])
+        if fingerprint is None:
+            return Message(rng.choice([None, b"", b"no frame"]), (None,))
+        return Message(encode_frame(fingerprint, np.array([now_ms]), _payload([1])), (None,))
+    reports = [
+        Report(now_ms + rng.randint(-7, 3), rng.randrange(SYMBOLS))
+        for _ in range(rng.randint(1, 2))
+    ]
+    if rng.random() < 0.05:
+        bad = rng.choice([Report(reports[0].time_ms, 7), Report(rng.choice([-1, 1]) << 62, 0)])
+        reports.append(bad)
+    reports.sort(key=lambda report: report.time_ms)
+    times_ms = np.array([report.time_ms for report in reports])
+    value = encode_frame(
+        small_spec().fingerprint, times_ms, _payload([report.symbol for report in reports])
+    )
+    return Message(value, tuple(reports))
+
+
+def _payload(symbols: list[int]) -> np.ndarray:
+    return np.array(symbols, dtype=np.uint8)[:, None]

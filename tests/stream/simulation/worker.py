@@ -1,0 +1,220 @@
+"""A worker in the simulation: the shell around the product's state machine, one call a step.
+
+It does what the real shell does (fetch, send, wait for acknowledgements, commit), against the
+simulated brokers; all decisions are the product's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ldpstream.agents.judge import COUNTED, LATE, REJECTED, Judgement
+from ldpstream.agents.partition import Flush, Partition, Settled
+from ldpstream.agents.records import Name
+from ldpstream.agents.tail import CellRecord, Tail
+from tests.stream.simulation.checks import demand
+from tests.stream.simulation.evaluation import Store, add
+
+if TYPE_CHECKING:
+    from tests.stream.simulation.world import Send, World
+
+Fate = tuple[int, int, str]
+_FATES = {COUNTED: "counted", LATE: "late"} | {code: reason for reason, code in REJECTED.items()}
+
+
+class Watched(Partition):
+    """The product's partition, which also tells the fate of every report: (offset, index, fate)."""
+
+    fates: list[Fate]
+
+    def prepare(self) -> None:
+        """Make it ready after loading."""
+        self.fates = []
+
+    def _judge(self, records: Sequence[tuple[int, bytes | None]], now_ms: int) -> Judgement:
+        judgement = super()._judge(records, now_ms)
+        self.fates += fates_of(records, judgement)
+        return judgement
+
+
+def fates_of(records: Sequence[tuple[int, bytes | None]], judgement: Judgement) -> list[Fate]:
+    fates = [(records[place][0], 0, reason) for place, reason in judgement.batch.refused]
+    row, seen = 0, {}
+    batch = judgement.batch
+    runs = zip(batch.message.tolist(), batch.count.tolist(), judgement.fate.tolist(), strict=True)
+    for place, count, fate in runs:
+        for _ in range(count):
+            index = seen[place] = seen.get(place, -1) + 1
+            good = judgement.good[row] or fate > LATE
+            fates.append((records[place][0], index, _FATES[fate] if good else "range"))
+            row += 1
+    return fates
+
+
+class Reader:
+    """A tail with its position in the log, and the same records kept as they are."""
+
+    def __init__(self, world: World, p: int) -> None:
+        self.world, self.p = world, p
+        self.tail: Tail = world.tail_class(world.context, p)
+        self.position = 0
+        self.store: Store = {}
+        self.shown: dict[Name, CellRecord] = {}
+        self.news = False
+
+    def read(self, limit: int) -> None:
+        records, end = self.world.fetch(self.p, self.position, limit)
+        if self.world.shadow:
+            for record in records:
+                add(self.store, *record)
+        self.position = end if len(records) < limit else records[-1][0] + 1
+        before = self.tail.head
+        self.news = self.news or bool(records) or before is None
+        if not self.tail.read(records, position=self.position, end=end):
+            same = self.tail.head is before and dict(self.tail.cells) == self.shown
+            demand(same, "(3) a view changes in the middle of the log")
+        elif self.news:
+            self.news = False
+            self.shown = dict(self.tail.cells)
+            self.world.check_view(self, before)
+
+
+@dataclass
+class Flight:
+    """A flush on its way: what was sent and not given up, and whether the head is among it."""
+
+    flush: Flush
+    fates: list[Fate]
+    sends: list[Send]
+    head_sent: bool = False
+
+
+@dataclass
+class Held:
+    """A partition that a worker holds."""
+
+    part: Watched
+    flight: Flight | None = None
+
+
+class Worker:
+    """One process of the group."""
+
+    partition_class: type[Watched] = Watched
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name, self.paused = world, name, False
+        self.skew_ms = world.rng.choice([-1, 0, 0, 1])
+        self.readers = [world.reader_class(world, p) for p in range(len(world.source))]
+        self.owned: set[int] = set()
+        self.known, self.generation = world.partitions, -1
+        self.held: dict[int, Held] = {}
+
+    @property
+    def tails(self) -> list[Tail]:
+        return [reader.tail for reader in self.readers]
+
+    @property
+    def now_ms(self) -> int:
+        return self.world.wall_ms + self.skew_ms
+
+    def poll(self, _p: int) -> None:
+        """The call to the group: only here does a worker learn of a rebalance."""
+        self.generation, self.known = self.world.generation, self.world.partitions
+        self.owned = {q for q, name in self.world.assignment.items() if name == self.name}
+        self.held = {q: held for q, held in self.held.items() if q in self.owned}
+
+    def tail(self, p: int) -> None:
+        rng = self.world.rng
+        self.readers[rng.randrange(self.world.partitions)].read(rng.randint(1, 6))
+        self.readers[p].read(rng.choice([2, 99]))
+
+    def load(self, p: int) -> None:
+        if p in self.owned and p not in self.held:
+            part = self.partition_class.load(
+                self.world.context, p, self.tails, epoch=self.draw_epoch(p), now_ms=self.now_ms
+            )
+            if part is not None:
+                part.prepare()
+                self.held[p] = Held(part)
+
+    def draw_epoch(self, _p: int) -> int:
+        return self.world.rng.getrandbits(40) + 1
+
+    def ingest(self, p: int) -> None:
+        held = self.held.get(p)
+        if held is None:
+            return
+        part, source, start = held.part, self.world.source[p], self.world.start[p]
+        if part.next < start:
+            part.fates += self.world.lost_fates(p, part.next, start)
+            part.skip_to(start)
+        if part.next == len(source) and self.world.rng.random() < self.world.fetch_errors:
+            part.disturbed(now_ms=self.now_ms)
+        stop = min(part.next + self.world.rng.choice([1, 2, 2, 5]), len(source))
+        records = [(offset, source[offset].value) for offset in range(part.next, stop)]
+        part.ingest(records, now_ms=self.now_ms)
+
+    def clock(self, p: int) -> None:
+        held = self.held.get(p)
+        if held is not None:
+            held.part.clock(
+                tails=self.tails,
+                end_offset=len(self.world.source[p]),
+                controls=self.world.controls,
+                known_partitions=self.known,
+                now_ms=self.now_ms,
+            )
+
+    def flush(self, p: int) -> None:
+        held = self.held.get(p)
+        if held is None:
+            return
+        if held.flight is None:
+            flush = held.part.flush()
+            if flush is not None:
+                fates, held.part.fates = held.part.fates, []
+                sends = [self.world.send_copy(p, copy) for copy in flush.copies]
+                sends += [self.world.send(p, key, value) for key, value in flush.cells]
+                held.flight = Flight(flush, fates, sends)
+        elif any(send.state == "failed" for send in held.flight.sends):
+            del self.held[p]
+        elif not held.flight.head_sent and self.acknowledged(held.flight):
+            head = self.world.send(p, *held.flight.flush.head)
+            head.fates = held.flight.fates
+            held.flight.sends = [head]
+            held.flight.head_sent = True
+
+    def acknowledged(self, flight: Flight) -> bool:
+        return all(send.state == "acked" for send in flight.sends)
+
+    def settle(self, p: int) -> None:
+        held = self.held.get(p)
+        if held is None:
+            return
+        settled = held.part.settle()
+        if settled is Settled.WON:
+            assert held.flight is not None
+            flush, held.flight = held.flight.flush, None
+            if not self.world.commit(p, flush.next, self.generation):
+                self.poll(p)
+        elif settled is Settled.LOST:
+            del self.held[p]
+
+    def publish(self, p: int) -> None:
+        held = self.held.get(p)
+        if held is not None:
+            for publication in held.part.publications():
+                self.world.publish(publication)
+
+    def mark(self, p: int) -> None:
+        held = self.held.get(p)
+        if held is not None:
+            held.part.mark_published()
+
+    def sweep(self, p: int) -> None:
+        if p in self.held:
+            for key in self.readers[p].tail.dead():
+                self.world.send(p, key, None)

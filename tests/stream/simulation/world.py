@@ -1,0 +1,321 @@
+"""The simulated world: brokers, workers, an analyst, and the ledger that they are held against.
+
+Source partitions and their changelogs are append-only logs. A send is acknowledged, fails (and may
+land all the same, much later), or outlives its crashed or paused worker; sends land in any order.
+Compaction may run on any prefix at any moment: it keeps the last record of a key, and later drops
+deletions. The source's retention deletes what nobody has read. The group moves partitions at any
+moment; who loses one flushes first, crashes, or is paused and wakes believing that it is the owner
+until its next call to the group. Workers' clocks differ; partitions are added. With `kafka=False`
+it is the development broker: no compaction, but duplicates. (No rule survives the two together: on
+a broker that compacts, the producer must be idempotent.)
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ldpstream.agents.clock import Control
+from ldpstream.agents.copies import Copy
+from ldpstream.agents.partition import Publication
+from ldpstream.agents.records import HEAD, Head, decode_head, state_prefix
+from ldpstream.agents.tail import Tail
+from tests.stream.simulation.checks import Checks
+from tests.stream.simulation.evaluation import read_key
+from tests.stream.simulation.setting import Message, make_message, make_setting
+from tests.stream.simulation.worker import Fate, Reader, Worker
+
+MOST = 3
+WORK = (
+    "tail",
+    "poll",
+    "sweep",
+    "clock",
+    "flush",
+    "ingest flush",
+    "ingest clock flush",
+    "flush tail settle",
+    "settle publish mark",
+    "settle publish",
+    "mark",
+    "poll tail load ingest flush",
+    "poll tail settle load ingest clock flush",
+    "tail settle load ingest flush flush",
+    "tail settle load clock flush tail",
+)
+"""What a worker may do in one step of the scheduler."""
+ROUND = ("tail", "settle", "load", "ingest", "clock", "publish", "mark", "flush", "flush", "tail")
+WEIGHTS = {
+    "work": 60,
+    "land": 16,
+    "produce": 6,
+    "tick": 3,
+    "compact": 6,
+    "analyse": 8,
+    "close": 0.3,
+    "fault": 8,
+    "grow": 0.3,
+    "retain": 0.2,
+}
+"""How often which kind of step happens, before every run mixes them anew."""
+
+
+@dataclass
+class Send:
+    """A message on its way to a broker: a changelog record, or a copy.
+
+    A head carries, for the checks only, the fates decided since the one before.
+    """
+
+    p: int
+    key: bytes
+    value: bytes | None
+    copy: Copy | None = None
+    fates: Sequence[Fate] = ()
+    state: str = "flying"
+
+
+class World:
+    """One run. Steps are numbers, so that a schedule can be shortened and replayed."""
+
+    worker_class: type[Worker] = Worker
+    reader_class: type[Reader] = Reader
+    tail_class: type[Tail] = Tail
+    shadow = True
+
+    def __init__(self, seed: int, *, kafka: bool = True) -> None:
+        self.rng = rng = random.Random(seed)
+        self.setting = make_setting(rng)
+        self.context = self.setting.context
+        self.prefix = state_prefix(self.context)
+        self.partitions = rng.choice([1, 1, 1, 2, 3])
+        self.kafka, self.now_ms, self.trace = kafka, self.setting.start_ms + 10, []
+        self.source: list[list[Message]] = [[] for _ in range(MOST)]
+        self.start = [0] * MOST
+        self.log: list[list[tuple[int, bytes, bytes | None]]] = [[] for _ in range(MOST)]
+        self.full: list[list[tuple[int, bytes, bytes | None]]] = [[] for _ in range(MOST)]
+        self.end = [0] * MOST
+        self.flying: list[Send] = []
+        self.official = [Head() for _ in range(MOST)]
+        self.won: list[dict[int, int]] = [{} for _ in range(MOST)]
+        self.committed = [0] * MOST
+        self.checks = Checks(self)
+        self.fetch_errors = 0.1
+        # Every run another mix; what is rare is frequent in some.
+        self.weights = {
+            name: weight * rng.choice([0.2, 1, 1, 3 if weight > 1 else 12])
+            for name, weight in WEIGHTS.items()
+        }
+        self.generation, self.assignment = 0, {}
+        self.controls: list[Control] = []
+        self.workers = {
+            name: self.worker_class(self, name) for name in "ABC"[: rng.choice([1, 2, 2, 3])]
+        }
+        self.analyst = [self.reader_class(self, p) for p in range(MOST)]
+        self.rebalance()
+
+    @property
+    def wall_ms(self) -> int:
+        return self.now_ms + self.setting.ahead_ms
+
+    # Brokers.
+
+    def fetch(self, p: int, position: int, limit: int):
+        records = self.log[p]
+        low, high = 0, len(records)
+        while low < high:
+            middle = (low + high) // 2
+            if records[middle][0] < position:
+                low = middle + 1
+            else:
+                high = middle
+        return records[low : low + limit], self.end[p]
+
+    def send(self, p: int, key: bytes, value: bytes | None) -> Send:
+        self.flying.append(Send(p, key, value))
+        return self.flying[-1]
+
+    def send_copy(self, p: int, copy: Copy) -> Send:
+        self.flying.append(Send(p, b"", None, copy))
+        return self.flying[-1]
+
+    def land(self, i: int = 0, *, duplicate: bool = False) -> None:
+        send = self.flying[i] if duplicate else self.flying.pop(i)
+        if not duplicate and send.state == "flying":
+            send.state = "acked"
+        if send.copy is not None:
+            self.checks.land_copy(send.p, send.copy)
+            return
+        record = (self.end[send.p], send.key, send.value)
+        self.log[send.p].append(record)
+        self.full[send.p].append(record)
+        self.end[send.p] += 1
+        self.say("land", send.p, send.key, send.value)
+        key = read_key(self.prefix, send.key)
+        if key.name == HEAD and send.value and key.seq == self.official[send.p].seq + 1:
+            before, after = self.official[send.p], decode_head(key, send.value)
+            self.official[send.p] = after
+            self.won[send.p][after.seq] = after.epoch
+            self.checks.win(send.p, before, after, send.fates)
+
+    def compact(self, p: int, upto: int, *, drop_deletions: bool) -> None:
+        last = {key: offset for offset, key, _ in self.log[p] if offset < upto}
+        self.log[p][:] = [
+            (offset, key, value)
+            for offset, key, value in self.log[p]
+            if offset >= upto or (last[key] == offset and not (drop_deletions and value is None))
+        ]
+        self.say("compact", p, upto)
+        self.fresh_reader(p)
+
+    def fresh_reader(self, p: int, *, garbage: bool = False) -> Reader:
+        """A reader that begins now; `garbage`: of the log without compaction and deletions."""
+        reader = self.reader_class(self, p)
+        if garbage:
+            compacted = self.log[p]
+            self.log[p] = [record for record in self.full[p] if record[2] is not None]
+            reader.read(10**9)
+            self.log[p] = compacted
+        else:
+            reader.read(10**9)
+        return reader
+
+    def rebalance(self) -> None:
+        self.generation += 1
+        names = sorted(self.workers)
+        self.assignment = {p: self.rng.choice(names) for p in range(self.partitions)}
+
+    def commit(self, p: int, offset: int, generation: int) -> bool:
+        self.checks.commit(p, offset)
+        if generation == self.generation:
+            self.committed[p] = offset
+        return generation == self.generation
+
+    def publish(self, publication: Publication) -> None:
+        self.say("publish", publication)
+        self.checks.publish(publication)
+
+    def lost_fates(self, p: int, first: int, end: int) -> list[Fate]:
+        """The fates of reports that retention deleted unread."""
+        return [
+            (offset, index, "lost")
+            for offset in range(first, end)
+            for index in range(len(self.source[p][offset].reports))
+        ]
+
+    def check_view(self, reader: Reader, before: Head | None) -> None:
+        self.checks.view(reader, before)
+
+    # The scheduler.
+
+    def say(self, *what: object) -> None:
+        self.trace.append(what)
+
+    def step(self, number: int) -> None:
+        rng = self.rng = random.Random(number)
+        kind = rng.choices(list(self.weights), list(self.weights.values()))[0]
+        getattr(self, "do_" + kind)()
+
+    def any_partition(self) -> int:
+        return self.rng.randrange(self.partitions)
+
+    def do_work(self) -> None:
+        rng, p = self.rng, self.any_partition()
+        awake = [worker for worker in self.workers.values() if not worker.paused]
+        if awake:
+            worker, acts = rng.choice(awake), rng.choice(WORK)
+            self.say(worker.name, acts, p)
+            for act in acts.split():
+                getattr(worker, act)(p)
+
+    def do_land(self) -> None:
+        rng = self.rng
+        for _ in range(rng.choice([1, 1, 4, 12])):
+            if not self.flying:
+                break
+            i, fault = rng.choice([0, rng.randrange(len(self.flying))]), rng.random()
+            if fault < 0.01 and self.flying[i].state != "acked":
+                self.flying.pop(i).state = "failed"
+            elif fault < 0.02:
+                # The worker is told so, but it may land all the same.
+                self.flying[i].state = "failed"
+            else:
+                self.land(i, duplicate=not self.kafka and fault < 0.2)
+
+    def do_produce(self) -> None:
+        rng, p = self.rng, self.any_partition()
+        self.source[p].append(make_message(rng, self.now_ms))
+        self.say("produce", p, self.source[p][-1])
+
+    def do_tick(self) -> None:
+        self.now_ms += 1
+
+    def do_compact(self) -> None:
+        rng, p = self.rng, self.any_partition()
+        if self.kafka:
+            upto = rng.choice([self.end[p], rng.randint(0, self.end[p])])
+            self.compact(p, upto, drop_deletions=rng.random() < 0.5)
+
+    def do_analyse(self) -> None:
+        rng, p = self.rng, self.any_partition()
+        self.analyst[p].read(rng.choice([1, 1, 2, 9]))
+
+    def do_close(self) -> None:
+        rng = self.rng
+        self.close(self.now_ms - rng.randint(0, 4))
+
+    def close(self, until_ms: int) -> None:
+        ends = {q: len(self.source[q]) for q in range(self.partitions)}
+        self.controls.append(Control(until_ms, ends))
+        self.say("close", until_ms, ends)
+
+    def do_grow(self) -> None:
+        if self.partitions < MOST:
+            self.partitions += 1
+            self.rebalance()
+            self.say("grow", self.partitions)
+
+    def do_retain(self) -> None:
+        rng, p = self.rng, self.any_partition()
+        self.start[p] = rng.randint(self.start[p], len(self.source[p]))
+        self.say("retain", p, self.start[p])
+
+    def do_fault(self) -> None:
+        rng = self.rng
+        name = rng.choice(sorted(self.workers))
+        fault = rng.choice(["crash", "pause", "wake", "wake", "rebalance", "clean"])
+        self.say(fault, name)
+        if fault == "crash":
+            self.workers[name] = self.worker_class(self, name)
+        elif fault in ("pause", "wake"):
+            self.workers[name].paused = fault == "pause"
+        elif fault == "clean" and not self.workers[name].paused:
+            self.round([self.workers[name]])
+        if fault != "wake":
+            self.rebalance()
+
+    def round(self, workers: list[Worker]) -> None:
+        for act in (*ROUND, "settle", "sweep"):
+            for worker in workers:
+                for p in range(self.partitions):
+                    if act == "tail":
+                        worker.readers[p].read(10**9)
+                    else:
+                        getattr(worker, act)(p)
+            while self.flying:
+                self.land()
+
+    def quiesce(self) -> None:
+        """Faults stop; rounds of everything until all is final, a few more, and the last checks."""
+        least = rounds = 80 + sum(map(len, self.source))
+        self.say("faults stop; rounds of everything until all is final")
+        self.fetch_errors, said = 0, list(self.trace)
+        if self.context.window.idle_ms is None:
+            self.close(self.now_ms + 50)
+        for worker in self.workers.values():
+            worker.paused = False
+            worker.poll(0)
+        while rounds and (rounds > least - 10 or not self.checks.done()):
+            rounds, self.now_ms = rounds - 1, self.now_ms + 1
+            self.round(list(self.workers.values()))
+        self.trace = said
+        self.checks.finish()

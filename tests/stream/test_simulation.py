@@ -1,0 +1,69 @@
+"""The short form of the simulation: `python -m tests.stream.simulate` is the long one."""
+
+import pytest
+
+from tests.stream.simulation.broken import MUTANTS
+from tests.stream.simulation.run import explain, run, shrink
+
+SEEDS = {
+    "1 keys overwritten": 18,
+    "2 last head wins": 12,
+    "3 no lineage": 9,
+    "3 lineage of one epoch": 3,
+    "4 head without acknowledgements": 23,
+    "4 head without the copies' acknowledgements": 35,
+    "4 failures ignored": 34,
+    "4 no reading back": 15,
+    "4 retry in the same epoch": 67,
+    "5 view anywhere": 345,
+    "6 same epoch": 5,
+    "6 early commit": 0,
+    "6 load at the committed offset": 3,
+    "7 closed but not said": 0,
+    "7 lost but not counted": 5,
+    "8 finals from memory": 4,
+    "8 publish first": 9,
+    "8 mark first": 4,
+    "8 mark what was not sent": 16,
+    "8 expire alone": 0,
+    "8 new partition open": 152,
+    "8 new partition at once": 2836,
+    "8 partitions forgotten": 10727,
+    "9 no sweep": 0,
+    "9 sweep of the undecided": 9,
+    "idempotence: duplicates and compaction": 676,
+}
+"""For each mutant a seed that notices it, the first that `python -m tests.stream.mutants` finds."""
+
+
+@pytest.mark.parametrize("first", range(0, 400, 100))
+def test_all_invariants_hold(first: int):
+    for seed in range(first, first + 100):
+        assert run(seed).violated is None, explain(seed)
+
+
+def test_runs_are_worth_their_time():
+    worlds = [run(seed).world for seed in range(40)]
+    fates = {fate for world in worlds for counter in world.checks.fates for fate in counter}
+    assert fates >= {"counted", "late", "future", "range", "fingerprint", "undecodable", "lost"}
+    assert max(len(world.checks.published) for world in worlds) > 5
+    assert max(head.seq for world in worlds for head in world.official) > 20
+
+
+def test_every_mutant_has_a_seed():
+    assert SEEDS.keys() == MUTANTS.keys()
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_rule_taken_away_is_noticed(name: str):
+    seed = SEEDS[name]
+    assert run(seed).violated is None
+    assert run(seed, make=MUTANTS[name]).violated is not None
+
+
+def test_a_schedule_is_shortened_to_one_that_still_fails():
+    make = MUTANTS["6 early commit"]
+    schedule = shrink(0, make=make)
+    assert len(schedule) < 5
+    assert (run(0, schedule, make=make).violated or "").startswith("(6)")
+    assert "shortest schedule" in explain(0, make=make)
