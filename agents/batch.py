@@ -52,12 +52,14 @@ def read_batch(
             reader.refused.append((place, "undecodable"))
         else:
             lengths.setdefault(len(value), []).append(place)
+    others: list[int] = []
     for length, places in lengths.items():
         reports, rest = divmod(length - _SINGLE_BYTES, spec.mechanism.report_bytes)
         if len(places) < _MATRIX_AT or reports < 1 or rest:
-            reader.frames(values, places)
+            others += places
         else:
-            reader.matrix(values, places, reports)
+            others += reader.matrix(values, places, reports)
+    reader.frames(values, sorted(others))
     return reader.batch()
 
 
@@ -92,21 +94,22 @@ class _Reader:
             self._counts.append(frame.counts)
             self._payloads.append(frame.payload)
 
-    def matrix(self, values: Sequence[bytes | None], places: list[int], reports: int) -> None:
-        """Read messages of one length at once: those of one run; the others one by one."""
+    def matrix(self, values: Sequence[bytes | None], places: list[int], reports: int) -> list[int]:
+        """Read messages of one length at once: those of one run; return the others."""
         rows = np.frombuffer(b"".join(values[place] or b"" for place in places), dtype=np.uint8)
         rows = rows.reshape(len(places), -1)
         head = np.frombuffer(_SINGLE_HEAD + self._fingerprint, dtype=np.uint8)
         count = rows[:, 20:24].copy().view("<u4")[:, 0]
         fits = (rows[:, :_HEAD_BYTES] == head).all(axis=1) & (count == reports)
         message = np.array(places, dtype=np.int64)
-        if not fits.all():
-            self.frames(values, message[~fits].tolist())
+        others: list[int] = message[~fits].tolist()
+        if others:
             rows, message = rows[fits], message[fits]
         self._messages.append(message)
         self._times.append(rows[:, 12:20].copy().view("<i8")[:, 0].astype(np.int64))
         self._counts.append(np.full(len(rows), reports, dtype=np.int64))
         self._payloads.append(rows[:, _SINGLE_BYTES:].reshape(-1, self._bytes))
+        return others
 
     def batch(self) -> Batch:
         """Return all runs in the order in which they are decided."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ldpstream.agents.records import Head
 from ldpstream.agents.windows import NEVER, WindowSpec
+from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS
 
 
 @dataclass(frozen=True)
@@ -78,5 +79,7 @@ def control_clock(
 
     `following` is the next offset of the partition.
     """
-    untils = (c.until_ms for c in controls if following >= c.ends.get(partition, 0))
-    return max((until_ms + window.grace_ms for until_ms in untils), default=NEVER)
+    untils = [c.until_ms for c in controls if following >= c.ends.get(partition, 0)]
+    if not untils:
+        return NEVER
+    return min(max(*untils, EARLIEST_MS), LATEST_MS) + window.grace_ms

@@ -13,8 +13,7 @@ import numpy as np
 
 from ldpstream.agents.batch import Int64s
 from ldpstream.agents.context import Context
-from ldpstream.agents.judge import LATE, REJECTED, Judgement
-from ldpstream.agents.records import REASONS
+from ldpstream.agents.judge import FATES, LATE, Judgement
 from ldpstream.mechanisms.frame import encode_frame
 
 COPY_BYTES: Final = 65_536
@@ -46,11 +45,16 @@ def make_copies(
         for place, reason in judgement.batch.refused:
             offset, value = records[place]
             yield _copy(reason, partition, offset, (value or b"")[:COPY_BYTES])
-    for place, reason, rows in _concerned(judgement):
-        if reason == "late" or context.copy_rejected:
-            offset, value = records[place]
-            for part in _frames(context, judgement, place, rows, value or b""):
-                yield _copy(reason, partition, offset, part)
+    total = np.bincount(judgement.batch.message, judgement.batch.count, len(records)).astype(int)
+    for (place, reason), parts in _concerned(judgement).items():
+        if reason != "late" and not context.copy_rejected:
+            continue
+        offset, value = records[place]
+        if value is not None and len(value) <= COPY_BYTES and sum(map(len, parts)) == total[place]:
+            yield _copy(reason, partition, offset, value)
+            continue
+        for frame in _frames(context, judgement, np.concatenate(parts)):
+            yield _copy(reason, partition, offset, frame)
 
 
 def _copy(reason: str, partition: int, offset: int, value: bytes) -> Copy:
@@ -62,39 +66,39 @@ def _copy(reason: str, partition: int, offset: int, value: bytes) -> Copy:
     return Copy("late" if reason == "late" else "rejected", value, headers)
 
 
-def _concerned(judgement: Judgement) -> Iterator[tuple[int, str, Int64s]]:
-    """Yield `(message, reason, rows of its reports)`, once for each message and reason."""
+def _concerned(judgement: Judgement) -> dict[tuple[int, str], list[range | Int64s]]:
+    """Return the rows of the reports concerned, in parts, by message and reason."""
     batch, good_count = judgement.batch, judgement.good_count
     runs = np.flatnonzero((judgement.fate >= LATE) | (good_count < batch.count))
-    start = np.cumsum(batch.count) - batch.count
-    found: dict[tuple[int, str], list[Int64s]] = {}
-    for run in runs.tolist():
-        place, fate = int(batch.message[run]), int(judgement.fate[run])
-        rows = np.arange(start[run], start[run] + batch.count[run])
+    ends = np.cumsum(batch.count)[runs]
+    found: dict[tuple[int, str], list[range | Int64s]] = {}
+    for place, fate, good, count, end in zip(
+        batch.message[runs].tolist(),
+        judgement.fate[runs].tolist(),
+        good_count[runs].tolist(),
+        batch.count[runs].tolist(),
+        ends.tolist(),
+        strict=True,
+    ):
+        rows = range(end - count, end)
         if fate > LATE:
-            found.setdefault((place, REASONS[fate - REJECTED[REASONS[0]]]), []).append(rows)
-            continue
-        good = judgement.good[rows]
-        if not good.all():
-            found.setdefault((place, "range"), []).append(rows[~good])
-        if fate == LATE and good.any():
-            found.setdefault((place, "late"), []).append(rows[good])
-    for (place, reason), parts in found.items():
-        yield place, reason, np.concatenate(parts)
+            found.setdefault((place, FATES[fate]), []).append(rows)
+        elif good == count:
+            found.setdefault((place, "late"), []).append(rows)
+        else:
+            taken = judgement.good[rows.start : end]
+            bad = rows.start + np.flatnonzero(~taken)
+            found.setdefault((place, "range"), []).append(bad)
+            if fate == LATE and good:
+                found.setdefault((place, "late"), []).append(rows.start + np.flatnonzero(taken))
+    return found
 
 
-def _frames(
-    context: Context, judgement: Judgement, place: int, rows: Int64s, value: bytes
-) -> Iterator[bytes]:
-    """Yield frames of these reports: the message itself where it is all of them and fits."""
+def _frames(context: Context, judgement: Judgement, rows: Int64s) -> Iterator[bytes]:
+    """Yield frames of these reports, each at most 64 KiB."""
     batch = judgement.batch
-    width = batch.payload.shape[1]
     run = np.searchsorted(np.cumsum(batch.count), rows, side="right")
-    first, last = np.searchsorted(batch.message, [place, place + 1])
-    if len(value) <= COPY_BYTES and len(rows) == batch.count[first:last].sum():
-        yield value
-        return
-    limit = (COPY_BYTES - _HEAD_BYTES) // (_RUN_BYTES + width)
+    limit = (COPY_BYTES - _HEAD_BYTES) // (_RUN_BYTES + batch.payload.shape[1])
     for at in range(0, len(rows), limit):
         part = slice(at, at + limit)
         times_ms = batch.time_ms[run[part]]

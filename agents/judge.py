@@ -24,7 +24,9 @@ from ldpstream.mechanisms.mechanism import Reports
 
 COUNTED: Final = 0
 LATE: Final = 1
-REJECTED: Final = {reason: 2 + place for place, reason in enumerate(REASONS)}
+FATES: Final = ("counted", "late", *REASONS)
+"""The names of fates, by code."""
+REJECTED: Final = {reason: FATES.index(reason) for reason in REASONS}
 
 
 @dataclass(frozen=True, eq=False)

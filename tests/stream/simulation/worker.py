@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ldpstream.agents.judge import COUNTED, LATE, REJECTED, Judgement
+from ldpstream.agents.judge import FATES, LATE, Judgement
 from ldpstream.agents.partition import Flush, Partition, Settled
 from ldpstream.agents.records import Name
 from ldpstream.agents.tail import CellRecord, Tail
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tests.stream.simulation.world import Send, World
 
 Fate = tuple[int, int, str]
-_FATES = {COUNTED: "counted", LATE: "late"} | {code: reason for reason, code in REJECTED.items()}
 
 
 class Watched(Partition):
@@ -48,7 +47,7 @@ def fates_of(records: Sequence[tuple[int, bytes | None]], judgement: Judgement) 
         for _ in range(count):
             index = seen[place] = seen.get(place, -1) + 1
             good = judgement.good[row] or fate > LATE
-            fates.append((records[place][0], index, _FATES[fate] if good else "range"))
+            fates.append((records[place][0], index, FATES[fate] if good else "range"))
             row += 1
     return fates
 

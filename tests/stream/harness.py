@@ -1,0 +1,161 @@
+"""A small world without faults for scenarios: logs in lists, every send lands at once, in order."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from ldpstream.agents.clock import Control
+from ldpstream.agents.context import Context, WindowTotals
+from ldpstream.agents.copies import Copy
+from ldpstream.agents.partition import Flush, Partition, Publication, Settled
+from ldpstream.agents.records import Head
+from ldpstream.agents.tail import Tail
+from ldpstream.agents.windows import WindowSpec
+from ldpstream.mechanisms.frame import encode_frame
+from ldpstream.mechanisms.spec import CollectionSpec
+
+HOUR_MS = 3_600_000
+
+
+@cache
+def make_spec(size: int = 2, precision: str = "1ms", name: str = "tested") -> CollectionSpec:
+    mapping = {"mechanism": "block-hadamard", "epsilon": 1.0, "domain": {"size": size}}
+    if size == 2:
+        mapping |= {"mechanism": "binary", "epsilon": [1.0, 1.0]}
+    return CollectionSpec.from_mapping(name, mapping | {"precision": precision}, base=Path())
+
+
+def tell(totals: WindowTotals) -> bytes:
+    """A final's content, to be read back with `eval`-free eyes: `start n late rejected counts`."""
+    counts = ",".join(map(str, totals.statistic.tolist()))
+    return f"{totals.start_ms} {totals.n} {totals.late} {totals.rejected} {counts}".encode()
+
+
+def make_context(
+    window: WindowSpec,
+    *,
+    spec: CollectionSpec | None = None,
+    compose: Callable[[WindowTotals], bytes] = tell,
+    **options: object,
+) -> Context:
+    return Context(spec=spec or make_spec(), window=window, compose=compose, **options)
+
+
+def frame(*reports: tuple[int, int], spec: CollectionSpec | None = None) -> bytes:
+    """A frame of reports `(event time in ms, symbol)`; symbols may be out of range."""
+    spec = spec or make_spec()
+    width = spec.mechanism.report_bytes
+    times_ms = np.array([time_ms for time_ms, _ in reports])
+    symbols = np.array([symbol for _, symbol in reports], dtype="<u8")
+    payload = symbols[:, None].view(np.uint8)[:, :width]
+    return encode_frame(spec.fingerprint, times_ms, payload)
+
+
+class Cluster:
+    """All partitions of a collection, each owned by one owner; time goes on by hand."""
+
+    def __init__(self, context: Context, *, partitions: int = 1, now_ms: int = 0) -> None:
+        self.context, self.now_ms, self.partitions = context, now_ms, partitions
+        self.epochs = count(1)
+        self.source: list[list[bytes | None]] = [[] for _ in range(8)]
+        self.log: list[list[tuple[int, bytes, bytes | None]]] = [[] for _ in range(8)]
+        self.read = [0] * 8
+        self.tails = [Tail(context, p) for p in range(8)]
+        self.parts: dict[int, Partition] = {}
+        self.controls: list[Control] = []
+        self.copies: list[Copy] = []
+        self.published: list[Publication] = []
+        self.committed = [0] * 8
+        for p in range(8):
+            self.catch_up(p)
+
+    def catch_up(self, p: int) -> None:
+        records = self.log[p][self.read[p] :]
+        self.read[p] = len(self.log[p])
+        self.tails[p].read(records, position=self.read[p], end=self.read[p])
+
+    def head(self, p: int = 0) -> Head:
+        head = self.tails[p].head
+        assert head is not None
+        return head
+
+    def produce(self, p: int, *messages: bytes | None) -> None:
+        self.source[p] += messages
+
+    def take_over(self, p: int) -> Partition | None:
+        """A new owner loads the partition; the one before is gone."""
+        self.parts.pop(p, None)
+        part = Partition.load(
+            self.context, p, self.tails, epoch=next(self.epochs), now_ms=self.now_ms
+        )
+        if part is not None:
+            self.parts[p] = part
+        return part
+
+    def part(self, p: int = 0) -> Partition:
+        part = self.parts.get(p) or self.take_over(p)
+        assert part is not None
+        return part
+
+    def ingest(self, p: int) -> None:
+        part = self.part(p)
+        records = list(enumerate(self.source[p]))[part.next :]
+        part.ingest(records, now_ms=self.now_ms)
+
+    def clock(self, p: int, *, end_offset: int | None = -1) -> None:
+        self.part(p).clock(
+            tails=self.tails,
+            end_offset=len(self.source[p]) if end_offset == -1 else end_offset,
+            controls=self.controls,
+            known_partitions=self.partitions,
+            now_ms=self.now_ms,
+        )
+
+    def flush(self, p: int) -> Flush | None:
+        part = self.part(p)
+        flush = part.flush()
+        if flush is None:
+            return None
+        self.copies += flush.copies
+        for key, value in (*flush.cells, flush.head):
+            self.log[p].append((len(self.log[p]), key, value))
+        self.catch_up(p)
+        assert part.settle() is Settled.WON
+        self.committed[p] = flush.next
+        return flush
+
+    def publish(self) -> None:
+        part = self.part(0)
+        self.published += part.publications()
+        part.mark_published()
+
+    def sweep(self, p: int) -> None:
+        for key in self.tails[p].dead():
+            self.log[p].append((len(self.log[p]), key, None))
+        self.catch_up(p)
+
+    def step(self, elapsed_ms: int = 0) -> list[Flush]:
+        """Everything once, in every partition; returns the flushes."""
+        self.now_ms += elapsed_ms
+        flushes = []
+        for p in range(self.partitions):
+            if p in self.parts or self.take_over(p) is not None:
+                self.ingest(p)
+                self.clock(p)
+                if p == 0:
+                    self.publish()
+                flushes.append(self.flush(p))
+        return [flush for flush in flushes if flush is not None]
+
+    def steps(self, times: int, elapsed_ms: int = 0) -> list[Flush]:
+        return [flush for _ in range(times) for flush in self.step(elapsed_ms)]
+
+    def finals(self) -> list[str]:
+        return [publication.content.decode() for publication in self.published]
+
+    def close(self, until_ms: int, ends: Sequence[int] | None = None) -> None:
+        sizes = [len(source) for source in self.source[: self.partitions]]
+        self.controls.append(Control(until_ms, dict(enumerate(ends or sizes))))

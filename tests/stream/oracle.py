@@ -1,0 +1,55 @@
+"""The fate of every report by plain definitions, one report after the other."""
+
+from typing import NamedTuple
+
+from ldpstream.agents.context import Context
+from ldpstream.agents.windows import NEVER
+from ldpstream.mechanisms.errors import FrameError
+from ldpstream.mechanisms.frame import decode_frame, frame_fingerprint
+
+
+class Fate(NamedTuple):
+    """What became of a report, or (time and symbol None) of an unreadable message."""
+
+    offset: int
+    fate: str
+    time_ms: int | None
+    symbol: int | None
+
+
+class Oracle:
+    """A partition's watermark, and the fates that it decides."""
+
+    def __init__(self, context: Context) -> None:
+        self.context, self.clock, self.fates = context, NEVER, []
+        self.accept = {spec.fingerprint for spec in context.accept}
+
+    def message(self, offset: int, value: bytes | None, now_ms: int) -> None:
+        spec = self.context.spec
+        width = spec.mechanism.report_bytes
+        try:
+            frame = decode_frame(value or b"", fingerprint=spec.fingerprint, report_bytes=width)
+        except FrameError as error:
+            if error.reason == "undecodable" or frame_fingerprint(value) not in self.accept:
+                self.fates.append(Fate(offset, error.reason, None, None))
+            return
+        times_ms = frame.times_ms.repeat(frame.counts).tolist()
+        symbols = [int.from_bytes(row.tobytes(), "little") for row in frame.payload]
+        for time_ms, symbol in sorted(zip(times_ms, symbols, strict=True), key=lambda r: r[0]):
+            fate = self.fate(time_ms, symbol, now_ms)
+            self.fates.append(Fate(offset, fate, time_ms, symbol))
+            if fate == "counted":
+                self.clock = max(self.clock, time_ms)
+
+    def fate(self, time_ms: int, symbol: int, now_ms: int) -> str:
+        window, spec = self.context.window, self.context.spec
+        if not window.earliest_ms <= time_ms <= window.latest_ms:
+            return "time"
+        if time_ms % spec.precision_ms:
+            return "precision"
+        if time_ms > now_ms + window.future_ms:
+            return "future"
+        if symbol >= spec.mechanism.outputs:
+            return "range"
+        end_ms = (time_ms // window.pane_ms + 1) * window.pane_ms
+        return "late" if end_ms + window.grace_ms <= self.clock else "counted"

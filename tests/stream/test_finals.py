@@ -1,0 +1,232 @@
+"""Finals: hopping windows, publishing once and again, expiry, takeovers, partitions added."""
+
+import pytest
+
+from ldpstream.agents.partition import Outcome, Partition, Settled
+from ldpstream.agents.windows import WindowSpec
+from tests.stream.harness import Cluster, frame, make_context
+
+WINDOW = WindowSpec(size_ms=10, hop_ms=10, idle_ms=None, retention_ms=20)
+NOW_MS = 1_000_000
+
+
+def test_hopping_windows_share_their_panes():
+    window = WindowSpec(size_ms=12, hop_ms=8, idle_ms=None)
+    cluster = Cluster(make_context(window), now_ms=NOW_MS)
+    cluster.produce(0, frame((0, 0)), frame((9, 1)), frame((13, 0), (17, 1)))
+    cluster.steps(2)
+    cluster.close(1000)
+    cluster.steps(5)
+    assert window.pane_ms == 4
+    assert cluster.finals() == [
+        "-8 1 0 0 1,0",
+        "0 2 0 0 1,1",
+        "8 3 0 0 1,2",
+        "16 1 0 0 0,1",
+    ]
+
+
+def test_windows_without_reports_are_not_published():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    cluster.produce(0, frame((5, 0)), frame((1005, 0)), frame((25, 0)))
+    cluster.steps(3)
+    assert cluster.finals() == ["0 1 0 0 1,0"]
+    assert cluster.head().final == cluster.head().published == 100
+
+
+def test_many_finals_are_composed_a_few_at_a_step():
+    cluster = Cluster(make_context(WINDOW, finals_a_step=3), now_ms=NOW_MS)
+    cluster.produce(0, *(frame((t, 0)) for t in range(0, 100, 10)), frame((500, 0)))
+    cluster.steps(3)
+    assert len(cluster.published) == 3
+    cluster.steps(6)
+    assert [final.window_start_ms for final in cluster.published] == list(range(0, 100, 10))
+
+
+def test_finals_are_composed_once_and_published_from_their_record():
+    composed = []
+    context = make_context(WINDOW, compose=lambda totals: composed.append(totals) or b"same")
+    cluster = Cluster(context, now_ms=NOW_MS)
+    cluster.produce(0, frame((5, 0)), frame((100, 0)))
+    cluster.step()
+    cluster.clock(0)
+    cluster.flush(0)
+    assert len(composed) == 1
+    # The owner dies before it publishes; the next one does, and dies before it says so.
+    for _ in range(2):
+        part = cluster.take_over(0)
+        assert part is not None
+        assert [final.content for final in part.publications()] == [b"same"]
+        cluster.flush(0)
+    part = cluster.take_over(0)
+    assert part is not None
+    assert len(part.publications()) == 1
+    part.mark_published()
+    cluster.flush(0)
+    part = cluster.take_over(0)
+    assert part is not None
+    assert part.publications() == []
+    assert len(composed) == 1
+
+
+def test_only_what_was_offered_is_marked_published():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    cluster.produce(0, frame((5, 0)), frame((15, 0)))
+    cluster.step()
+    cluster.clock(0)
+    cluster.flush(0)
+    part = cluster.part()
+    assert [final.window_start_ms for final in part.publications()] == [0]
+    cluster.produce(0, frame((25, 0)))
+    cluster.ingest(0)
+    cluster.flush(0)
+    cluster.clock(0)
+    cluster.flush(0)
+    part.mark_published()
+    assert [final.window_start_ms for final in part.publications()] == [10]
+
+
+def test_nothing_is_published_before_its_head_has_won():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    cluster.produce(0, frame((5, 0)), frame((15, 0)))
+    cluster.step()
+    cluster.clock(0)
+    part = cluster.part()
+    assert part.work.final == 1
+    assert part.publications() == []
+    assert part.flush() is not None
+    assert part.publications() == []
+
+
+def test_panes_expire_a_retention_after_closing_and_never_unpublished():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    cluster.produce(0, frame((5, 0)), frame((100, 0)))
+    for _ in range(4):
+        cluster.ingest(0)
+        cluster.clock(0)
+        cluster.flush(0)
+    assert cluster.tails[0].totals(0).n == 1
+    cluster.steps(4)
+    assert cluster.head().gone == 1
+    assert cluster.head().expired == 8
+    assert {name.number for name in cluster.tails[0].cells} == {10}
+    cluster.sweep(0)
+    assert len(cluster.tails[0]._store) == 3
+
+
+def test_a_late_report_of_an_expired_pane_counts_in_the_head_only():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    cluster.produce(0, frame((5, 0)), frame((100, 0)))
+    cluster.steps(5)
+    cluster.produce(0, frame((6, 0)), frame((85, 0)))
+    cluster.step()
+    assert cluster.head().late == 2
+    late = {pane: cluster.tails[0].totals(pane).late for pane in cluster.tails[0].all_panes()}
+    assert late == {8: 1, 10: 0}
+
+
+def test_a_new_partition_waits_until_it_is_included_and_starts_closed():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    cluster.produce(0, frame((5, 0)), frame((100, 0)))
+    cluster.steps(5)
+    assert cluster.head().final == 10
+    assert Partition.load(cluster.context, 1, cluster.tails, epoch=9, now_ms=NOW_MS) is None
+    cluster.partitions = 2
+    cluster.produce(1, frame((95, 0)), frame((105, 0)))
+    cluster.steps(3)
+    assert (cluster.head(1).n, cluster.head(1).late) == (1, 1)
+
+
+def test_finals_wait_for_all_partitions_that_ever_were():
+    cluster = Cluster(make_context(WINDOW), partitions=2, now_ms=NOW_MS)
+    cluster.steps(2)
+    cluster.produce(0, frame((5, 0)), frame((100, 0)))
+    cluster.partitions = 1
+    cluster.take_over(0)
+    cluster.steps(4)
+    assert not cluster.published
+    cluster.partitions = 2
+    cluster.produce(1, frame((6, 1)), frame((100, 0)))
+    cluster.steps(4)
+    assert cluster.finals() == ["0 2 0 0 1,1"]
+
+
+def test_nothing_is_loaded_before_the_tails_have_been_read():
+    context = make_context(WINDOW)
+    cluster = Cluster(context)
+    tails = [*cluster.tails]
+    tails[0] = type(tails[0])(context, 0)
+    for p in range(2):
+        assert Partition.load(context, p, tails, epoch=1, now_ms=0) is None
+
+
+def test_who_loses_is_told_and_who_wins_learns_what_it_added():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    cluster.produce(0, frame((5, 0), (5, 9)), None)
+    zombie, owner = cluster.take_over(0), cluster.take_over(0)
+    assert zombie is not None
+    assert owner is not None
+    for part in (zombie, owner):
+        part.ingest(list(enumerate(cluster.source[0])), now_ms=NOW_MS)
+        assert part.settle() is Settled.WAITING
+    late = zombie.flush()
+    assert late is not None
+    assert zombie.flush() is None
+    cluster.flush(0)
+    assert owner.outcome == Outcome(1, 0, {"range": 1, "undecodable": 1}, 0)
+    for key, value in (*late.cells, late.head):
+        cluster.log[0].append((len(cluster.log[0]), key, value))
+    cluster.catch_up(0)
+    assert zombie.settle() is Settled.LOST
+    assert owner.settle() is Settled.WAITING
+    assert cluster.head().epoch == owner.epoch
+    assert len(cluster.tails[0].dead()) == len(late.cells) + 1
+
+
+def test_offsets_that_retention_deleted_are_counted():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    cluster.produce(0, *([frame((5, 0))] * 3))
+    part = cluster.part()
+    part.ingest([(0, frame((5, 0)))], now_ms=NOW_MS)
+    part.skip_to(3)
+    part.skip_to(3)
+    cluster.flush(0)
+    assert (cluster.head().next, cluster.head().n, cluster.head().lost) == (3, 1, 2)
+    assert part.outcome == Outcome(1, 0, {}, 2)
+    with pytest.raises(ValueError, match="from next on"):
+        part.skip_to(2)
+
+
+def test_offsets_without_records_are_passed_over():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    part = cluster.part()
+    part.ingest([(0, frame((5, 0)))], now_ms=NOW_MS)
+    part.pass_over(2)
+    cluster.flush(0)
+    assert (cluster.head().next, cluster.head().lost) == (2, 0)
+    part.pass_over(4)
+    assert (part.next, part.flush()) == (4, None)
+    with pytest.raises(ValueError, match="from next on"):
+        part.pass_over(3)
+
+
+def test_only_touched_chunks_are_written():
+    cluster = Cluster(make_context(WINDOW, chunk=1), now_ms=NOW_MS)
+    cluster.produce(0, frame((5, 0), (5, 1)))
+    cluster.step()
+    cluster.produce(0, frame((6, 1)))
+    (flush,) = cluster.step()
+    assert len(flush.cells) == 2
+    assert cluster.tails[0].totals(0).n == 3
+
+
+def test_a_takeover_goes_on_from_stored_chunks():
+    cluster = Cluster(make_context(WINDOW, chunk=1), now_ms=NOW_MS)
+    for symbol in (0, 1, 1):
+        cluster.take_over(0)
+        cluster.produce(0, frame((5, symbol)))
+        cluster.step()
+    assert len(cluster.head().lineage) == 2
+    cluster.produce(0, frame((50, 0)))
+    cluster.steps(4)
+    assert cluster.finals() == ["0 3 0 0 1,2"]

@@ -1,0 +1,148 @@
+"""Readers of the changelog: evaluated at its end only, the first head wins, nothing torn."""
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.cells import Totals, encode_chunk, encode_totals
+from ldpstream.agents.records import (
+    HEAD,
+    Head,
+    Key,
+    Name,
+    RecordError,
+    encode_head,
+    encode_key,
+    state_prefix,
+)
+from ldpstream.agents.tail import Tail
+from ldpstream.agents.windows import WindowSpec
+from tests.stream.harness import Cluster, frame, make_context
+
+CONTEXT = make_context(WindowSpec(size_ms=8, hop_ms=4), chunk=1)
+PREFIX = state_prefix(CONTEXT)
+COUNT, TOTAL = Name("count", 3, 1), Name("n", 3)
+
+
+def head(epoch: int, seq: int, *, n: int, **lineage: int) -> tuple[bytes, bytes]:
+    own = {int(name[1:]): last for name, last in lineage.items()} | {epoch: seq}
+    return encode_key(PREFIX, Key(HEAD, epoch, seq)), encode_head(Head(n=n, lineage=own))
+
+
+def one(value: int) -> bytes:
+    return encode_chunk(np.array([value]))
+
+
+def flush(epoch: int, seq: int, *, n: int, **lineage: int) -> list[tuple[bytes, bytes]]:
+    return [
+        (encode_key(PREFIX, Key(COUNT, epoch, seq)), one(n)),
+        (encode_key(PREFIX, Key(TOTAL, epoch, seq)), encode_totals(Totals(n, 0, n))),
+        head(epoch, seq, n=n, **lineage),
+    ]
+
+
+def read(tail: Tail, *records: tuple[bytes, bytes | None], start: int = 0) -> int:
+    log = [(at, key, value) for at, (key, value) in enumerate(records, start=start)]
+    assert tail.read(log, position=start + len(log), end=start + len(log))
+    return start + len(log)
+
+
+def test_nothing_is_shown_before_the_end():
+    tail = Tail(CONTEXT, 0)
+    records = [(at, *record) for at, record in enumerate(flush(1, 1, n=2))]
+    assert not tail.read(records[:2], position=2, end=3)
+    assert tail.head is None
+    assert not tail.cells
+    assert tail.read(records[2:], position=3, end=3)
+    assert tail.head is not None
+    assert tail.head.n == 2
+    assert tail.totals(3) == Totals(2, 0, 2)
+
+
+def test_an_empty_log_is_the_empty_state():
+    tail = Tail(CONTEXT, 0)
+    assert tail.read([], position=0, end=0)
+    assert tail.head == Head()
+
+
+def test_the_first_head_of_a_seq_wins():
+    tail = Tail(CONTEXT, 0)
+    read(tail, *flush(1, 1, n=2), *flush(2, 1, n=5))
+    assert tail.head is not None
+    assert (tail.head.epoch, tail.totals(3).n) == (1, 2)
+    assert len(tail.dead()) == 3
+
+
+def test_cells_of_earlier_epochs_stay_valid_by_the_lineage():
+    tail = Tail(CONTEXT, 0)
+    end = read(tail, *flush(1, 1, n=2), head(2, 2, n=2, e1=1))
+    assert tail.totals(3).n == 2
+    with pytest.raises(RecordError, match="add up"):
+        read(tail, *flush(3, 3, n=7)[:1], head(3, 3, n=2, e1=1), start=end)
+
+
+def test_cells_wait_for_their_head():
+    tail = Tail(CONTEXT, 0)
+    end = read(tail, *flush(1, 1, n=2))
+    end = read(tail, *flush(1, 2, n=3)[:2], start=end)
+    assert tail.totals(3).n == 2
+    assert not tail.dead()
+    read(tail, flush(1, 2, n=3)[2], start=end)
+    assert tail.totals(3).n == 3
+    assert len(tail.dead()) == 3
+
+
+def test_deleted_records_are_forgotten():
+    tail = Tail(CONTEXT, 0)
+    end = read(tail, *flush(1, 1, n=2), *flush(1, 2, n=3))
+    end = read(tail, *((key, None) for key in tail.dead()), start=end)
+    assert not tail.dead()
+    assert tail.totals(3).n == 3
+    # A duplicate that lands after its deletion is dead again.
+    read(tail, *flush(1, 1, n=2), start=end)
+    assert tail.totals(3).n == 3
+    assert len(tail.dead()) == 3
+
+
+def test_records_of_another_state_are_left_alone():
+    other = Cluster(make_context(WindowSpec(size_ms=8, hop_ms=8), chunk=1))
+    other.produce(0, frame((1, 0)))
+    other.steps(3)
+    tail = Tail(CONTEXT, 0)
+    foreign = [(key, value) for _, key, value in other.log[0]]
+    read(tail, *foreign, *flush(1, 1, n=2), *((key, None) for key, _ in foreign))
+    assert tail.totals(3).n == 2
+    assert not tail.dead()
+
+
+def test_a_pane_whose_chunks_do_not_add_up_is_an_error_by_name():
+    tail = Tail(CONTEXT, 5)
+    torn = flush(1, 1, n=2)
+    torn[0] = (torn[0][0], one(1))
+    records = [(at, *record) for at, record in enumerate(torn)]
+    for _ in range(2):
+        with pytest.raises(RecordError, match="partition 5: the chunks of pane 3 add up to 1"):
+            tail.read(records, position=3, end=3)
+
+
+def test_panes_that_do_not_add_up_to_the_head_are_an_error_by_name():
+    tail = Tail(CONTEXT, 5)
+    records = [*flush(1, 1, n=2)[:2], head(1, 1, n=3)]
+    with pytest.raises(RecordError, match="partition 5: its panes hold 2 reports"):
+        read(tail, *records)
+
+
+def test_records_of_another_version_are_refused_by_name():
+    tail = Tail(CONTEXT, 0)
+    with pytest.raises(RecordError, match="format version 3: this release reads version 1"):
+        read(tail, (b"\x03 anything", b"value"))
+
+
+def test_memory_keeps_no_value_of_the_dead():
+    tail = Tail(CONTEXT, 0)
+    end = 0
+    for seq in range(1, 50):
+        end = read(tail, *flush(1, seq, n=seq), start=end)
+    kept = [record for record in tail._store.values() if record is not None]
+    assert len(kept) == len(tail.cells) == 2
+    read(tail, *((key, None) for key in tail.dead()), start=end)
+    assert len(tail._store) == 3

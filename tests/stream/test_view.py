@@ -1,0 +1,72 @@
+"""Queries: totals of any span of whole panes, over all partitions, and the list of windows."""
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.view import WindowInfo, final_content, totals, windows
+from ldpstream.agents.windows import WindowSpec
+from tests.stream.harness import Cluster, frame, make_context, make_spec
+
+WINDOW = WindowSpec(size_ms=20, hop_ms=10, idle_ms=None)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    cluster = Cluster(make_context(WINDOW, chunk=1), partitions=2, now_ms=1_000_000)
+    cluster.steps(2)
+    cluster.produce(0, frame((3, 0), (14, 1)), frame((55, 0)), frame((4, 1)), None)
+    cluster.produce(1, frame((11, 1)), frame((31, 1)))
+    cluster.steps(3)
+    return cluster
+
+
+def test_any_span_of_whole_panes_is_an_exact_sum(cluster: Cluster):
+    everything = totals(cluster.context, cluster.tails, 0, 60)
+    assert (everything.n, everything.late, everything.rejected) == (5, 1, 1)
+    assert everything.statistic.tolist() == [2, 3]
+    assert totals(cluster.context, cluster.tails, 10, 20).statistic.tolist() == [0, 2]
+    assert totals(cluster.context, cluster.tails, 60, 600).n == 0
+
+
+@pytest.mark.parametrize(("start_ms", "end_ms"), [(0, 0), (10, 0), (5, 10), (0, 15)])
+def test_other_spans_are_refused(cluster: Cluster, start_ms: int, end_ms: int):
+    with pytest.raises(ValueError, match="whole panes of 10 ms"):
+        totals(cluster.context, cluster.tails, start_ms, end_ms)
+
+
+def test_windows_are_listed_with_what_they_hold(cluster: Cluster):
+    assert windows(cluster.context, cluster.tails) == [
+        WindowInfo(-10, 10, 1, 1, final=True, published=True),
+        WindowInfo(0, 20, 3, 1, final=True, published=True),
+        WindowInfo(10, 30, 2, 0, final=True, published=True),
+        WindowInfo(20, 40, 1, 0, final=False, published=False),
+        WindowInfo(30, 50, 1, 0, final=False, published=False),
+        WindowInfo(40, 60, 1, 0, final=False, published=False),
+        WindowInfo(50, 70, 1, 0, final=False, published=False),
+    ]
+
+
+def test_finals_can_be_read_again(cluster: Cluster):
+    assert final_content(cluster.context, cluster.tails, 0) == b"0 3 1 1 1,2"
+    assert final_content(cluster.context, cluster.tails, 20) is None
+    assert final_content(cluster.context, cluster.tails, 5) is None
+    assert final_content(cluster.context, [], 0) is None
+
+
+def test_nothing_read_is_nothing_listed():
+    context = make_context(WINDOW)
+    assert windows(context, []) == []
+    assert windows(context, Cluster(context).tails) == []
+
+
+def test_chunks_of_a_long_statistic_find_their_place():
+    spec = make_spec(size=300)
+    context = make_context(WINDOW, spec=spec, chunk=7)
+    cluster = Cluster(context, now_ms=1_000_000)
+    rng = np.random.default_rng(5)
+    symbols = rng.integers(0, spec.mechanism.outputs, 500)
+    for part in np.split(symbols, 5):
+        cluster.produce(0, frame(*((3, int(symbol)) for symbol in part), spec=spec))
+        cluster.step()
+    want = np.bincount(symbols, minlength=spec.mechanism.statistic_size)
+    assert np.array_equal(totals(context, cluster.tails, 0, 10).statistic, want)
