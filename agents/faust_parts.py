@@ -1,62 +1,91 @@
 """The few insides of Faust that are used here, in one place, for one pinned version.
 
 Faust commits what was acknowledged, which is not what we have made durable, and its own commit of
-chosen offsets ends the worker when the broker is away. It reads records of aborted transactions
-unless it is told to write transactions too. Both need its consumer thread.
+chosen offsets ends the worker when the broker is away; it cannot seek without leaving its thread;
+and it reads records of aborted transactions unless it is told to write transactions too.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, cast
 
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
+from faust.types import TP
 
-_COMMIT_SECONDS: Final = 5.0
-
-
-async def commit(app: faust.App, offsets: Mapping[TopicPartition, int]) -> bool:
-    """Commit next offsets for the group's view of progress; False if that did not work.
-
-    Nothing here ever reads them back but Faust, to know where its stream begins.
-    """
-    thread = cast("Consumer", app.consumer)._thread  # noqa: SLF001 (see above)
-    consumer = thread._consumer  # noqa: SLF001
-    if consumer is None:
-        return False
-    assigned = consumer.assignment()
-    ours = {partition: offset for partition, offset in offsets.items() if partition in assigned}
-    if not ours:
-        return False
-    try:
-        await asyncio.wait_for(thread.call_thread(_commit, consumer, ours), _COMMIT_SECONDS)
-    except (KafkaError, IllegalStateError, TimeoutError):
-        return False
-    return True
+_CALL_SECONDS: Final = 5.0
 
 
-async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> None:
+class FaustStream:
+    """What the pipeline may ask of an app's consumer; harmless before the app has started."""
+
+    def __init__(self, app: faust.App) -> None:
+        self._app = app
+
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Commit next offsets for the group's view of progress; False if that did not work.
+
+        Nothing here ever reads them back but Faust, to know where its stream begins.
+        """
+        assigned = self._assigned()
+        ours = {partition: offset for partition, offset in offsets.items() if partition in assigned}
+        try:
+            return bool(ours) and await self._call(_commit, ours) is not None
+        except (KafkaError, IllegalStateError):
+            return False
+
+    async def ends(self) -> Mapping[TopicPartition, int]:
+        """Return where the partitions of the stream end, as its last fetches said."""
+        return await self._call(_highwaters) or {}
+
+    def hold(self, partition: TopicPartition) -> None:
+        """Let nothing come of a partition for now."""
+        if partition in self._assigned():
+            self._app.consumer.pause_partitions({TP(*partition)})
+
+    async def release(self, partition: TopicPartition, offset: int) -> None:
+        """Let a partition come again, from an offset on."""
+        if await self._call(_seek, partition, offset) and partition in self._assigned():
+            self._app.consumer.resume_partitions({TP(*partition)})
+
+    @property
+    def _thread(self) -> AIOKafkaConsumerThread:
+        return cast("Consumer", self._app.consumer)._thread  # noqa: SLF001 (see above)
+
+    def _assigned(self) -> AbstractSet[TopicPartition]:
+        consumer = self._thread._consumer  # noqa: SLF001 (see above)
+        return frozenset() if consumer is None else consumer.assignment()
+
+    async def _call(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """Call a function of the consumer in its own thread; None if there is none to answer."""
+        consumer = self._thread._consumer  # noqa: SLF001 (see above)
+        if consumer is None:
+            return None
+        try:
+            called = self._thread.call_thread(function, consumer, *arguments)
+            return await asyncio.wait_for(called, _CALL_SECONDS)
+        except TimeoutError:
+            return None
+
+
+async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> bool:
     await consumer.commit(dict(offsets))
-
-
-async def end_offsets(app: faust.App) -> Mapping[TopicPartition, int]:
-    """Return where the partitions of the stream end, as its last fetches said; for lag only."""
-    thread = cast("Consumer", app.consumer)._thread  # noqa: SLF001 (see above)
-    consumer = thread._consumer  # noqa: SLF001
-    if consumer is None:
-        return {}
-    try:
-        found = await asyncio.wait_for(thread.call_thread(_highwaters, consumer), _COMMIT_SECONDS)
-    except TimeoutError:
-        return {}
-    return cast("Mapping[TopicPartition, int]", found)
+    return True
 
 
 async def _highwaters(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
     ends = {partition: consumer.highwater(partition) for partition in consumer.assignment()}
     return {partition: end for partition, end in ends.items() if end is not None}
+
+
+async def _seek(consumer: AIOKafkaConsumer, partition: TopicPartition, offset: int) -> bool:
+    if partition not in consumer.assignment():
+        return False
+    consumer.seek(partition, offset)
+    return True
 
 
 class _CommittedThread(AIOKafkaConsumerThread):

@@ -14,7 +14,8 @@ from uuid import UUID
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.engine import Engine, SourceChangedError
+from ldpstream.agents.engine import Engine
+from ldpstream.agents.flight import SourceChangedError
 from ldpstream.agents.metadata import TopicState, describe
 from ldpstream.agents.topics import Topics
 

@@ -6,10 +6,10 @@ and messages arrive (`Engine.deliver`). `ldpstream.agents.worker` connects them.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError, UnknownError
@@ -35,11 +35,22 @@ _COMMIT_SECONDS: Final = 1.0
 _SOURCE_WAIT_MS: Final = 250
 _SMALL_STATISTIC: Final = 4096
 
-Commit = Callable[[Mapping[TopicPartition, int]], Awaitable[bool]]
-"""Tells the group how far partitions have been counted; False if that did not work."""
 
-Ends = Callable[[], Awaitable[Mapping[TopicPartition, int]]]
-"""Returns where the partitions of the stream end, as far as its fetches have told."""
+class Stream(Protocol):
+    """What delivers messages, and keeps the group's view of progress."""
+
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Tell the group how far partitions have been counted; False if that did not work."""
+
+    async def ends(self) -> Mapping[TopicPartition, int]:
+        """Return where partitions end, as far as the stream's fetches have told."""
+
+    def hold(self, partition: TopicPartition) -> None:
+        """Let nothing come of a partition for now."""
+
+    async def release(self, partition: TopicPartition, offset: int) -> None:
+        """Let a partition come again, from an offset on."""
+
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +62,11 @@ class BrokerUnavailableError(RuntimeError):
 class Pipeline:
     """The collections of one worker; `collections` are by name, in the configuration's order."""
 
-    def __init__(self, config: Config, *, commit: Commit, ends: Ends, metrics: Metrics) -> None:
+    def __init__(self, config: Config, *, stream: Stream, metrics: Metrics) -> None:
         self.config = config
         self.metrics = metrics
         self.assigned_once = asyncio.Event()
-        self._commit = commit
-        self._ends = ends
+        self._stream = stream
         self._commits: dict[TopicPartition, int] = {}
         self._reader = SourceReader(
             (p for c in config.collections.values() for p in _partitions(c.topics.source, c)),
@@ -75,6 +85,7 @@ class Pipeline:
         self._producer: AIOKafkaProducer | None = None
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
+        self._releases: set[asyncio.Task[None]] = set()
 
     @property
     def ready(self) -> bool:
@@ -241,7 +252,18 @@ class Pipeline:
             send=self._send,
             check_source=partial(self._identity.check, collection.name, collection.topics),
             won=partial(self._won, collection),
+            hold=partial(self._hold, collection.topics.source),
+            release=partial(self._release, collection.topics.source),
         )
+
+    def _hold(self, source: str, partition: int) -> None:
+        self._stream.hold(TopicPartition(source, partition))
+
+    def _release(self, source: str, partition: int, offset: int) -> None:
+        release = self._stream.release(TopicPartition(source, partition), offset)
+        task = asyncio.create_task(release)
+        self._releases.add(task)
+        task.add_done_callback(self._releases.discard)
 
     def _won(
         self,
@@ -265,14 +287,14 @@ class Pipeline:
         while True:
             await asyncio.sleep(_COMMIT_SECONDS)
             await self._commit_now()
-            for partition, end in (await self._ends()).items():
+            for partition, end in (await self._stream.ends()).items():
                 if partition.topic in self._by_source:
                     self._by_source[partition.topic].ends_at(partition.partition, end)
 
     async def _commit_now(self) -> None:
         commits, self._commits = self._commits, {}
         if commits:
-            await self._commit(commits)
+            await self._stream.commit(commits)
 
     async def _send(
         self,

@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
 import faust
@@ -23,7 +22,7 @@ from ldpstream.agents.config import Config
 from ldpstream.agents.console import set_up_logging
 from ldpstream.agents.declare import TopicError
 from ldpstream.agents.engine import Engine
-from ldpstream.agents.faust_parts import WorkerApp, commit, end_offsets
+from ldpstream.agents.faust_parts import FaustStream, WorkerApp
 from ldpstream.agents.http import HttpUnavailableError, serve
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline import BrokerUnavailableError, Pipeline
@@ -58,9 +57,7 @@ def run_worker(config: Config, *, verbose: bool = False) -> int:
 
 
 def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
-    pipeline = Pipeline(
-        config, commit=partial(commit, app), ends=partial(end_offsets, app), metrics=metrics
-    )
+    pipeline = Pipeline(config, stream=FaustStream(app), metrics=metrics)
     metrics.track(pipeline)
 
     async def assigned(*arguments: Any, **_: object) -> None:

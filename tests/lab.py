@@ -240,7 +240,7 @@ publish = {{ every = "500ms", top = 12 }}
         async with self.reader() as reader:
             return await read_tails(reader, self.collection, self._context)
 
-    async def check_exact(self, *, seconds: float = 40.0) -> None:
+    async def check_exact(self, *, seconds: float = 60.0) -> None:
         """Wait until every window of the ledger is final, and compare with the ledger.
 
         Counts in the changelog are the ledger's, report for report; finals hold the ledger's n,
@@ -253,7 +253,7 @@ publish = {{ every = "500ms", top = 12 }}
             await asyncio.sleep(0.3)
             finals = await self.finals()
         got = {start: documents[0]["n"] for start, documents in finals.items()}
-        assert got == wanted
+        assert got == wanted, [(head.next, head.n, head.clock) for head in await self.heads()]
         for documents in finals.values():
             assert all(document == documents[0] for document in documents)
         for start, statistic in (await self.statistics()).items():
@@ -343,10 +343,10 @@ class Worker:
     def kill(self) -> None:
         """End the process at once (it may be stopped, or have ended)."""
         self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
+        # Shown by pytest where the test failed.
+        print(self.errors())
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 async def read_tails(

@@ -1,0 +1,176 @@
+"""Contiguity: every message of a held partition is ingested once, whatever the stream delivers.
+
+Messages below the next offset have been seen and are dropped. At a jump above it, after a silence,
+or far behind, the partition is *watched*: read without a group from the next offset on, which tells
+holes of the stream from offsets that do not exist, and is itself a way to get the messages. While
+the stream flows the watch rests.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from aiokafka import TopicPartition
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.held import Held
+from ldpstream.agents.source import Record, SourceReader, Stretch
+
+QUIET_SECONDS: Final = 1.0
+FRESH_SECONDS: Final = 3.0
+SHORT_SECONDS: Final = 10.0
+BACKLOG_RECORDS: Final = 10_000
+"""How far behind a partition is taken over from the stream, which is many times slower."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StreamHooks:
+    """How a guard steers the stream, and what it says when the source cannot be the right one."""
+
+    hold: Callable[[int], None]
+    """Lets nothing of a partition come by the stream for now."""
+    release: Callable[[int, int], None]
+    """Lets a partition come by the stream again, from an offset on."""
+    fail: Callable[[str], None]
+    now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+
+
+class Guard:
+    """Watches over the partitions of one collection; `end_offsets` are the last ones seen."""
+
+    def __init__(self, config: CollectionConfig, reader: SourceReader, hooks: StreamHooks) -> None:
+        self.end_offsets: dict[int, int] = {}
+        self._config = config
+        self._reader = reader
+        self._hooks = hooks
+        self._fetched_ms: dict[int, int] = {}
+        idle_ms = config.window.idle_ms
+        # An idle time shorter than the usual silence has to be noticed in time.
+        self._quiet_seconds = min(QUIET_SECONDS, (idle_ms or 1_000_000) / 2000)
+
+    def hold(self, held: Held) -> None:
+        """Begin with a loaded partition: whether the stream begins at its offset is not known."""
+        held.wanted = held.state.next + 1
+        self._watch(held)
+
+    def rest(self, partition: int) -> None:
+        """Stop watching a partition."""
+        self._reader.rest(self._source(partition))
+
+    def look(self, held: Held) -> None:
+        """Watch a partition that is silent or far behind."""
+        far = self.end_offsets.get(held.partition, 0) - held.state.next > BACKLOG_RECORDS
+        if far or time.monotonic() - held.heard > self._quiet_seconds:
+            self._watch(held)
+
+    def end_offset(self, held: Held) -> int | None:
+        """Return the source's end offset if it is known for now; None also while it is not asked.
+
+        A watched partition whose fetches are not answered is disturbed: it cannot be idle.
+        """
+        if not self._reader.watched(self._source(held.partition)):
+            return None
+        now_ms = self._hooks.now_ms()
+        if now_ms - self._fetched_ms.get(held.partition, 0) < FRESH_SECONDS * 1000:
+            return self.end_offsets.get(held.partition)
+        held.state.disturbed(now_ms=now_ms)
+        return None
+
+    def ends_at(self, partition: int, end: int) -> None:
+        """Note where the source ended when the stream last fetched."""
+        self.end_offsets[partition] = max(end, self.end_offsets.get(partition, 0))
+
+    def deliver(self, held: Held, records: Sequence[Record]) -> None:
+        """Take messages from the stream, offsets ascending; any may be missing or repeated."""
+        held.heard = time.monotonic()
+        following = held.state.next
+        fresh = []
+        for record in records:
+            if record[0] == following:
+                fresh.append(record)
+                following += 1
+            elif record[0] > following:
+                held.wanted = record[0]
+                break
+        if fresh:
+            held.state.ingest(fresh, now_ms=self._hooks.now_ms())
+        if held.wanted > held.state.next:
+            self._watch(held)
+        elif not held.behind:
+            self.rest(held.partition)
+
+    def stretch(self, held: Held, stretch: Stretch) -> None:
+        """Take a stretch that was read without a group."""
+        self.end_offsets[held.partition] = stretch.end
+        self._fetched_ms[held.partition] = stretch.fetched_ms
+        state = held.state
+        if stretch.end < stretch.start:
+            self._short(held, stretch)
+            return
+        held.short_since = None
+        if stretch.start > state.next:
+            self._reader.watch(self._source(held.partition), state.next)
+            return
+        fresh = [record for record in stretch.records if record[0] >= state.next]
+        if fresh:
+            state.ingest(fresh, now_ms=self._hooks.now_ms())
+        if stretch.stop > state.next:
+            state.pass_over(stretch.stop)
+        self._hand_over(held, stretch)
+
+    def outside(self, held: Held, beginning: int) -> None:
+        """Go on where the source now begins, or stop if it ends before the next offset."""
+        following = held.state.next
+        if following >= beginning:
+            self._anew(f"ends before offset {following}")
+            return
+        log.error(
+            "collection %s: the retention of %s[%d] deleted offsets %d to %d before they were read",
+            self._config.name,
+            self._config.topics.source,
+            held.partition,
+            following,
+            beginning - 1,
+        )
+        held.state.skip_to(beginning)
+        held.state.disturbed(now_ms=self._hooks.now_ms())
+        self._watch(held)
+
+    def _hand_over(self, held: Held, stretch: Stretch) -> None:
+        """Hold the stream while far behind it, hand over to it at the end, rest while it flows."""
+        if not held.behind and stretch.end - held.state.next > BACKLOG_RECORDS:
+            held.behind = True
+            self._hooks.hold(held.partition)
+        elif held.behind and stretch.stop >= stretch.end:
+            held.behind = False
+            held.heard = time.monotonic()
+            self._hooks.release(held.partition, held.state.next)
+        flowing = time.monotonic() - held.heard < self._quiet_seconds
+        if flowing and held.state.next >= held.wanted and not held.behind:
+            self.rest(held.partition)
+
+    def _short(self, held: Held, stretch: Stretch) -> None:
+        """Give a log that ends before our next offset some time: a new leader may not know yet."""
+        now = time.monotonic()
+        held.short_since = held.short_since or now
+        held.state.disturbed(now_ms=self._hooks.now_ms())
+        if now - held.short_since > SHORT_SECONDS:
+            self._anew(f"ends at offset {stretch.end}, before {stretch.start}")
+
+    def _anew(self, how: str) -> None:
+        self._hooks.fail(
+            f"topic {self._config.topics.source} {how}, which its state includes: it was created "
+            f"anew; `ldpstream reset {self._config.name}` begins anew with it"
+        )
+
+    def _watch(self, held: Held) -> None:
+        source = self._source(held.partition)
+        if not self._reader.watched(source):
+            self._reader.watch(source, held.state.next)
+
+    def _source(self, partition: int) -> TopicPartition:
+        return TopicPartition(self._config.topics.source, partition)
