@@ -128,8 +128,20 @@ class CollectionSpec:
         return self.frame_reports(reports, times_ms=times)
 
     def frame_reports(self, reports: Reports, *, times_ms: NDArray[np.int64]) -> bytes:
-        """Frame n >= 1 reports with their times, int64 `(n,)`, cut to the precision here."""
+        """Frame n >= 1 reports with their times, int64 `(n,)`, cut to the precision here.
+
+        Reports of one cut time go in ascending order. As they came, their places would order the
+        events more finely than the precision and, where values came sorted, narrow them down.
+
+        Raises:
+            ValueError: for no reports, or not one time for each.
+        """
+        if np.shape(times_ms) != np.shape(reports):
+            raise ValueError("expected one time for each report")
         cut_ms = times_ms - times_ms % self.precision_ms
+        if len(reports) > 1:
+            order = np.lexsort((reports, cut_ms))
+            reports, cut_ms = reports[order], cut_ms[order]
         return encode_frame(self.fingerprint, cut_ms, self.mechanism.encode(reports))
 
     def disclosed(self) -> list[str]:

@@ -21,7 +21,6 @@ from ldpstream.agents.clients import replication_factor
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.declare import declare_topics
 from ldpstream.agents.metadata import describe
-from ldpstream.mechanisms.frame import encode_frame
 from ldpstream.mechanisms.mechanism import Reports
 from ldpstream.mechanisms.spec import CollectionSpec
 
@@ -97,11 +96,10 @@ def _or_now(times_ms: Integers | None, n: int) -> Integers:
 
 
 def _frames(spec: CollectionSpec, chunk: Chunk, batch: int) -> Iterator[tuple[bytes, int]]:
-    payload = spec.mechanism.encode(chunk.reports)
-    cut_ms = chunk.times_ms - chunk.times_ms % spec.precision_ms
-    for start in range(0, len(payload), batch):
+    for start in range(0, len(chunk.reports), batch):
         part = slice(start, start + batch)
-        yield encode_frame(spec.fingerprint, cut_ms[part], payload[part]), len(payload[part])
+        reports = chunk.reports[part]
+        yield spec.frame_reports(reports, times_ms=chunk.times_ms[part]), len(reports)
 
 
 async def _send(

@@ -1,5 +1,6 @@
 """Specs: what devices and servers agree on, and what a configuration may not say."""
 
+import itertools
 import math
 import time
 from pathlib import Path
@@ -80,7 +81,20 @@ def test_a_frame_holds_private_reports_and_cut_times(tmp_path: Path):
     reports = spec.privatize(["a", "b", "c", "a"], entropy=SeededEntropy(1))
     decoded, valid = spec.mechanism.decode(frame.payload)
     assert valid.all()
-    assert decoded.tolist() == reports[[0, 1, 3, 2]].tolist()
+    assert decoded.tolist() == [reports[0], *sorted(reports[[1, 3]].tolist()), reports[2]]
+
+
+def test_a_frame_says_nothing_of_the_order_in_which_its_reports_were_made(tmp_path: Path):
+    spec = make(tmp_path, BASE)
+    reports, times_ms = np.array([3, 0, 2, 1, 0]), np.array([0, 999, 1000, 500, 1999])
+    frames = {
+        spec.frame_reports(reports[list(order)], times_ms=times_ms[list(order)])
+        for order in itertools.permutations(range(5))
+    }
+    (data,) = frames
+    frame = decode_frame(data, fingerprint=spec.fingerprint, report_bytes=1)
+    assert (frame.times_ms.tolist(), frame.counts.tolist()) == ([0, 1000], [3, 2])
+    assert frame.payload[:, 0].tolist() == [0, 1, 3, 0, 2]
 
 
 def test_a_frame_is_of_now_by_default(tmp_path: Path):
