@@ -45,7 +45,8 @@ class OwnedCells:
         self._finals: dict[int, bytes] = {}
         self._dirty: set[Name] = set()
         self._scratch = self._mechanism.empty()
-        self._starts = np.arange(0, self._mechanism.statistic_size, self._chunk)
+        size = self._mechanism.statistic_size
+        self._ends = np.minimum(np.arange(0, size, self._chunk) + self._chunk, size)
         for name, cell in cells.items():
             self._adopt(name, cell.epoch)
             if name.kind == "n":
@@ -68,15 +69,19 @@ class OwnedCells:
         """Add the reports counted in an open pane."""
         delta = self._scratch
         self._mechanism.absorb(delta, reports)
-        for chunk in np.flatnonzero(np.logical_or.reduceat(delta != 0, self._starts)).tolist():
-            self._array(pane, chunk)[:] += delta[chunk * self._chunk : (chunk + 1) * self._chunk]
+        places = np.flatnonzero(delta)
+        added = delta[places]
+        delta[places] = 0
+        ends = np.searchsorted(places, self._ends)
+        for chunk in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
+            part = slice(ends[chunk - 1] if chunk else 0, ends[chunk])
+            self._array(pane, chunk)[places[part] - chunk * self._chunk] += added[part]
             self._touch(Name("count", pane, chunk))
         total = self._totals.get(pane, Totals())
         self._totals[pane] = Totals(
-            total.n + len(reports), total.late, total.sum + int(delta.sum())
+            total.n + len(reports), total.late, total.sum + int(added.sum())
         )
         self._touch(Name("n", pane))
-        delta.fill(0)
 
     def _array(self, pane: int, chunk: int) -> NDArray[np.int64]:
         chunks = self._chunks.setdefault(pane, {})

@@ -244,12 +244,14 @@ class Tail:
     def _check(self, touched: set[int]) -> None:
         """Compare every touched pane's chunks with its total, and all panes with the head."""
         for pane in touched:
-            total = self.totals(pane).sum
-            if self._sums.get(pane, 0) != total:
+            total, chunks = self.totals(pane).sum, self._sums.get(pane, 0)
+            if chunks != total:
                 raise RecordError(
                     f"changelog of partition {self.partition}: the chunks of pane {pane} add up "
-                    f"to {self._sums.get(pane, 0)} and its total says {total}"
+                    f"to {chunks} and its total says {total}"
                 )
+            if not chunks:
+                self._sums.pop(pane, None)
         if self.head is not None and self.head.n - self.head.gone != self._n:
             raise RecordError(
                 f"changelog of partition {self.partition}: its panes hold {self._n} reports and "
