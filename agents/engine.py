@@ -19,7 +19,8 @@ from ldpstream.agents.context import Context
 from ldpstream.agents.flight import Carrier, Send, SourceChangedError
 from ldpstream.agents.guard import Guard, StreamHooks
 from ldpstream.agents.held import Held
-from ldpstream.agents.partition import Flush, Outcome, Partition, Settled
+from ldpstream.agents.outcomes import Flush, Outcome, Settled
+from ldpstream.agents.partition import Partition
 from ldpstream.agents.source import Record, SourceReader, Stretch
 from ldpstream.agents.tail import Tail
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.copies import Copy
-from ldpstream.agents.partition import Flush
+from ldpstream.agents.outcomes import Flush
 from ldpstream.agents.topics import Topics
 
 Send = Callable[

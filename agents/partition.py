@@ -20,8 +20,7 @@ starts with all panes of decided windows closed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Self
 
 from ldpstream.agents.batch import read_batch
@@ -30,6 +29,7 @@ from ldpstream.agents.context import Context
 from ldpstream.agents.copies import Copy, make_copies
 from ldpstream.agents.finals import decide
 from ldpstream.agents.judge import Judgement, judge
+from ldpstream.agents.outcomes import Flush, Outcome, Publication, Settled
 from ldpstream.agents.owned import OwnedCells
 from ldpstream.agents.records import (
     HEAD,
@@ -41,47 +41,6 @@ from ldpstream.agents.records import (
     state_prefix,
 )
 from ldpstream.agents.tail import Tail
-
-
-@dataclass(frozen=True)
-class Flush:
-    """What to send: copies and cells at once, the head when all of them are acknowledged.
-
-    `cells` and `head` are `(key, value)` of the changelog; `next` is the source offset to commit
-    once the head has won.
-    """
-
-    copies: tuple[Copy, ...]
-    cells: tuple[tuple[bytes, bytes], ...]
-    head: tuple[bytes, bytes]
-    next: int
-
-
-class Settled(Enum):
-    """Who won the flush in flight: not known yet, we, or another owner."""
-
-    WAITING = "waiting"
-    WON = "won"
-    LOST = "lost"
-
-
-@dataclass(frozen=True)
-class Publication:
-    """A final to publish; times are epoch ms."""
-
-    window_start_ms: int
-    window_end_ms: int
-    content: bytes
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a won head added to the partition's counters."""
-
-    counted: int
-    late: int
-    rejected: Mapping[str, int]
-    lost_offsets: int
 
 
 class Partition:
@@ -317,7 +276,7 @@ class Partition:
         won = self._flight
         if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
             return Settled.LOST
-        self.outcome = _outcome(self._base, won)
+        self.outcome = Outcome.between(self._base, won)
         self._base, self._flight = won, None
         return Settled.WON
 
@@ -343,15 +302,3 @@ class Partition:
 
 def _add(counts: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
     return {key: counts.get(key, 0) + more.get(key, 0) for key in {**counts, **more}}
-
-
-def _outcome(before: Head, after: Head) -> Outcome:
-    rejected = {
-        reason: count - before.rejected.get(reason, 0) for reason, count in after.rejected.items()
-    }
-    return Outcome(
-        counted=after.n - before.n,
-        late=after.late - before.late,
-        rejected={reason: count for reason, count in rejected.items() if count},
-        lost_offsets=after.lost - before.lost,
-    )

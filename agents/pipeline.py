@@ -26,7 +26,7 @@ from ldpstream.agents.health import watch_broker
 from ldpstream.agents.identity import TopicIdentity
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.orders import ControlReader
-from ldpstream.agents.partition import Outcome
+from ldpstream.agents.outcomes import Outcome
 from ldpstream.agents.publisher import Publisher
 from ldpstream.agents.source import SourceReader, Stretch
 from ldpstream.agents.sweeper import sweep

@@ -15,7 +15,8 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.document import EstimateDocument, compose
 from ldpstream.agents.engine import Engine
-from ldpstream.agents.partition import Partition, Publication
+from ldpstream.agents.outcomes import Publication
+from ldpstream.agents.partition import Partition
 from ldpstream.agents.view import WindowInfo, totals, windows
 from ldpstream.mechanisms.times import format_time
 

@@ -10,7 +10,8 @@ import numpy as np
 from ldpstream.agents.clock import Control
 from ldpstream.agents.context import Context, WindowTotals
 from ldpstream.agents.copies import Copy
-from ldpstream.agents.partition import Flush, Partition, Publication, Settled
+from ldpstream.agents.outcomes import Flush, Publication, Settled
+from ldpstream.agents.partition import Partition
 from ldpstream.agents.records import Head
 from ldpstream.agents.tail import Tail
 from ldpstream.agents.windows import WindowSpec

@@ -11,7 +11,8 @@ from ldpstream.agents.clock import Control
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.context import Context
 from ldpstream.agents.document import final_content
-from ldpstream.agents.partition import Partition, Settled
+from ldpstream.agents.outcomes import Settled
+from ldpstream.agents.partition import Partition
 from ldpstream.agents.tail import Tail
 from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.frame import encode_frame

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ldpstream.agents.partition import Outcome, Partition, Settled
+from ldpstream.agents.outcomes import Outcome, Settled
+from ldpstream.agents.partition import Partition
 from ldpstream.agents.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context
 

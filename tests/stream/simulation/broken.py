@@ -6,7 +6,7 @@ What the simulation does not notice is superfluous, or not tested.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ldpstream.agents.partition import Publication
+from ldpstream.agents.outcomes import Publication
 from ldpstream.agents.records import HEAD, Head
 from ldpstream.agents.tail import CellRecord, HeadRecord, Tail
 from tests.stream.simulation.checks import demand

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ldpstream.agents.cells import decode_chunk, decode_totals
 from ldpstream.agents.copies import Copy
-from ldpstream.agents.partition import Publication
+from ldpstream.agents.outcomes import Publication
 from ldpstream.agents.records import Head
 from ldpstream.agents.view import windows
 from ldpstream.mechanisms.frame import decode_frame

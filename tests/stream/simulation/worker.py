@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ldpstream.agents.judge import FATES, LATE, Judgement
-from ldpstream.agents.partition import Flush, Partition, Settled
+from ldpstream.agents.outcomes import Flush, Settled
+from ldpstream.agents.partition import Partition
 from ldpstream.agents.records import Name
 from ldpstream.agents.tail import CellRecord, Tail
 from tests.stream.simulation.checks import demand

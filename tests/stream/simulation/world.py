@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ldpstream.agents.clock import Control
 from ldpstream.agents.copies import Copy
-from ldpstream.agents.partition import Publication
+from ldpstream.agents.outcomes import Publication
 from ldpstream.agents.records import HEAD, Head, decode_head, state_prefix
 from ldpstream.agents.tail import Tail
 from tests.stream.simulation.checks import Checks
