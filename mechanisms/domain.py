@@ -105,7 +105,10 @@ def _interval(table: dict[str, object]) -> Domain:
             isinstance(v, int | float) and not isinstance(v, bool) for v in pair
         ):
             raise SpecError(key, f"[low, high], two numbers, got {describe(pair)}")
-        numbers.append((float(pair[0]), float(pair[1])))
+        try:
+            numbers.append((float(pair[0]), float(pair[1])))
+        except OverflowError:
+            raise SpecError(key, "numbers of double precision, got a huge one") from None
     given = table["bins"]
     bins: list[Any] = given if isinstance(given, list) else [given] * len(numbers)
     return Interval(tuple(numbers), tuple(bins))

@@ -47,8 +47,8 @@ class Lattice(Domain):
         for position, row in enumerate(rows):
             try:
                 coordinates = list(row)
-            except TypeError as error:
-                raise self.outside(position) from error
+            except TypeError:
+                raise self.outside(position) from None
             whole = [is_whole(v) or isinstance(v, np.integer) for v in coordinates]
             if not all(whole) or len(whole) != len(self.shape):
                 raise self.outside(position)

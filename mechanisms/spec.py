@@ -23,10 +23,16 @@ from ldpstream.mechanisms.frame import FINGERPRINT_BYTES, VERSION, encode_frame
 from ldpstream.mechanisms.mechanism import Mechanism, Reports
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import Settings
-from ldpstream.mechanisms.times import format_duration, parse_duration
+from ldpstream.mechanisms.times import (
+    EARLIEST_MS,
+    LATEST_MS,
+    format_duration,
+    parse_duration,
+)
 
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _DEFAULT_PRECISION = "1s"
+_LONGEST_PRECISION_MS = 36_500 * 86_400_000
 
 
 @dataclass(frozen=True)
@@ -118,13 +124,13 @@ class CollectionSpec:
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad label, never the label.
-            ValueError: for no labels, or not one time for each.
+            ValueError: for no labels, or not one whole number of the years 1 to 9999 for each.
         """
         reports = self.privatize(labels, entropy=entropy)
         if times_ms is None:
             times = np.full(len(reports), time.time_ns() // 1_000_000, dtype=np.int64)
         else:
-            times = np.asarray(times_ms, dtype=np.int64)
+            times = _read_times(times_ms, len(reports))
         return self.frame_reports(reports, times_ms=times)
 
     def frame_reports(self, reports: Reports, *, times_ms: NDArray[np.int64]) -> bytes:
@@ -149,7 +155,7 @@ class CollectionSpec:
         return [
             *self.mechanism.disclosed(),
             f"the event time, cut to {format_duration(self.precision_ms)}",
-            "taking part: that a device reports, and how often",
+            "taking part: that a device reports, how often, and when it sends",
         ]
 
 
@@ -188,6 +194,20 @@ def _read_precision(given: object, path: str) -> int:
             precision_ms = parse_duration(given)
         except ValueError:
             precision_ms = 0
-        if precision_ms > 0:
+        if 0 < precision_ms <= _LONGEST_PRECISION_MS:
             return precision_ms
-    raise SpecError(path, f'a duration above 0 such as "1s" or "5m", got {describe(given)}')
+    longest = format_duration(_LONGEST_PRECISION_MS)
+    raise SpecError(
+        path, f'a duration above 0 such as "1s" or "5m", at most {longest}, got {describe(given)}'
+    )
+
+
+def _read_times(times_ms: Sequence[int] | NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    times = np.asarray(times_ms)
+    if (
+        times.shape != (n,)
+        or times.dtype.kind not in "iu"
+        or not ((times >= EARLIEST_MS) & (times <= LATEST_MS)).all()
+    ):
+        raise ValueError("expected one time for each label, in whole milliseconds since the epoch")
+    return times.astype(np.int64)

@@ -112,9 +112,13 @@ def test_what_makes_no_frame_is_refused(tmp_path: Path):
     spec = make(tmp_path, BASE)
     with pytest.raises(ValueOutsideDomainError, match="position 1: expected one of the 3 labels"):
         spec.frame(["a", "secret"])
+    with pytest.raises(ValueOutsideDomainError, match="position 0") as caught:
+        make(tmp_path, BASE, domain={"grid": [3, 3]}).frame([7])
+    assert caught.value.__cause__ is None, "a cause may tell what the error keeps to itself"
     with pytest.raises(ValueError, match="at least one report"):
         spec.frame([])
-    for times_ms in ([1, 2], 5, np.zeros((1, 1), dtype=np.int64)):
+    wrong_shapes = ([1, 2], 5, np.zeros((1, 1), dtype=np.int64))
+    for times_ms in (*wrong_shapes, [1.5], [math.nan], ["noon"], [2**63], [2**70], [-(2**63)]):
         with pytest.raises(ValueError, match="one time"):
             spec.frame(["a"], times_ms=times_ms)
 
@@ -124,6 +128,7 @@ def test_what_leaves_in_the_clear_is_listed(tmp_path: Path):
     assert len(phrases) == 2
     assert "cut to 5m" in phrases[0]
     assert "taking part" in phrases[1]
+    assert "when it sends" in phrases[1]
     blocked = make(tmp_path, BASE, domain={"values": ["a", "b", "c"], "blocks": 2})
     assert "one of 2" in blocked.disclosed()[0]
     assert "alone" in blocked.disclosed()[1]
@@ -167,6 +172,12 @@ IMPOSSIBLE = {
     "sensitive text": (HIGH_LOW, {"sensitive": "0"}, "sensitive", "a list"),
     "sensitive twice": (HIGH_LOW, {"sensitive": [1, 2, 1]}, "sensitive", "each value once"),
     "sensitive outside": (HIGH_LOW, {"sensitive": [1, 10]}, "sensitive[1]", "an integer in 0..9"),
+    "interval huge": (
+        BASE,
+        {"domain": {"interval": [0, 10**400], "bins": 4}},
+        "domain.interval",
+        "double precision",
+    ),
     "domain huge": (BASE, {"domain": {"size": 10**12}}, "domain.size", "10000000 values"),
     "topic": (BASE, {"topic": "check ins"}, "topic", "a topic of at most"),
     "topic empty": (BASE, {"topic": ""}, "topic", "a topic"),
@@ -174,6 +185,7 @@ IMPOSSIBLE = {
     "topic number": (BASE, {"topic": 3}, "topic", "a topic"),
     "precision 0": (BASE, {"precision": "0s"}, "precision", "a duration above 0"),
     "precision number": (BASE, {"precision": 1000}, "precision", "a duration"),
+    "precision huge": (BASE, {"precision": "999999999999d"}, "precision", "at most 36500d"),
     "precision unit": (BASE, {"precision": "1 fortnight"}, "precision", "a duration"),
 }
 
