@@ -5,7 +5,7 @@ check-in is privatized by `block-hadamard` at epsilon = 1 and the total-variatio
 projected estimates from the true shares is printed beside Table 1 of Acharya et al. 2020. The
 paper's pairs count the blocks along rows and columns: (5, 7) is 35 blocks of 25 x 50 cells (read as
 the size of a block the errors would grow along its table, not fall).
-Their grid is not public; on a reconstructed, sparser one errors come out about 10% smaller.
+Their grid is not public; on a reconstructed, sparser one errors come out 11 to 14% smaller.
 """
 
 import argparse
