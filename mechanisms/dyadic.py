@@ -65,9 +65,10 @@ def exp_floor(epsilon: Fraction) -> Fraction:
 
 
 def log_bounds(ratio: Fraction) -> tuple[float, float]:
-    """Return floats `(low, high)` with `low <= log(ratio) <= high`, a few ulps apart.
+    """Return the nearest floats `(low, high)` with `low <= log(ratio) <= high`.
 
-    The logarithm in floating point is only a guess; the exact bounds on the exponential prove it.
+    So a ratio within `e^epsilon` is never shown with a loss above the float epsilon. The logarithm
+    in floating point is only a guess; the exact bounds on the exponential prove both.
 
     Raises:
         ValueError: where the ratio is not above 0.
@@ -77,11 +78,13 @@ def log_bounds(ratio: Fraction) -> tuple[float, float]:
     if ratio == 1:
         return 0.0, 0.0
     near_one = Fraction(1, 2) < ratio < 2
-    low = high = math.log1p(float(ratio - 1)) if near_one else math.log(float(ratio))
-    while exp_bounds(Fraction(low))[1] > ratio:
-        low = math.nextafter(low, -math.inf)
+    high = math.log1p(float(ratio - 1)) if near_one else math.log(float(ratio))
     while exp_bounds(Fraction(high))[0] < ratio:
         high = math.nextafter(high, math.inf)
+    while exp_bounds(Fraction(low := math.nextafter(high, -math.inf)))[0] >= ratio:
+        high = low
+    while exp_bounds(Fraction(low))[1] > ratio:
+        low = math.nextafter(low, -math.inf)
     return low, high
 
 
