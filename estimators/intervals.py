@@ -34,11 +34,18 @@ def normal_half_width(standard_error: Floats, level: float) -> Floats:
 def joint_normal_half_width(variance: Floats, slope: Floats, n: int, level: float) -> Floats:
     """Return the normal half-width d that holds at its own ends: `d = z sqrt(V + slope d/n)`.
 
-    An error d of an estimate moves its plug-in variance V by up to `slope d/n`: the largest of many
-    estimates come with the variances most understated. Pointwise this evens out; under a choice by
-    looking it does not (at eps = 3 all of the top 20 of 1,000 were covered in 0 to 98% of the
-    repetitions, by the kind of blocks). As in Wilson's interval, the variance is therefore taken
-    where it is largest within the bounds. The difference from `z sqrt(V)` is of order 1/n.
+    The largest of many estimates come with the variances most understated. Pointwise this evens
+    out; under a choice by looking it does not (at eps = 3 all of the top 20 of 1,000 were covered
+    in 0 to 98% of the repetitions, by the kind of blocks). As in Wilson's interval, the variance is
+    therefore taken where it is largest within the bounds; the difference from `z sqrt(V)` is of
+    order 1/n.
+
+    Among respondents the plug-in of a single value is `V = sigma^2 +- slope e/n` for an error e,
+    exactly, wherever `h^2` is affine in h: in a Hadamard block (slope 1), for a plain report
+    (c - 1), for two values. So `|e| <= z sigma` implies `e^2 <= z^2 (V + slope |e|/n)`, which is
+    `|e| <= d`: the interval fails only where one with the true sigma would. For other queries and
+    for the population, whose sampling moves `mean(h^2)` too, the same step is no proof; coverage is
+    measured (`benchmarks.coverage`).
     """
     z = float(-ndtri(level / 2.0))
     half = z**2 * slope / (2.0 * n)
@@ -51,7 +58,9 @@ def bernstein_half_width(sample_variance: Floats, spread: Floats, n: int, level:
     `sqrt(2 V L/n) + 7 R L/(3 (n - 1))`, `L = log(4/level)`: Maurer and Pontil 2009, Theorem 4, on
     both sides (hence 4 where they have 2). V is the sample variance of the decoded reports, with
     `n - 1` below, and R the length of the interval that they lie in. It holds for independent
-    reports that are not identically distributed too, so for both estimands.
+    reports that are not identically distributed too, so for both estimands: Bernstein's inequality
+    needs the mean of their variances only, their Theorem 10 bounds `E[V]` for any independent
+    reports, and `E[V]` is that mean or more.
     """
     if n < 2:
         return np.full_like(sample_variance, np.nan)

@@ -18,6 +18,11 @@ from ldpstream.estimators.predict import (
 )
 from ldpstream.estimators.sums import Sums, linear_sums, set_sums, value_sums
 from ldpstream.estimators.variance import plug_in
+from ldpstream.mechanisms.binary import Binary
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.entropy import SeededEntropy
+from ldpstream.mechanisms.high_low import HighLow
 from tests.exact.dense import Dense, block_channel, random_channel
 
 CHANNELS = {
@@ -125,3 +130,30 @@ def test_the_noise_lies_between_floor_and_ceiling_whatever_the_users_hold(name: 
         if groups is not None:
             same = np.bincount(of_value[users], minlength=3)
             assert (same == np.bincount(groups[1][reports], minlength=3)).all()
+
+
+AFFINE = {
+    "two values": (Binary(0.5, 2.0), [0, 1]),
+    "hadamard blocks": (BlockHadamard(1.5, Blocks(np.array([0, 1, 1, 0, 1, 2, 0]))), range(7)),
+    "plain reports": (HighLow(0.7, 6, frozenset({1, 4})), [0, 2, 3, 5]),
+}
+
+
+@pytest.mark.parametrize("name", AFFINE)
+def test_plug_ins_of_single_values_err_by_the_slope_times_the_error(name: str):
+    """What the proof of the simultaneous normal bounds uses (`joint_normal_half_width`)."""
+    mechanism, chosen = AFFINE[name][0], np.array(AFFINE[name][1])
+    rng = np.random.default_rng(6)
+    moved = False
+    for n in (1, 7, 200):
+        users = rng.integers(0, mechanism.size, n)
+        statistic = mechanism.empty()
+        mechanism.absorb(statistic, mechanism.privatize(users, entropy=SeededEntropy(n)))
+        shares = np.bincount(users, minlength=mechanism.size) / n
+        sums = value_sums(mechanism, statistic, n)
+        truth = predicted_value_variances(mechanism, n, range(mechanism.size), shares=shares)
+        off = np.abs(plug_in(sums, n, "respondents") - truth)[chosen]
+        expected = (sums.slope * np.abs(sums.total / n - shares) / n)[chosen]
+        np.testing.assert_allclose(off, expected, rtol=1e-9, atol=1e-12)
+        moved |= bool((off > 1e-6).any())
+    assert moved
