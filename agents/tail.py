@@ -77,6 +77,11 @@ class Tail:
         self._broken: RecordError | None = None
 
     @property
+    def broken(self) -> RecordError | None:
+        """What could not be read, after which nothing that the tail shows can be trusted."""
+        return self._broken
+
+    @property
     def cells(self) -> Mapping[Name, CellRecord]:
         """The live cells, by name; nothing before the end of the log has been reached."""
         return self._cells

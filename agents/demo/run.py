@@ -16,6 +16,7 @@ from ldpstream.agents.cli.client import WorkerClient, connect
 from ldpstream.agents.cli.tables import table_console
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.console import set_up_logging
+from ldpstream.agents.declare import TopicError
 from ldpstream.agents.demo.asking import ask_newest, ask_status
 from ldpstream.agents.demo.city import City, build_city
 from ldpstream.agents.demo.devices import Devices
@@ -26,13 +27,15 @@ from ldpstream.agents.demo.screen import open_screen
 from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, demo_config
 from ldpstream.agents.demo.summary import Summary, print_summary
 from ldpstream.agents.demo.view import Moment, compare
-from ldpstream.agents.embedded import embedded_broker
+from ldpstream.agents.embedded import EmbeddedBroker, embedded_broker
+from ldpstream.agents.pipeline import BrokerUnavailableError
 from ldpstream.agents.worker import work
 
 INTERRUPTED: Final = 130
 USUAL_PORT: Final = 6066
 LOOK_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.1
+_STOP_SECONDS: Final = 2.0
 
 
 class DemoError(RuntimeError):
@@ -77,7 +80,7 @@ def _run(options: DemoOptions, interrupts: Interrupts) -> int:
     with embedded_broker() as broker:
         port = _free_port() if options.port is None else options.port
         config = demo_config(city, bootstrap=broker.bootstrap, port=port)
-        demo = _Demo(options, config, city, interrupts)
+        demo = _Demo(options, config, city, broker, interrupts)
         try:
             summary = asyncio.run(demo.run())
         except asyncio.CancelledError:
@@ -91,6 +94,8 @@ def _run(options: DemoOptions, interrupts: Interrupts) -> int:
 def _free_port() -> int:
     """Return the worker's usual port if it is free now, else 0."""
     with socket.socket() as probe:
+        # As the server does: a port that a demonstration has just left is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", USUAL_PORT))
         except OSError:
@@ -100,9 +105,15 @@ def _free_port() -> int:
 
 class _Demo:
     def __init__(
-        self, options: DemoOptions, config: Config, city: City, interrupts: Interrupts
+        self,
+        options: DemoOptions,
+        config: Config,
+        city: City,
+        broker: EmbeddedBroker,
+        interrupts: Interrupts,
     ) -> None:
         self.console = table_console()
+        self._broker = broker
         self._interrupts = interrupts
         self._options = options
         self._config = config
@@ -150,7 +161,9 @@ class _Demo:
             await producer.start()
             yield producer
         finally:
-            await producer.stop()
+            # All that matters has been acknowledged; without a broker it would wait for it.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(producer.stop(), _STOP_SECONDS)
 
     def _devices(self, producer: AIOKafkaProducer) -> Devices:
         return Devices(
@@ -171,6 +184,8 @@ class _Demo:
         looks = 0
         with open_screen(self.console, seconds) as show:
             while not reporting.done():
+                if not self._broker.running:
+                    raise DemoError("the embedded broker has ended")
                 elapsed = time.monotonic() - begun
                 if seconds is not None and elapsed >= seconds:
                     self._stop.set()
@@ -202,6 +217,8 @@ async def _running_worker(config: Config) -> AsyncIterator[str]:
         if working.done():
             raise DemoError(f"the worker ended with exit code {working.result()}")
         yield url.result()
+    except (BrokerUnavailableError, TopicError) as error:
+        raise DemoError(str(error)) from error
     finally:
         stop.set()
         if not url.done():

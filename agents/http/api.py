@@ -130,12 +130,15 @@ def _served(request: web.Request) -> ServedCollection:
 
 
 def _readable(request: web.Request) -> ServedCollection:
-    """Return the collection that the path names, if its state has been read to the end."""
+    """Return the collection that the path names, if its state is whole and read to the end."""
     served = _served(request)
     if any(tail.head is None for tail in served.tails) or not served.tails:
         raise AnswerError(
             503, f"{served.config.name}: its state has not been read to the end yet; see /readyz"
         )
+    for tail in served.tails:
+        if tail.broken is not None:
+            raise AnswerError(503, f"{served.config.name}: its state cannot be used: {tail.broken}")
     return served
 
 

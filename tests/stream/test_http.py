@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document import EstimateOptions, compose
 from ldpstream.agents.http import HttpUnavailableError, api, build_http, serve
+from ldpstream.agents.records import RecordError
 from ldpstream.agents.view import final_content, totals
 from ldpstream.mechanisms.times import format_time
 from tests.stream.serving import (
@@ -291,6 +292,19 @@ async def test_readiness_gives_reasons() -> None:
         status = await ask(client, "/api/collections/rides/status")
         assert status["problems"] == ["its topic was created anew"]
         assert await ask(client, "/healthz") == {"status": "ok"}
+
+
+async def test_a_state_that_cannot_be_read_is_not_guessed_from(
+    client: Client, pipeline: Pipeline
+) -> None:
+    city = pipeline.collections["city"]
+    log = city.logs[0]
+    with pytest.raises(RecordError):
+        city.tails[0].read([(len(log), b"\x63", b"")], position=len(log) + 1, end=len(log) + 1)
+    for tail in ("windows", "estimate"):
+        answer = await ask(client, f"/api/collections/city/{tail}", 503)
+        assert answer["error"].startswith("city: its state cannot be used: changelog record of")
+    assert (await ask(client, "/api/collections/ages/estimate"))["n"] == 800
 
 
 async def test_long_computations_leave_the_event_loop(
