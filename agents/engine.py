@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from aiokafka.errors import KafkaError
+
 from ldpstream.agents.clock import Control
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.context import Context
@@ -28,6 +30,7 @@ TICK_SECONDS: Final = 0.1
 FLUSH_SECONDS: Final = 0.25
 STALL_SECONDS: Final = 3.0
 REVOKE_SECONDS: Final = 3.0
+RETRY_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,8 @@ class Engine:
         self._guard = Guard(config, reader, stream)
         self._controls: list[Control] = []
         self._held: dict[int, Held] = {}
+        self._not_before: dict[int, float] = {}
+        self._complaint = ""
         self._read = asyncio.Event()
         self._last_tick = time.monotonic()
 
@@ -190,6 +195,8 @@ class Engine:
 
     def _load(self) -> None:
         for partition in self.owned - self._held.keys():
+            if time.monotonic() < self._not_before.get(partition, 0.0):
+                continue
             state = Partition.load(
                 self.context,
                 partition,
@@ -214,7 +221,10 @@ class Engine:
         """Carry one flush to the broker and wait for its outcome."""
         partition = held.partition
         try:
-            if await self._carrier.carry(partition, flush):
+            error = await self._carrier.carry(partition, flush)
+            if error is not None:
+                self._complain(partition, error)
+            else:
                 while (outcome := held.state.settle()) is Settled.WAITING:
                     self._read.clear()
                     await self._read.wait()
@@ -222,6 +232,7 @@ class Engine:
                     assert held.state.outcome is not None
                     seconds = time.monotonic() - held.flushed
                     self._hooks.won(partition, flush.next, held.state.outcome, seconds)
+                    self._complaint = ""
                     return
             if self._held.get(partition) is held:
                 self._lose(partition)
@@ -229,6 +240,16 @@ class Engine:
             self.fail(str(error))
         finally:
             held.flight = None
+
+    def _complain(self, partition: int, error: KafkaError) -> None:
+        """Pause before the partition is tried again; say once what does not pass by itself."""
+        self._not_before[partition] = time.monotonic() + RETRY_SECONDS
+        if not error.retriable and repr(error) != self._complaint:
+            self._complaint = repr(error)
+            log.warning(
+                "collection %s: partition %d cannot be written and is tried again: %r",
+                *(self.config.name, partition, error),
+            )
 
     async def _drain(self, deadline: float) -> None:
         """Flush until nothing is left to say, or time is up."""

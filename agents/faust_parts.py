@@ -8,6 +8,7 @@ and it reads records of aborted transactions unless it is told to write transact
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import Any, Final, cast
 
 import faust
@@ -94,6 +95,11 @@ class _CommittedThread(AIOKafkaConsumerThread):
         # Read when the consumer starts.
         consumer._isolation_level = "read_committed"  # noqa: SLF001 (see above)
         return consumer
+
+    async def on_thread_stop(self) -> None:
+        # aiokafka's own waiting tasks cancel whoever stops a consumer while the broker is away.
+        with suppress(asyncio.CancelledError):
+            await super().on_thread_stop()
 
 
 class _CommittedConsumer(Consumer):

@@ -32,10 +32,10 @@ class Carrier:
     check_source: Callable[[], Awaitable[None]]
     """Raises SourceChangedError, or KafkaError if the broker cannot tell."""
 
-    async def carry(self, partition: int, flush: Flush) -> bool:
+    async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
         """Send cells and copies and, once all are acknowledged, the head.
 
-        Returns False if any of it may not have arrived; what did arrive may still land.
+        Returns why any of it may not have arrived, or None; what was sent may land all the same.
 
         Raises:
             SourceChangedError: before the head is sent.
@@ -51,8 +51,8 @@ class Carrier:
             await self.send(changelog, partition, *flush.head, ())
         except KafkaError as error:
             log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
-            return False
-        return True
+            return error
+        return None
 
     def _copy(self, copy: Copy) -> Awaitable[None]:
         topic = self.topics.late if copy.kind == "late" else self.topics.rejected

@@ -6,8 +6,8 @@ and messages arrive (`Engine.deliver`). `ldpstream.agents.worker` connects them.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -32,6 +32,7 @@ from ldpstream.agents.source import SourceReader, Stretch
 from ldpstream.agents.sweeper import sweep
 
 _COMMIT_SECONDS: Final = 1.0
+_CLOSE_SECONDS: Final = 2.0
 _SOURCE_WAIT_MS: Final = 250
 _SMALL_STATISTIC: Final = 4096
 
@@ -89,8 +90,9 @@ class Pipeline:
 
     @property
     def ready(self) -> bool:
-        """Whether every collection can be asked, and the group has said what is ours."""
-        return self.assigned_once.is_set() and all(e.settled for e in self.collections.values())
+        """Whether the group has said what is ours, and every collection works or says why not."""
+        engines = self.collections.values()
+        return self.assigned_once.is_set() and all(e.settled or e.problems for e in engines)
 
     # --- the group ------------------------------------------------------------------------------
 
@@ -131,7 +133,7 @@ class Pipeline:
     async def _start(self) -> None:
         kafka = self.config.kafka
         admin = clients.admin(kafka.bootstrap, kafka.options)
-        self._stack.push_async_callback(admin.close)
+        self._stack.push_async_callback(_close, admin.close)
         await admin.start()
         factor = clients.replication_factor(
             kafka.options,
@@ -155,7 +157,7 @@ class Pipeline:
     async def _start_producer(self) -> None:
         kafka = self.config.kafka
         producer = clients.producer(kafka.bootstrap, kafka.options)
-        self._stack.push_async_callback(producer.stop)
+        self._stack.push_async_callback(_close, producer.stop)
         try:
             await producer.start()
         except UnknownError as error:
@@ -170,7 +172,7 @@ class Pipeline:
         consumer = clients.reader(
             kafka.bootstrap, kafka.options, committed_only=committed_only, wait_ms=wait_ms
         )
-        self._stack.push_async_callback(consumer.stop)
+        self._stack.push_async_callback(_close, consumer.stop)
         await consumer.start()
         return consumer
 
@@ -314,6 +316,12 @@ class Pipeline:
         self, topic: str, key: bytes, value: bytes | None, partition: int | None = None
     ) -> None:
         await self._send(topic, partition, key, value)
+
+
+async def _close(stop: Callable[[], Awaitable[None]]) -> None:
+    """Stop a client, whatever it says: with its broker away it may wait long, or cancel itself."""
+    with suppress(asyncio.CancelledError, TimeoutError, KafkaError):
+        await asyncio.wait_for(stop(), _CLOSE_SECONDS)
 
 
 def _partitions(topic: str, collection: CollectionConfig) -> list[TopicPartition]:

@@ -7,9 +7,11 @@ No Faust table is declared, and no offset is left to Faust to keep.
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
@@ -31,6 +33,8 @@ from ldpstream.agents.source import Record
 _EVENTS_A_STEP: Final = 2_000
 _STEP_SECONDS: Final = 0.05
 _READY_STEP_SECONDS: Final = 0.02
+_STOP_SECONDS: Final = 6.0
+_LEAVE_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +54,27 @@ def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) ->
 def run_worker(config: Config, *, verbose: bool = False) -> int:
     """Run a worker until SIGTERM or SIGINT, and return its exit code: 0, or 1 if it failed.
 
-    Prints `ready URL` on standard output once it serves.
+    Prints `ready URL` on standard output once it serves. While the broker is away Faust does not
+    let go of its threads and tasks; the process then ends here, at once, with the same exit code:
+    nothing of ours is left to be done.
     """
     set_up_logging(verbose=verbose)
-    return asyncio.run(_run(config))
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    code = loop.run_until_complete(_run(config))
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        _, left = loop.run_until_complete(asyncio.wait(left, timeout=_LEAVE_SECONDS))
+    loop.run_until_complete(loop.shutdown_default_executor())
+    others = [t for t in threading.enumerate() if t is not threading.current_thread()]
+    if left or any(thread.is_alive() and not thread.daemon for thread in others):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    loop.close()
+    return code
 
 
 def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
@@ -159,7 +180,8 @@ async def _work(
                 failed = await _until_stopped(app, stop)
                 announced.cancel()
             finally:
-                await app.stop()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(app.stop(), _STOP_SECONDS)
     finally:
         await pipeline.stop()
     if failed:
