@@ -19,6 +19,7 @@ from ldpstream.estimators.groups import Groups
 from ldpstream.mechanisms.mechanism import Decoder, Mechanism
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 # Noise below this part of the second moment is rounding in float64, not noise.
 ROUNDING = 1e-12
@@ -26,12 +27,17 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class SetDecoder:
-    """Decodes queries of one mechanism; `slack` is `z`, `slack_noise` its noise in each group."""
+    """Decodes queries of one mechanism; `slack` is `z`, float64 `(outputs,)`.
+
+    Of each group, `(count,)`: `slack_noise` is the sum of its values' noise in `z`, float64, and
+    `sizes` the number of its values, int64.
+    """
 
     decoder: Decoder
     groups: Groups
     slack: Floats
     slack_noise: Floats
+    sizes: Integers
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> Self:
@@ -41,7 +47,7 @@ class SetDecoder:
         noise = groups.sum_values(decoder.expect(slack**2))
         sizes = np.bincount(groups.of_value, minlength=groups.count)
         noise[noise <= ROUNDING * sizes] = 0.0
-        return cls(decoder, groups, slack, noise)
+        return cls(decoder, groups, slack, noise, sizes)
 
     def best_anchors(self, plain: Floats) -> Floats:
         """Return the lambda of least noise for the plain decoder `h` of a query: `(count,)`."""
@@ -62,7 +68,9 @@ class SetDecoder:
         plain = self.decoder.decode(indicator)
         if indicator.sum() == 1.0:
             return plain
-        anchors = (self.best_anchors(plain) > 0.5 + ROUNDING).astype(np.float64)
+        # At the extremes of epsilon rounding hides what the total saves: a whole group takes it.
+        whole = self.groups.sum_values(indicator) == self.sizes
+        anchors = (whole | (self.best_anchors(plain) > 0.5 + ROUNDING)).astype(np.float64)
         return self._anchored(indicator, anchors) if anchors.any() else plain
 
     def noise(self, decoded: Floats, weights: Floats) -> Floats:

@@ -8,6 +8,11 @@ import pytest
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
 from ldpstream.estimators.predict import predicted_set_variances
 from ldpstream.estimators.ranges import range_values
+from ldpstream.mechanisms.binary import Binary
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.mechanism import Mechanism
 from tests.exact.dense import Dense, block_channel, random_channel
 
 BLOCKS = block_channel(11, (4, 1, 3))
@@ -46,6 +51,24 @@ def test_the_whole_and_the_empty_set_are_exact(mechanism: Dense):
             for array in (estimate.value, estimate.low, estimate.high):
                 np.testing.assert_array_equal(array, [1.0, 0.0])
             np.testing.assert_array_equal(estimate.influence, 0.0)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        HighLow(50.0, 6, frozenset({0})),
+        BlockHadamard(50.0, Blocks(np.array([0, 1, 0, 1, 1]))),
+        Binary(1e-18, 1e-18),
+    ],
+    ids=["high-low", "block-hadamard", "binary"],
+)
+def test_the_whole_is_exact_whatever_epsilon_and_reports(mechanism: Mechanism):
+    # Forged: at this epsilon no data give as many reports of every kind.
+    statistic = np.full(mechanism.outputs, 70)
+    estimate = estimate_sets(
+        mechanism, statistic, int(statistic.sum()), [np.arange(mechanism.size)]
+    )
+    assert estimate.value == estimate.low == estimate.high == 1.0
 
 
 def test_whole_blocks_are_exact_among_respondents_and_binomial_in_the_population():
