@@ -40,6 +40,8 @@ class Hooks:
     """What an engine needs of its surroundings; see `Carrier` and `StreamHooks`."""
 
     send: Send
+    source_id: Callable[[], bytes]
+    """Returns the id of the source topic; empty where the broker has none."""
     check_source: Callable[[], Awaitable[None]]
     won: Callable[[int, int, Outcome, float], None]
     """Called with partition, next offset, what was added, and how long the flush took."""
@@ -194,6 +196,7 @@ class Engine:
             self._flush(held)
 
     def _load(self) -> None:
+        source = self._hooks.source_id()
         for partition in self.owned - self._held.keys():
             if time.monotonic() < self._not_before.get(partition, 0.0):
                 continue
@@ -203,10 +206,19 @@ class Engine:
                 self.tails,
                 epoch=secrets.randbelow((1 << 64) - 1) + 1,
                 now_ms=self._hooks.now_ms(),
+                source=source,
             )
-            if state is not None:
-                held = self._held[partition] = Held(state, heard=time.monotonic())
-                self._guard.hold(held)
+            if state is None:
+                continue
+            if state.base.source not in {b"", state.work.source}:
+                self.fail(
+                    f"topic {self.config.topics.source} is another one than its state was counted "
+                    f"from: it was created anew; `ldpstream reset {self.config.name}` begins anew "
+                    "with it"
+                )
+                return
+            held = self._held[partition] = Held(state, heard=time.monotonic())
+            self._guard.hold(held)
 
     def _flush(self, held: Held) -> None:
         now = time.monotonic()

@@ -42,6 +42,11 @@ class TopicIdentity:
         """Use a started client from now on."""
         self._client = client
 
+    def source_id(self, topics: Topics) -> bytes:
+        """Return the id of a collection's source in 16 bytes; empty where the broker has none."""
+        found = self._ids.get(topics.source)
+        return b"" if found is None else found.bytes
+
     async def check(self, collection: str, topics: Topics) -> None:
         """Make sure that source and changelog are the same topics as at the start.
 

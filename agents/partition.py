@@ -72,19 +72,28 @@ class Partition:
 
     @classmethod
     def load(
-        cls, context: Context, partition: int, tails: Sequence[Tail], *, epoch: int, now_ms: int
+        cls,
+        context: Context,
+        partition: int,
+        tails: Sequence[Tail],
+        *,
+        epoch: int,
+        now_ms: int,
+        source: bytes = b"",
     ) -> Self | None:
         """Load a partition from its tail; None where that cannot be yet.
 
         That is while its tail or partition 0's has not reached its log's end, and, of a new
         partition, while partition 0's head does not include it. `epoch` is a fresh random integer
-        in `1..2^64-1`.
+        in `1..2^64-1`; `source` the id of the source topic, which the caller has compared with
+        that in the tail's head.
         """
         first, tail = tails[0].head, tails[partition]
         if first is None or tail.head is None or not cls._included(partition, first):
             return None
         self = cls(context, tail, tail.head, epoch=epoch, now_ms=now_ms)
         self._start_closed(context.window.closing(first.final))
+        self._work = replace(self._work, source=source or self._work.source)
         return self
 
     @staticmethod

@@ -252,6 +252,7 @@ class Pipeline:
     def _hooks(self, collection: CollectionConfig) -> Hooks:
         return Hooks(
             send=self._send,
+            source_id=partial(self._identity.source_id, collection.topics),
             check_source=partial(self._identity.check, collection.name, collection.topics),
             won=partial(self._won, collection),
             hold=partial(self._hold, collection.topics.source),

@@ -28,7 +28,7 @@ _STATE: Final = struct.Struct("<B8sqqI")
 _REST: Final = struct.Struct("<BqIQQ")
 REASONS: Final = ("undecodable", "fingerprint", "range", "future", "precision", "time")
 """Why a message or a report is rejected, in the order of the head's counters."""
-_HEAD: Final = struct.Struct("<BB10qI6qI")
+_HEAD: Final = struct.Struct("<BB10qI6q16sI")
 _ENTRY: Final = struct.Struct("<QQ")
 
 
@@ -66,8 +66,9 @@ class Head:
     `rejected` (by reason) count reports, `lost` source offsets that retention deleted unread;
     `gone` is the part of `n` in expired panes, those below `expired`. Only in partition 0's head:
     windows below `final` are decided, those below `published` published, and finals wait for
-    `partitions` partitions. `lineage` (rule 3) names for each epoch with live cells the last seq
-    that this epoch won.
+    `partitions` partitions. `source` is the id of the source topic that was counted from, 16
+    bytes; empty where the broker has none. `lineage` (rule 3) names for each epoch with live cells
+    the last seq that this epoch won.
     """
 
     epoch: int = 0
@@ -85,6 +86,7 @@ class Head:
     final: int = NEVER
     published: int = NEVER
     partitions: int = 0
+    source: bytes = b""
     lineage: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -139,6 +141,7 @@ def encode_head(head: Head) -> bytes:
         head.published,
         head.partitions,
         *(head.rejected.get(reason, 0) for reason in REASONS),
+        head.source,
         len(head.lineage),
     ) + b"".join(_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
 
@@ -151,7 +154,7 @@ def decode_head(key: Key, data: bytes) -> Head:
     """
     check_version(data, "head")
     try:
-        _, idle, *numbers, entries = _HEAD.unpack_from(data)
+        _, idle, *numbers, source, entries = _HEAD.unpack_from(data)
         lineage = dict(_ENTRY.iter_unpack(data[_HEAD.size :]))
     except struct.error as error:
         raise RecordError("changelog head of a wrong length") from error
@@ -174,6 +177,7 @@ def decode_head(key: Key, data: bytes) -> Head:
         final=numbers[8],
         published=numbers[9],
         partitions=numbers[10],
+        source=source if any(source) else b"",
         lineage=lineage,
     )
 

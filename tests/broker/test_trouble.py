@@ -80,6 +80,29 @@ async def test_topic_created_anew_under_a_running_worker(running: Broker, tmp_pa
         assert "ldpstream reset trips" in line
 
 
+async def test_topic_created_anew_while_no_worker_runs(lab: Lab) -> None:
+    source = lab.collection.topics.source
+    async with lab.producer() as producer:
+        with lab.worker() as worker:
+            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+            await producer.send_and_wait(source, value, partition=2)
+            await eventually(lambda: worker.get("/api/collections/trips/windows")["windows"] != [])
+            assert worker.terminate() == 0
+        await lab.delete(source)
+        await lab.create(source, partitions=4)
+        await producer.client.force_metadata_update()
+        # Longer than the one before: offsets alone would not tell.
+        for _ in range(5):
+            value = lab.collection.spec.frame([1], times_ms=[START_MS])
+            await producer.send_and_wait(source, value, partition=2)
+    with lab.worker() as worker:
+        await eventually(lambda: worker.status("/readyz") == 503)
+        assert worker.terminate() == 0
+        (line,) = worker.errors().splitlines()
+        assert f"collection trips stops: topic {source} is another one" in line
+    assert sum(head.n for head in await lab.heads()) == 30
+
+
 @kafka_only  # the embedded broker does not delete records
 async def test_retention_overtakes_the_worker(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path)
