@@ -1,4 +1,4 @@
-"""Half-widths of confidence intervals, by name."""
+"""Half-widths of confidence intervals, by name: float64 `(q,)`, one entry a query, as arguments."""
 
 import math
 
@@ -20,10 +20,9 @@ def error_level(confidence: float, method: Method, family: int) -> float:
     >>> error_level(0.95, "bernstein", 10)
     0.005...
     """
-    error = 1.0 - confidence
     if method == "normal":
-        return -math.expm1(math.log1p(-error) / family)
-    return error / family
+        return -math.expm1(math.log(confidence) / family)
+    return (1.0 - confidence) / family
 
 
 def normal_half_width(standard_error: Floats, level: float) -> Floats:

@@ -75,6 +75,9 @@ def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:
         return Quantiles(p, value, undefined, undefined)
     low = np.searchsorted(np.maximum.accumulate(prefixes.high), p)
     high = np.searchsorted(np.minimum.accumulate(prefixes.low[::-1])[::-1], p)
+    # The last prefix is everybody, whatever the bounds of its estimate say.
+    last = prefixes.value.size - 1
+    low, high = np.minimum(low, last), np.minimum(high, last)
     return Quantiles(p, value, low.astype(np.float64), high.astype(np.float64))
 
 

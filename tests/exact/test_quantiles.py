@@ -138,6 +138,25 @@ def test_all_bounds_that_cross_count_not_only_the_first():
     assert (found.low[0], found.high[0]) == (1, 3)
 
 
+@pytest.mark.parametrize("estimand", ["respondents", "population"])
+@pytest.mark.parametrize("method", ["normal", "bernstein"])
+def test_bounds_stay_inside_the_domain_however_wide(method: str, estimand: str):
+    few = np.zeros(ONE.channel.shape[1], dtype=np.int64)
+    few[:2] = 1, 4
+    found = estimate_quantiles(
+        ONE,
+        few,
+        5,
+        [1e-12, 0.5, 1.0 - 1e-12, 1.0],
+        method=method,
+        estimand=estimand,
+        simultaneous=True,
+        confidence=0.999_999,
+    )
+    for positions in (found.value, found.low, found.high):
+        assert ((positions >= 0) & (positions < ONE.size)).all()
+
+
 def test_without_reports_quantiles_are_undefined():
     empty = np.zeros(ONE.outputs, dtype=np.int64)
     found = estimate_quantiles(ONE, empty, 0, [0.5])
