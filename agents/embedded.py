@@ -50,6 +50,8 @@ def start_broker(*, port: int = 0, timeout_seconds: float = 15.0) -> EmbeddedBro
         BrokerUnavailableError: if the binary is missing or does not serve in time.
     """
     binary = _binary()
+    if port and not _is_free(port):
+        raise BrokerUnavailableError(f"the embedded broker did not start: port {port} is taken")
     error = ""
     # Between our probe and the broker's bind somebody else may take a free port: try another.
     for _ in range(1 if port else _ATTEMPTS):
@@ -106,6 +108,16 @@ def _serves(broker: EmbeddedBroker, timeout_seconds: float) -> bool:
         except OSError:
             time.sleep(0.02)
     return False
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def _free_port() -> int:

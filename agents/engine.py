@@ -218,7 +218,7 @@ class Engine:
                 )
                 return
             held = self._held[partition] = Held(state, heard=time.monotonic())
-            self._guard.hold(held)
+            self._guard.begin(held)
 
     def _flush(self, held: Held) -> None:
         now = time.monotonic()

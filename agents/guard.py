@@ -37,6 +37,7 @@ class StreamHooks:
     """Lets a partition come by the stream again, from an offset on."""
     fail: Callable[[str], None]
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    seconds: Callable[[], float] = time.monotonic
 
 
 class Guard:
@@ -52,7 +53,7 @@ class Guard:
         # An idle time shorter than the usual silence has to be noticed in time.
         self._quiet_seconds = min(QUIET_SECONDS, (idle_ms or 1_000_000) / 2000)
 
-    def hold(self, held: Held) -> None:
+    def begin(self, held: Held) -> None:
         """Begin with a loaded partition: whether the stream begins at its offset is not known."""
         held.wanted = held.state.next + 1
         self._watch(held)
@@ -64,7 +65,7 @@ class Guard:
     def look(self, held: Held) -> None:
         """Watch a partition that is silent or far behind."""
         far = self.end_offsets.get(held.partition, 0) - held.state.next > BACKLOG_RECORDS
-        if far or time.monotonic() - held.heard > self._quiet_seconds:
+        if far or self._hooks.seconds() - held.heard > self._quiet_seconds:
             self._watch(held)
 
     def end_offset(self, held: Held) -> int | None:
@@ -86,7 +87,7 @@ class Guard:
 
     def deliver(self, held: Held, records: Sequence[Record]) -> None:
         """Take messages from the stream, offsets ascending; any may be missing or repeated."""
-        held.heard = time.monotonic()
+        held.heard = self._hooks.seconds()
         following = held.state.next
         fresh = []
         for record in records:
@@ -147,15 +148,15 @@ class Guard:
             self._hooks.hold(held.partition)
         elif held.behind and stretch.stop >= stretch.end:
             held.behind = False
-            held.heard = time.monotonic()
+            held.heard = self._hooks.seconds()
             self._hooks.release(held.partition, held.state.next)
-        flowing = time.monotonic() - held.heard < self._quiet_seconds
+        flowing = self._hooks.seconds() - held.heard < self._quiet_seconds
         if flowing and held.state.next >= held.wanted and not held.behind:
             self.rest(held.partition)
 
     def _short(self, held: Held, stretch: Stretch) -> None:
         """Give a log that ends before our next offset some time: a new leader may not know yet."""
-        now = time.monotonic()
+        now = self._hooks.seconds()
         held.short_since = held.short_since or now
         held.state.disturbed(now_ms=self._hooks.now_ms())
         if now - held.short_since > SHORT_SECONDS:

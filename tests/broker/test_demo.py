@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import uuid
@@ -40,7 +41,7 @@ class Demo:
         }
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _RUN, "demo", "--port", "0", *arguments],
+                [sys.executable, "-c", _RUN, "demo", *(arguments or ("--port", "0"))],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
@@ -108,7 +109,7 @@ def number(text: str, name: str) -> int:
 
 
 def test_it_ends_by_itself_and_everything_adds_up(tmp_path: Path) -> None:
-    with demo(tmp_path, "--seconds", "12") as running:
+    with demo(tmp_path, "--seconds", "12", "--port", "0") as running:
         assert running.ended() == 0, running.output
         text = running.output
     assert re.search(r"^live page: http://127\.0\.0\.1:\d+$", text, re.MULTILINE)
@@ -154,6 +155,29 @@ def test_an_impatient_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
         wait_until(interrupt, "the demonstration to end", seconds=30)
         assert running.ended() == 130, running.output
         assert "Traceback" not in running.output
+
+
+def test_it_ends_with_its_broker(tmp_path: Path) -> None:
+    with demo(tmp_path) as running:
+        running.wait_for(r"\d s \| ")
+        (broker,) = (
+            process
+            for process in running.processes()
+            if Path(f"/proc/{process}/comm").read_text() == "tansu\n"
+        )
+        os.kill(broker, signal.SIGKILL)
+        assert running.ended() == 1, running.output
+        assert "the embedded broker has ended\n" in running.output
+        assert "Traceback" not in running.output
+
+
+def test_a_taken_port_is_said_to_be_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with demo(tmp_path, "--port", str(port)) as running:
+            assert running.ended() == 1, running.output
+            assert f"cannot serve HTTP on 127.0.0.1:{port}" in running.output
+            assert "Traceback" not in running.output
 
 
 def test_a_kill_leaves_no_process(tmp_path: Path) -> None:
