@@ -7,11 +7,9 @@ No Faust table is declared, and no offset is left to Faust to keep.
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
@@ -26,6 +24,7 @@ from ldpstream.agents.declare import TopicError
 from ldpstream.agents.engine import Engine
 from ldpstream.agents.faust_parts import FaustStream, WorkerApp
 from ldpstream.agents.http import HttpUnavailableError, serve
+from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline import BrokerUnavailableError, Pipeline
 from ldpstream.agents.source import Record
@@ -34,7 +33,6 @@ _EVENTS_A_STEP: Final = 2_000
 _STEP_SECONDS: Final = 0.05
 _READY_STEP_SECONDS: Final = 0.02
 _STOP_SECONDS: Final = 6.0
-_LEAVE_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -54,27 +52,10 @@ def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) ->
 def run_worker(config: Config, *, verbose: bool = False) -> int:
     """Run a worker until SIGTERM or SIGINT, and return its exit code: 0, or 1 if it failed.
 
-    Prints `ready URL` on standard output once it serves. While the broker is away Faust does not
-    let go of its threads and tasks; the process then ends here, at once, with the same exit code:
-    nothing of ours is left to be done.
+    Prints `ready URL` on standard output once it serves. May end the process (`run_and_leave`).
     """
     set_up_logging(verbose=verbose)
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    code = loop.run_until_complete(_run(config))
-    left = asyncio.all_tasks(loop)
-    for task in left:
-        task.cancel()
-    if left:
-        _, left = loop.run_until_complete(asyncio.wait(left, timeout=_LEAVE_SECONDS))
-    loop.run_until_complete(loop.shutdown_default_executor())
-    others = [t for t in threading.enumerate() if t is not threading.current_thread()]
-    if left or any(thread.is_alive() and not thread.daemon for thread in others):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    loop.close()
-    return code
+    return run_and_leave(_run(config))
 
 
 def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:

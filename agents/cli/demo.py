@@ -4,8 +4,6 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.cli.errors import Failed
-
 DEFAULT_RATE: Final = 10_000
 _LARGEST_SEED: Final = (1 << 63) - 1
 
@@ -49,18 +47,6 @@ def demo(
     0 if every report is accounted for.
     """
     # Faust takes a moment to import, and `--help` does not need it.
-    from ldpstream.agents.demo.run import DemoError, DemoOptions, run_demo
-    from ldpstream.agents.embedded import BrokerUnavailableError
-    from ldpstream.agents.http import HttpUnavailableError
+    from ldpstream.agents.demo.run import DemoOptions, run_demo
 
-    options = DemoOptions(
-        seconds=seconds,
-        port=port,
-        rate=rate,
-        seed=seed,
-    )
-    try:
-        code = run_demo(options)
-    except (BrokerUnavailableError, HttpUnavailableError, DemoError) as error:
-        raise Failed(str(error)) from error
-    context.exit(code)
+    context.exit(run_demo(DemoOptions(seconds=seconds, port=port, rate=rate, seed=seed)))

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -10,9 +11,11 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
+from rich.console import Console
 
-from ldpstream.agents import clients
+from ldpstream.agents import clients, embedded, pipeline
 from ldpstream.agents.cli.client import WorkerClient, connect
+from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.cli.tables import table_console
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.console import set_up_logging
@@ -28,7 +31,8 @@ from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, demo_config
 from ldpstream.agents.demo.summary import Summary, print_summary
 from ldpstream.agents.demo.view import Moment, compare
 from ldpstream.agents.embedded import EmbeddedBroker, embedded_broker
-from ldpstream.agents.pipeline import BrokerUnavailableError
+from ldpstream.agents.http import HttpUnavailableError
+from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.worker import work
 
 INTERRUPTED: Final = 130
@@ -40,6 +44,16 @@ _STOP_SECONDS: Final = 2.0
 
 class DemoError(RuntimeError):
     """The demonstration cannot go on; the message says why."""
+
+
+_FAILURES: Final = (
+    DemoError,
+    Failed,
+    HttpUnavailableError,
+    TopicError,
+    embedded.BrokerUnavailableError,
+    pipeline.BrokerUnavailableError,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,38 +70,41 @@ class DemoOptions:
 
 
 def run_demo(options: DemoOptions) -> int:
-    """Run the demonstration, and return its exit code: 0, or 1 where the summary is not good.
+    """Run the demonstration, and return its exit code.
 
-    Ctrl-C and SIGTERM end it as if its time were over; before the first report, or a second time,
-    they end it at once (130). Whatever happens, no process and no file remains. The process's
-    handlers of these signals are taken over for good: it is expected to end with this.
+    0; 1 where the summary is not good, or where a part fails, with one message on stderr; 130 where
+    it was interrupted. Ctrl-C and SIGTERM end it as if its time were over; before the first report,
+    or a second time, they end it at once. Whatever happens, no process and no file remains.
 
-    Raises:
-        BrokerUnavailableError: where the embedded broker is not installed or does not start.
-        HttpUnavailableError: where the port is taken.
-        DemoError: where a part of the demonstration fails.
+    The process's handlers of these signals are taken over for good, and the process may be ended
+    here (`run_and_leave`).
     """
     set_up_logging()
     interrupts = Interrupts()
     try:
-        return _run(options, interrupts)
+        return run_and_leave(_run(options, interrupts))
     finally:
         interrupts.ignore()
 
 
-def _run(options: DemoOptions, interrupts: Interrupts) -> int:
+async def _run(options: DemoOptions, interrupts: Interrupts) -> int:
+    console = table_console()
     city = build_city(options.seed)
-    with embedded_broker() as broker:
-        port = _free_port() if options.port is None else options.port
-        config = demo_config(city, bootstrap=broker.bootstrap, port=port)
-        demo = _Demo(options, config, city, broker, interrupts)
-        try:
-            summary = asyncio.run(demo.run())
-        except asyncio.CancelledError:
-            return INTERRUPTED
-        except KafkaError as error:
-            raise DemoError(f"the embedded broker failed: {error}") from error
-    print_summary(summary, demo.console)
+    try:
+        with embedded_broker() as broker:
+            port = _free_port() if options.port is None else options.port
+            config = demo_config(city, bootstrap=broker.bootstrap, port=port)
+            demo = _Demo(options, config, city, broker, console)
+            summary = await demo.run(interrupts)
+    except asyncio.CancelledError:
+        return INTERRUPTED
+    except _FAILURES as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KafkaError as error:
+        print(f"the embedded broker failed: {error}", file=sys.stderr)
+        return 1
+    print_summary(summary, console)
     return 0 if summary.good else 1
 
 
@@ -110,11 +127,10 @@ class _Demo:
         config: Config,
         city: City,
         broker: EmbeddedBroker,
-        interrupts: Interrupts,
+        console: Console,
     ) -> None:
-        self.console = table_console()
+        self._console = console
         self._broker = broker
-        self._interrupts = interrupts
         self._options = options
         self._config = config
         self._city = city
@@ -125,26 +141,26 @@ class _Demo:
     def _collection(self) -> CollectionConfig:
         return self._config.collections[COLLECTION]
 
-    async def run(self) -> Summary:
+    async def run(self, interrupts: Interrupts) -> Summary:
         """Run all parts, and return what came out."""
         task = asyncio.current_task()
         assert task is not None
         self._running = task
-        self._interrupts.connect(self._interrupted)
-        self.console.print("starting the embedded broker and the worker")
+        interrupts.connect(self._interrupted)
+        self._console.print("starting the embedded broker and the worker")
         async with (
             _running_worker(self._config) as url,
             connect(url) as worker,
             self._producer() as producer,
         ):
-            self.console.print(f"live page: {url}", soft_wrap=True)
+            self._console.print(f"live page: {url}", soft_wrap=True)
             devices = self._devices(producer)
             reporting = asyncio.create_task(devices.run(self._stop))
             try:
                 await self._watch(reporting, devices, worker, url)
             finally:
                 reporting.cancel()
-            self.console.print("the devices have stopped; counting what is under way")
+            self._console.print("the devices have stopped; counting what is under way")
             control = self._collection.topics.control
             return await finish(producer, control, worker, self._ledger, self._city.places)
 
@@ -161,8 +177,9 @@ class _Demo:
             await producer.start()
             yield producer
         finally:
-            # All that matters has been acknowledged; without a broker it would wait for it.
-            with suppress(TimeoutError):
+            # All that matters has been acknowledged; without a broker it would wait for it, and its
+            # own cancelled tasks come through here.
+            with suppress(TimeoutError, asyncio.CancelledError):
                 await asyncio.wait_for(producer.stop(), _STOP_SECONDS)
 
     def _devices(self, producer: AIOKafkaProducer) -> Devices:
@@ -182,7 +199,7 @@ class _Demo:
         begun = time.monotonic()
         seconds = self._options.seconds
         looks = 0
-        with open_screen(self.console, seconds) as show:
+        with open_screen(self._console, seconds) as show:
             while not reporting.done():
                 if not self._broker.running:
                     raise DemoError("the embedded broker has ended")
@@ -217,8 +234,6 @@ async def _running_worker(config: Config) -> AsyncIterator[str]:
         if working.done():
             raise DemoError(f"the worker ended with exit code {working.result()}")
         yield url.result()
-    except (BrokerUnavailableError, TopicError) as error:
-        raise DemoError(str(error)) from error
     finally:
         stop.set()
         if not url.done():
