@@ -158,11 +158,14 @@ publish = {{ every = "500ms", top = 12 }}
         finally:
             await admin.close()
 
-    async def create(self, topic: str, *, partitions: int) -> None:
+    async def create(
+        self, topic: str, *, partitions: int, configs: Mapping[str, str] | None = None
+    ) -> None:
         """Create a topic, over and over until a deletion of its namesake has gone through."""
+        new = NewTopic(topic, partitions, 1, topic_configs=dict(configs or {}))
         async with self.admin() as admin:
             while topic not in await describe(admin, [topic]):
-                await admin.create_topics([NewTopic(topic, partitions, 1)])
+                await admin.create_topics([new])
                 await asyncio.sleep(0.1)
 
     async def delete(self, topic: str) -> None:

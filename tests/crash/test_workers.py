@@ -21,3 +21,19 @@ async def test_one_of_two_workers_is_killed(lab: Lab) -> None:
 
 async def test_one_of_two_workers_becomes_a_zombie(lab: Lab) -> None:
     await run(lab, disturbance="stop", times=1, workers=2, reports=40_000, seed=3)
+
+
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the embedded one never compacts
+async def test_workers_are_killed_while_the_changelog_is_compacted(lab: Lab) -> None:
+    changelog = lab.collection.topics.changelog
+    eager = {
+        "cleanup.policy": "compact",
+        "segment.ms": "500",
+        "min.cleanable.dirty.ratio": "0.001",
+        "delete.retention.ms": "0",
+    }
+    await lab.create(changelog, partitions=lab.collection.partitions, configs=eager)
+    await run(lab, disturbance="kill", times=3, workers=2, reports=40_000, seed=4)
+    records = await lab.records(changelog)
+    last = {record.partition: record.offset for record in records}
+    assert len(records) < sum(offset + 1 for offset in last.values()) * 0.8
