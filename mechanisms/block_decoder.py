@@ -68,10 +68,8 @@ class BlockDecoder(Decoder):
         return moments
 
     def extremes(self) -> tuple[Floats, Floats]:
-        """Return -c and c; for a value alone in its block 0 and 1 (1 and 1 if it is the only)."""
-        alone = self._layout.mask == 0
-        other = 0.0 if self._layout.blocks.count > 1 else 1.0
-        return np.where(alone, other, -self._c), self._scale.copy()
+        """Return -c and c; for a value alone in its block 0 and 1, since there are others."""
+        return np.where(self._layout.mask == 0, 0.0, -self._c), self._scale.copy()
 
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: each block's weights in their rows, transformed."""

@@ -99,6 +99,15 @@ def test_the_proof_by_structure_checks_the_tables_that_draw(table: str):
         mechanism.certify()
 
 
+def test_the_proof_by_structure_refuses_a_row_beyond_its_block():
+    mechanism = BlockHadamard(1.0, Blocks(np.arange(200) // 30))
+    assert mechanism.certify().passed
+    # The last value's row would be that of no other, but of a larger matrix.
+    mechanism.layout.row[-1] = mechanism.layout.mask[-1] + 1
+    with pytest.raises(ValueError, match="tables"):
+        mechanism.certify()
+
+
 def test_the_proof_by_structure_checks_the_rows_of_high_low():
     mechanism = HighLow(1.0, 200, frozenset(range(50)))
     mechanism.row[3] = mechanism.row[4]
