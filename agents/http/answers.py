@@ -100,7 +100,7 @@ class PartitionStatus(Answer):
     next: int | None = Field(
         description="First source offset not decided; null before the tail's end"
     )
-    end_offset: int | None = Field(description="End of the source, as far as this worker knows")
+    end_offset: int | None = Field(description="End of the source; only its owner knows")
     lag: int | None = Field(description="Source records not decided")
     watermark: str | None = Field(
         description="Largest event time, or what idle closing moved it to"

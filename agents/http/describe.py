@@ -94,10 +94,12 @@ def _unread(tails: Sequence[Tail]) -> str:
 
 def _partition(served: ServedCollection, tail: Tail) -> PartitionStatus:
     head = tail.head
-    end = served.end_offsets.get(tail.partition)
+    owned = tail.partition in served.owned
+    # Only its owner keeps an eye on where a partition ends.
+    end = served.end_offsets.get(tail.partition) if owned else None
     return PartitionStatus(
         partition=tail.partition,
-        owned=tail.partition in served.owned,
+        owned=owned,
         next=None if head is None else head.next,
         end_offset=end,
         lag=None if head is None or end is None else max(0, end - head.next),

@@ -44,7 +44,10 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "ready": ("1 once every partition's state has been read to its end", ("collection",)),
         "problems": ("Reasons why a collection does not work as it should", ("collection",)),
         "owned": ("1 for a partition assigned to this worker", _BY_PARTITION),
-        "lag_records": ("Source records that no winning head has decided", _BY_PARTITION),
+        "lag_records": (
+            "Source records not decided yet, of owned partitions",
+            _BY_PARTITION,
+        ),
         "watermark_seconds": ("Event time reached, in seconds since 1970", _BY_PARTITION),
         "idle": ("1 for a partition that is idle", _BY_PARTITION),
         "state_cells": ("Live cells of the state", _BY_PARTITION),
@@ -73,7 +76,8 @@ def _add_collection(
         if tail.head is None:
             continue
         end = served.end_offsets.get(partition)
-        if end is not None:
+        # Only its owner keeps an eye on where a partition ends.
+        if end is not None and partition in served.owned:
             families["lag_records"].add_metric(labels, float(max(0, end - tail.head.next)))
         if tail.head.clock != NEVER:
             families["watermark_seconds"].add_metric(labels, tail.head.clock / 1000)

@@ -269,6 +269,16 @@ async def test_status_adds_up_partitions(client: Client) -> None:
     assert first["watermark"] == "2026-11-21T10:01:00Z"
 
 
+async def test_only_its_owner_knows_how_far_behind_a_partition_is(
+    client: Client, pipeline: Pipeline
+) -> None:
+    pipeline.collections["city"].owned = frozenset({0})
+    first, second = (await ask(client, "/api/collections/city/status"))["partitions"]
+    assert (first["owned"], first["lag"]) == (True, 0)
+    assert (second["owned"], second["end_offset"], second["lag"]) == (False, None, None)
+    assert second["counted"] == 400
+
+
 async def test_readiness_gives_reasons() -> None:
     pipeline = serve_collections({"city": CITY, "rides": RIDES}, read=False)
     async with TestClient(TestServer(build_http(pipeline))) as client:

@@ -108,12 +108,14 @@ def test_partitions_show_lag_watermark_and_state(pipeline: Pipeline, metrics: Me
     city = pipeline.collections["city"]
     assert "ldpstream_watermark_seconds" not in {name for name, _ in scrape(metrics)}
     city.report(0, visits(1, 40), times_ms=[START_MS + 30_000] * 40)
-    city.end_offsets[0] = 9
+    city.end_offsets = {0: 9, 1: 9}
     city.owned = frozenset({0})
     city.problems.append("something")
     samples = scrape(metrics)
     own = {"collection": "city", "partition": "0"}
     assert value(samples, "ldpstream_lag_records", **own) == 8
+    other = frozenset({("collection", "city"), ("partition", "1")})
+    assert ("ldpstream_lag_records", other) not in samples
     assert value(samples, "ldpstream_watermark_seconds", **own) == START_MS / 1000 + 30
     cells = city.tails[0].cells
     assert value(samples, "ldpstream_state_cells", **own) == len(cells) > 1
