@@ -114,5 +114,8 @@ class _CommittedTransport(Transport):
 class WorkerApp(faust.App):
     """A Faust app that reads committed records only."""
 
+    def _create_directories(self) -> None:
+        """Make none: without tables nothing is kept on disk."""
+
     def _new_transport(self) -> Transport:
         return _CommittedTransport(self.conf.broker_consumer, self)

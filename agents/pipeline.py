@@ -6,13 +6,13 @@ and messages arrive (`Engine.deliver`). `ldpstream.agents.worker` connects them.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final, Protocol
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError, UnknownError
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
 
 from ldpstream.agents import clients
 from ldpstream.agents.changelog import ChangelogReader
@@ -27,6 +27,7 @@ from ldpstream.agents.identity import TopicIdentity
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.orders import ControlReader
 from ldpstream.agents.outcomes import Outcome
+from ldpstream.agents.producing import LastingProducer, NoIdempotenceError
 from ldpstream.agents.publisher import Publisher
 from ldpstream.agents.source import SourceReader, Stretch
 from ldpstream.agents.sweeper import sweep
@@ -76,6 +77,7 @@ class Pipeline:
             on_error=_note,
         )
         self._identity = TopicIdentity()
+        self._producer = LastingProducer(config.kafka.bootstrap, config.kafka.options)
         self.collections: dict[str, Engine] = {
             name: Engine(collection, _context(collection), self._reader, self._hooks(collection))
             for name, collection in config.collections.items()
@@ -83,7 +85,6 @@ class Pipeline:
         self._by_source = {e.config.topics.source: e for e in self.collections.values()}
         self._by_changelog = {e.config.topics.changelog: e for e in self.collections.values()}
         self._by_control = {e.config.topics.control: e for e in self.collections.values()}
-        self._producer: AIOKafkaProducer | None = None
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
         self._releases: set[asyncio.Task[None]] = set()
@@ -120,6 +121,12 @@ class Pipeline:
         kafka = self.config.kafka
         try:
             await self._start()
+        except NoIdempotenceError as error:
+            await self.stop()
+            raise BrokerUnavailableError(
+                f"the broker at {kafka.bootstrap} has no idempotent producer: set "
+                "enable_idempotence = false under [kafka] if it is a development broker"
+            ) from error
         except KafkaError as error:
             await self.stop()
             raise BrokerUnavailableError(
@@ -143,7 +150,8 @@ class Pipeline:
             found = await declare_topics(admin, engine.config, replication_factor=factor)
             self._identity.remember(found)
         self._identity.start(admin)
-        await self._start_producer()
+        self._stack.push_async_callback(self._producer.stop)
+        await self._producer.start()
         changelog = await self._start_reader(wait_ms=500, committed_only=False)
         control = await self._start_reader(wait_ms=500, committed_only=True)
         source = await self._start_reader(wait_ms=_SOURCE_WAIT_MS, committed_only=True)
@@ -153,19 +161,6 @@ class Pipeline:
             self._run_engine(engine)
         self._spawn(self._commit_loop(), None)
         self._spawn(watch_broker(changelog, kafka.bootstrap), None)
-
-    async def _start_producer(self) -> None:
-        kafka = self.config.kafka
-        producer = clients.producer(kafka.bootstrap, kafka.options)
-        self._stack.push_async_callback(_close, producer.stop)
-        try:
-            await producer.start()
-        except UnknownError as error:
-            raise BrokerUnavailableError(
-                f"the broker at {kafka.bootstrap} has no idempotent producer: set "
-                "enable_idempotence = false under [kafka] if it is a development broker"
-            ) from error
-        self._producer = producer
 
     async def _start_reader(self, *, wait_ms: int, committed_only: bool) -> AIOKafkaConsumer:
         kafka = self.config.kafka
@@ -251,7 +246,7 @@ class Pipeline:
 
     def _hooks(self, collection: CollectionConfig) -> Hooks:
         return Hooks(
-            send=self._send,
+            send=self._producer.send,
             source_id=partial(self._identity.source_id, collection.topics),
             check_source=partial(self._identity.check, collection.name, collection.topics),
             won=partial(self._won, collection),
@@ -299,24 +294,10 @@ class Pipeline:
         if commits:
             await self._stream.commit(commits)
 
-    async def _send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[tuple[str, bytes]] = (),
-    ) -> None:
-        assert self._producer is not None
-        sent = await self._producer.send(
-            topic, value=value, key=key, partition=partition, headers=list(headers)
-        )
-        await sent
-
     async def _send_keyed(
         self, topic: str, key: bytes, value: bytes | None, partition: int | None = None
     ) -> None:
-        await self._send(topic, partition, key, value)
+        await self._producer.send(topic, partition, key, value)
 
 
 async def _close(stop: Callable[[], Awaitable[None]]) -> None:

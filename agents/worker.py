@@ -9,13 +9,13 @@ import asyncio
 import logging
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
 import faust
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
 
 from ldpstream.agents.clients import ClientOptionError, faust_settings
 from ldpstream.agents.config import Config
@@ -43,6 +43,8 @@ def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) ->
     It starts and stops with the app. The app's id is the consumer group; its settings, topics,
     tables and web pages are left alone, and so is the global registry of `prometheus_client`.
     `http` under `[worker]` is not served: `ldpstream.agents.http.serve` does that where wanted.
+    Whether records of aborted transactions are seen is the app's own setting; a worker of ours
+    never counts them.
     """
     pipeline = _connect(app, config, metrics or Metrics())
     app.task(pipeline.start)
@@ -120,6 +122,9 @@ async def _run(config: Config) -> int:
     except (BrokerUnavailableError, TopicError, ClientOptionError, HttpUnavailableError) as bad:
         print(bad, file=sys.stderr)
         return 1
+    except KafkaError as error:
+        print(f"the broker at {config.kafka.bootstrap} failed: {error!r}", file=sys.stderr)
+        return 1
 
 
 async def work(config: Config, *, stop: asyncio.Event, announce: Callable[[str], None]) -> int:
@@ -131,19 +136,10 @@ async def work(config: Config, *, stop: asyncio.Event, announce: Callable[[str],
         BrokerUnavailableError, TopicError, ClientOptionError: as `Pipeline.start` does.
         HttpUnavailableError: if the address under `[worker]` cannot be served.
     """
-    # Faust makes its data directory even where no table needs one.
-    with tempfile.TemporaryDirectory(prefix="ldpstream-") as folder:
-        return await _work(config, folder, stop, announce)
-
-
-async def _work(
-    config: Config, folder: str, stop: asyncio.Event, announce: Callable[[str], None]
-) -> int:
     app = WorkerApp(
         config.worker.id,
         **faust_settings(config.kafka.bootstrap, config.kafka.options),
         store="memory://",
-        datadir=folder,
         web_enabled=False,
         topic_disable_leader=True,
         stream_wait_empty=False,

@@ -346,8 +346,9 @@ class Worker:
     def kill(self) -> None:
         """End the process at once (it may be stopped, or have ended)."""
         self.process.kill()
-        # Shown by pytest where the test failed.
-        print(self.errors())
+        if said := self.errors():
+            # Shown by pytest where the test failed.
+            print(said)
         if self.process.stdout is not None:
             self.process.stdout.close()
 

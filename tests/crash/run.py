@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--reports", type=int, default=500_000)
+    parser.add_argument("--frame", type=int, default=100, help="reports a message")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     with broker(given.broker) as running, tempfile.TemporaryDirectory() as folder:
@@ -33,6 +34,7 @@ def main() -> None:
                 times=given.times,
                 workers=given.workers,
                 reports=given.reports,
+                a_frame=given.frame,
                 seed=given.seed,
             )
         )
