@@ -35,5 +35,6 @@ $(BIN)/python:
 
 # The extras are installed against one file of exact versions, so that every machine runs the same code.
 $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$*]'
+	@echo "installing ldpstream and what it needs into $(VENV): about a minute"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$*]'
 	@touch $@

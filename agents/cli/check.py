@@ -8,7 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.common import config_option, load
+from ldpstream.agents.cli.common import config_option, count, load
 from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.clients import replication_factor
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig
@@ -46,7 +46,7 @@ async def _check(config: Config) -> list[str]:
     problems: list[str] = []
     async with broker.admin(config.kafka) as admin:
         brokers = len((await admin.describe_cluster())["brokers"])
-        click.echo(f"{config.kafka.bootstrap}: {_count(brokers, 'broker')}")
+        click.echo(f"{config.kafka.bootstrap}: {count(brokers, 'broker')}")
         problems += _check_replication(config.kafka, brokers)
         for collection in config.collections.values():
             problems += await _check_collection(admin, collection)
@@ -63,7 +63,7 @@ def _check_replication(kafka: KafkaConfig, brokers: int) -> Iterator[str]:
     factor = replication_factor(kafka.options, brokers=brokers)
     if factor > brokers:
         yield (
-            f"kafka.replication_factor: expected at most {_count(brokers, 'broker')}, got {factor}"
+            f"kafka.replication_factor: expected at most {count(brokers, 'broker')}, got {factor}"
         )
 
 
@@ -74,9 +74,9 @@ async def _check_collection(admin: AIOKafkaAdminClient, collection: CollectionCo
         return [str(error)]
     for name, partitions in _partitions(collection).items():
         if name in missing:
-            click.echo(f"{name}: missing; a worker creates it, {_count(partitions, 'partition')}")
+            click.echo(f"{name}: missing; a worker creates it, {count(partitions, 'partition')}")
         else:
-            click.echo(f"{name}: {_count(found[name].partitions, 'partition')}")
+            click.echo(f"{name}: {count(found[name].partitions, 'partition')}")
     return list(_check_permissions(collection, found))
 
 
@@ -95,7 +95,3 @@ def _partitions(collection: CollectionConfig) -> dict[str, int]:
     topics = collection.topics
     single = {topics.estimates, topics.control}
     return {name: 1 if name in single else collection.partitions for name in topics.names()}
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

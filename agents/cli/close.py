@@ -6,14 +6,15 @@ import click
 from aiokafka import TopicPartition
 
 from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.common import config_option, load_collection
+from ldpstream.agents.cli.common import config_option, count, load_collection
 from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.clock import Control
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.control import encode_control
 from ldpstream.agents.metadata import describe
 from ldpstream.agents.offsets import end_offsets
-from ldpstream.mechanisms.times import format_time, parse_time
+from ldpstream.agents.windows import WindowSpec
+from ldpstream.mechanisms.times import format_duration, format_time, parse_time
 
 
 class TimeParameter(click.ParamType):
@@ -39,15 +40,28 @@ def close(config_file: str, name: str, until: int) -> None:
     """Close all panes up to TIME (RFC 3339, or epoch milliseconds).
 
     It takes effect in each partition once everything produced until now has been read; later
-    reports for those panes are late.
+    reports for those panes are late. The clock of the collection goes to TIME, and windows that
+    ended more than the retention before it expire: a TIME ahead of the clock on the wall is for
+    collections that get no more reports.
     """
     config, collection = load_collection(config_file, name)
     ends = broker.run(_close(config.kafka, collection, until), config.kafka, config_file)
     total = sum(ends.values())
     click.echo(
-        f"{name} closes up to {format_time(until)} once its {total} records "
-        f"in {len(ends)} partitions have been read"
+        f"{name} closes up to {format_time(until)} once the {count(total, 'record')} in its "
+        f"{count(len(ends), 'partition')} have been read"
     )
+    ahead_ms = until - time.time_ns() // 1_000_000
+    if ahead_ms > 0:
+        click.echo(_warning(until, ahead_ms, collection.window), err=True)
+
+
+def _warning(until_ms: int, ahead_ms: int, window: WindowSpec) -> str:
+    said = f"this is ahead of the clock: all reports until {format_time(until_ms)} will be late"
+    if ahead_ms <= window.retention_ms:
+        return said
+    kept = format_duration(window.retention_ms)
+    return f"{said}, and windows that ended more than {kept} before then expire"
 
 
 async def _close(kafka: KafkaConfig, collection: CollectionConfig, until_ms: int) -> dict[int, int]:

@@ -51,3 +51,8 @@ def load_collection(config_file: str, name: str) -> tuple[Config, CollectionConf
         names = ", ".join(config.collections)
         raise Refused(f"{config_file}: expected one of the collections {names}, got {name}")
     return config, config.collections[name]
+
+
+def count(number: int, what: str) -> str:
+    """Return a number of things: `1 broker`, `3 brokers`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

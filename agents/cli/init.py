@@ -5,16 +5,17 @@ from pathlib import Path
 import click
 
 from ldpstream.agents.cli.errors import Refused
-from ldpstream.agents.cli.template import TEMPLATE
+from ldpstream.agents.cli.template import EMBEDDED, TEMPLATE
 
 
 @click.command()
 @click.argument("file", default="ldpstream.toml", type=click.Path(path_type=Path))
-def init(file: Path) -> None:
+@click.option("--embedded", is_flag=True, help="For `ldpstream devbroker` instead of Apache Kafka.")
+def init(file: Path, *, embedded: bool) -> None:
     """Write a commented configuration to FILE (ldpstream.toml unless given)."""
     try:
         with file.open("x", encoding="utf-8") as out:
-            out.write(TEMPLATE)
+            out.write(EMBEDDED if embedded else TEMPLATE)
     except FileExistsError:
         raise Refused(f"{file}: expected a file that is not there yet") from None
     except OSError as error:

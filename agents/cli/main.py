@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "reset": "Throw a collection's state away, for a topic created anew.",
     "query": "Ask a running worker for its windows.",
     "status": "Show collections, partitions, lag and watermarks of a worker.",
+    "devbroker": "Run the embedded development broker on its own.",
     "demo": "Run broker, worker, simulated devices and page in one go.",
 }
 """Every command: the module `ldpstream.agents.cli.NAME` holds it under the same name."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.common import CHUNK, config_option, load_collection
+from ldpstream.agents.cli.common import CHUNK, config_option, count, load_collection
 from ldpstream.agents.cli.delivery import Acknowledged, Delivery
 from ldpstream.agents.cli.errors import Failed, Refused
 from ldpstream.agents.cli.reports import read_reports
@@ -144,7 +144,7 @@ async def _partitions(kafka: KafkaConfig, collection: CollectionConfig) -> int:
 
 
 def _summary(done: Acknowledged) -> str:
-    return f"{done.reports} reports in {done.messages} messages acknowledged"
+    return f"{count(done.reports, 'report')} in {count(done.messages, 'message')} acknowledged"
 
 
 def _so_far(done: Acknowledged) -> str:

@@ -1,11 +1,14 @@
 """The configuration that `ldpstream init` writes."""
 
-TEMPLATE = """\
+from typing import Final
+
+TEMPLATE: Final = """\
 # ldpstream: what devices report, how it is randomised, and what is published of it.
 # Every command takes this file (-c FILE); `ldpstream check -c FILE` checks it against the broker.
 
 [kafka]
 bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP overrides
+# enable_idempotence = false    # only for `ldpstream devbroker`, which cannot do better
 # Any other key goes to the Kafka clients as it is:
 # security_protocol = "SASL_SSL"
 # sasl_mechanism = "PLAIN"
@@ -54,3 +57,7 @@ rejected = "copy"               # or "count": do not copy rejected messages
 # Ranges include both ends, one pair a dimension; quantiles are for one ordered dimension.
 publish = { every = "5s", top = 20, ranges = { downtown = [[40, 60], [100, 120]] } }
 """
+
+_SETTING: Final = "enable_idempotence = false  "
+EMBEDDED: Final = TEMPLATE.replace(f"# {_SETTING}", f"{_SETTING}  ")
+"""The same for the embedded development broker."""

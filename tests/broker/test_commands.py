@@ -116,6 +116,24 @@ def test_close_orders_with_the_offsets_of_the_moment(lab: Lab):
     assert sorted(control.ends.values()) == [0, 1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("window", "expiring"),
+    [
+        ('idle = "off", retention = "36500d"', False),
+        ('idle = "off", retention = "7d"', True),
+    ],
+)
+def test_closing_ahead_of_the_clock_warns(lab: Lab, window: str, expiring: bool):
+    file = lab.file
+    file.write_text(file.read_text().replace('grace = "0s", idle = "off"', window))
+    assert invoke("send", "-c", str(file), "trips", stdin="1\n").exit_code == 0
+    result = invoke("close", "-c", str(file), "--until", "2060-01-01T00:00:00Z", "trips")
+    assert result.exit_code == 0
+    said = "this is ahead of the clock: all reports until 2060-01-01T00:00:00Z will be late"
+    expire = ", and windows that ended more than 7d before then expire" if expiring else ""
+    assert result.stderr == f"{said}{expire}\n"
+
+
 async def _member(lab: Lab) -> AIOKafkaConsumer:
     consumer = AIOKafkaConsumer(
         lab.collection.topics.source,

@@ -27,6 +27,15 @@ def test_the_written_configuration_can_be_used_at_once(tmp_path: Path):
     assert message.endswith("such.toml: cannot write it: No such file or directory")
 
 
+def test_the_configuration_for_the_embedded_broker_differs_in_one_setting(tmp_path: Path):
+    for name, options in (("kafka.toml", []), ("embedded.toml", ["--embedded"])):
+        assert invoke("init", *options, str(tmp_path / name)).exit_code == 0
+    kafka = load_config(tmp_path / "kafka.toml", environment={})
+    embedded = load_config(tmp_path / "embedded.toml", environment={})
+    assert (kafka.kafka.options, embedded.kafka.options) == ({}, {"enable_idempotence": False})
+    assert embedded.collections == kafka.collections
+
+
 def test_privatize_writes_one_object_a_line(tmp_path: Path):
     file = configured(tmp_path)
     spec = load_config(file).collections["places"].spec

@@ -87,3 +87,9 @@ def test_close_needs_a_time(tmp_path: Path, until: str):
 def test_a_message_holds_a_possible_number_of_reports(tmp_path: Path, batch: str):
     said = refused(invoke("send", "-c", configured(tmp_path), "--batch", batch, "modes"))
     assert "Invalid value for '--batch'" in said
+
+
+def test_a_development_broker_takes_nobody_elses_port(nobody: str):
+    host, _, port = nobody.partition(":")
+    said = refused(invoke("devbroker", "--port", port), code=1)
+    assert said.startswith(f"cannot serve on {host}:{port}: Address already in use; choose another")
