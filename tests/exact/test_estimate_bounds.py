@@ -16,7 +16,10 @@ from ldpstream.estimators.estimate import (
 from ldpstream.estimators.groups import Groups
 from ldpstream.estimators.intervals import error_level
 from ldpstream.estimators.top import estimate_top
-from tests.exact.dense import Dense, block_channel, random_channel
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.high_low import HighLow
+from tests.exact.dense import Dense, block_channel, dense_of, random_channel
 
 WARNER = Dense(np.array([[2.0, 1.0], [1.0, 2.0]]) / 3.0)
 BLOCKS = block_channel(7, (2, 1, 3))
@@ -74,6 +77,10 @@ def test_simultaneous_bernstein_bounds_are_those_of_the_smaller_level():
 NOISY = random_channel(8, 3, 3, mixed=0.8)
 JOINT = {
     "blocks": (BLOCKS, lambda: block_statistic((90, 30, 80))),
+    "two cut groups": (
+        dense_of(BlockHadamard(1.0, Blocks(np.arange(6) // 3))),
+        lambda: np.array([40, 20, 30, 10, 25, 25, 40, 10]),
+    ),
     "slope above 1": (NOISY, lambda: np.array([70, 65, 65])),
     "share above a half": (Dense(np.array([[0.9, 0.1], [0.1, 0.9]])), lambda: np.array([170, 30])),
 }
@@ -83,10 +90,12 @@ JOINT = {
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: str, estimand: str):
     mechanism, statistic, n = JOINT[case][0], JOINT[case][1](), 200
-    sets = [np.arange(mechanism.size - 1)]
-    noise = SetDecoder.of(mechanism)
-    weights = indicator(mechanism.size, sets[0])
-    by_value = noise.noise(noise.decode_set(weights), weights)
+    groups, decoder = Groups.of(mechanism), SetDecoder.of(mechanism)
+    one_of_each_group = np.unique(groups.of_value, return_index=True)[1]
+    sets = [np.arange(mechanism.size - 1), one_of_each_group]
+    weights = [indicator(mechanism.size, members) for members in sets]
+    noises = [decoder.noise(decoder.decode_set(w), w) for w in weights]
+    ends = [groups.value_extremes(noise) for noise in noises]
     values = estimate_values(mechanism, statistic, n, simultaneous=True, estimand=estimand)
     as_set = estimate_sets(mechanism, statistic, n, sets, simultaneous=True, estimand=estimand)
     known = mechanism.decoder().groups()
@@ -94,9 +103,9 @@ def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: st
     if known is not None:
         reports = np.bincount(known[1], statistic)[known[0]]
     quietest, noisiest = mechanism.decoder().noise_extremes()
-    in_groups = Groups.of(mechanism).value_extremes(by_value)
-    ceilings = [reports * noisiest, (Groups.of(mechanism).reports(statistic) * in_groups[1]).sum()]
-    slopes = [noisiest - quietest, (in_groups[1] - in_groups[0]).max()]
+    of_groups = groups.reports(statistic)
+    ceilings = [reports * noisiest, np.array([(of_groups * most).sum() for _, most in ends])]
+    slopes = [noisiest - quietest, np.array([(most - least).max() for least, most in ends])]
     for estimate, spread, ceiling in zip((values, as_set), slopes, ceilings, strict=True):
         z = norm.ppf(1 - (1 - 0.95 ** (1 / estimate.value.size)) / 2)
         half = estimate.high - estimate.value
@@ -116,6 +125,17 @@ def test_the_joint_cases_reach_what_they_are_named_after():
     quietest, noisiest = NOISY.decoder().noise_extremes()
     assert (noisiest - quietest > 1.5).any()
     assert estimate_values(JOINT["share above a half"][0], np.array([170, 30]), 200).value[0] > 0.8
+
+
+def test_a_plain_report_that_nobody_made_says_as_little_as_the_worst_case():
+    mechanism, n = HighLow(1.0, 4, frozenset({0})), 500
+    statistic = mechanism.empty()
+    statistic[0] = n
+    # No plain report: the plug-in is exactly the least noise, 0. The worst is (c - 1)/n.
+    estimate = estimate_values(mechanism, statistic, n)
+    c = 1 / math.tanh(0.5)
+    np.testing.assert_array_equal(estimate.value[1:], 0.0)
+    np.testing.assert_allclose(estimate.se[1:], math.sqrt((c - 1) / n))
 
 
 def test_a_pointwise_interval_and_a_weighted_one_stay_z_standard_errors():

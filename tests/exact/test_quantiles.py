@@ -78,6 +78,33 @@ def test_simultaneous_prefixes_widen_by_their_own_noise():
         assert found.high[position] - found.value[position] == pytest.approx(half, rel=1e-9)
 
 
+@pytest.mark.parametrize("case", [c for c in CASES if c != "one group"])
+@pytest.mark.parametrize("seed", range(5))
+def test_simultaneous_prefixes_of_several_groups_widen_by_their_noisiest_group(
+    case: str, seed: int
+):
+    order = CASES[case][1]
+    mechanism = block_channel(seed, (4, 3, 1), spare=0) if order.size == 8 else ONE
+    statistic = statistic_of(mechanism, seed)
+    found = Prefixes.of(mechanism, order).estimate(
+        statistic, N, simultaneous=True, estimand="population"
+    )
+    decoder, length = SetDecoder.of(mechanism), order.max() + 1
+    z = norm.ppf(1 - (1 - 0.95 ** (1 / length)) / 2)
+    so_far = 0.0
+    for position in range(length - 1):
+        weights = (order <= position).astype(np.float64)
+        least, most = decoder.groups.value_extremes(decoder.noise(decoder.decode(weights), weights))
+        own = float((most - least).max())
+        so_far = max(so_far, own)
+        half = found.high[position] - found.value[position]
+        # The half-width solves d^2 = z^2 (V + slope d/n).
+        slope = ((half / z) ** 2 - found.se[position] ** 2) * N / half
+        floor = max(1.0, 2 * abs(found.value[position]))
+        assert slope >= max(own, floor) - 1e-9
+        assert slope <= max(so_far, floor) + 1e-9
+
+
 def by_hand(estimate: Estimate, p: float) -> tuple[int, int, int]:
     sigma, size = monotone(estimate), estimate.value.size
     value = min(x for x in range(size) if sigma[x] >= p)
@@ -166,6 +193,10 @@ def test_without_reports_quantiles_are_undefined():
         found = estimate_quantiles(ONE, empty, 1, [0.5], **options)
         assert np.isfinite(found.value).all()
         assert np.isnan([found.low[0], found.high[0]]).all()
+        sigma = monotone(Prefixes.of(ONE).estimate(empty, 1, **options))
+        assert (np.diff(sigma) >= 0).all()
+        assert sigma[0] >= 0
+        assert sigma[-1] == 1
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, np.nan])
