@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
+from ldpstream.estimators.groups import Groups
 from ldpstream.estimators.predict import predicted_set_variances
 from ldpstream.estimators.ranges import range_values
 from ldpstream.mechanisms.binary import Binary
@@ -69,6 +70,13 @@ def test_the_whole_is_exact_whatever_epsilon_and_reports(mechanism: Mechanism):
         mechanism, statistic, int(statistic.sum()), [np.arange(mechanism.size)]
     )
     assert estimate.value == estimate.low == estimate.high == 1.0
+
+
+def test_totals_of_groups_are_exact_beyond_the_integers_of_doubles():
+    statistic = np.zeros(BLOCKS.outputs, dtype=np.int64)
+    first = int(np.argmax(BLOCKS.groups[1] == 0))
+    statistic[first] = 2**53 + 1
+    assert Groups.of(BLOCKS).reports(statistic).tolist() == [2**53 + 1, 0, 0]
 
 
 def test_whole_blocks_are_exact_among_respondents_and_binomial_in_the_population():

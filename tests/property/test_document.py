@@ -86,6 +86,20 @@ def test_a_withheld_document_holds_only_n_and_identification():
     assert list(written(compose(enough, totals(enough, 500), window=None, final=True))) == FIELDS
 
 
+def test_shares_that_projection_made_equal_are_listed_by_their_estimates():
+    config = collection(BLOCKS)
+    given = totals(config, 200)
+    options = EstimateOptions(top=39, project="simplex")
+    document = written(compose(config, given, window=None, final=True, options=options))
+    estimate = estimate_values(config.spec.mechanism, given.statistic, 200)
+    listed = np.array([entry["value"] for entry in document["distribution"]])
+    shares = np.array([entry["share"] for entry in document["distribution"]])
+    tied = estimate.value[listed[shares == 0]]
+    assert tied.size > 5
+    assert (np.diff(tied) <= 0).all()
+    assert (np.diff(tied) < 0).any()
+
+
 def test_all_values_are_in_their_own_order_and_pointwise_unless_asked():
     config = collection(LABELS)
     given = totals(config, 300)
