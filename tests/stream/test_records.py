@@ -50,6 +50,7 @@ HEADS = st.builds(
     rejected=st.dictionaries(st.sampled_from(REASONS), st.integers(1, (1 << 63) - 1)),
     lineage=st.dictionaries(UINT64, UINT64, max_size=5),
     partitions=st.integers(0, (1 << 32) - 1),
+    source=st.sampled_from([b"", bytes(range(16))]),
     **dict.fromkeys(("clock", "closed", "expired", "final", "published"), INT64),
     **dict.fromkeys(("next", "n", "late", "lost", "gone"), COUNT),
 )
