@@ -2,8 +2,8 @@
 
 Messages below the next offset have been seen and are dropped. At a jump above it, after a silence,
 or far behind, the partition is *watched*: read without a group from the next offset on, which tells
-holes of the stream from offsets that do not exist, and is itself a way to get the messages. While
-the stream flows the watch rests.
+holes of the stream from offsets that do not exist, and is itself a way to get the messages, the
+faster one. At the end of the log the watch rests while the stream flows.
 """
 
 import logging
@@ -21,7 +21,7 @@ from ldpstream.agents.source import Record, SourceReader, Stretch
 QUIET_SECONDS: Final = 1.0
 FRESH_SECONDS: Final = 3.0
 SHORT_SECONDS: Final = 10.0
-BACKLOG_RECORDS: Final = 10_000
+BACKLOG_RECORDS: Final = 2_000
 """How far behind a partition is taken over from the stream, which is many times slower."""
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class Guard:
             held.state.ingest(fresh, now_ms=self._hooks.now_ms())
         if held.wanted > held.state.next:
             self._watch(held)
-        elif not held.behind:
+        elif held.state.next >= self.end_offsets.get(held.partition, 0):
             self.rest(held.partition)
 
     def stretch(self, held: Held, stretch: Stretch) -> None:
@@ -142,7 +142,7 @@ class Guard:
         self._watch(held)
 
     def _hand_over(self, held: Held, stretch: Stretch) -> None:
-        """Hold the stream while far behind it, hand over to it at the end, rest while it flows."""
+        """Hold the stream while far behind, and hand over to it at the end of the log."""
         if not held.behind and stretch.end - held.state.next > BACKLOG_RECORDS:
             held.behind = True
             self._hooks.hold(held.partition)
@@ -151,7 +151,7 @@ class Guard:
             held.heard = self._hooks.seconds()
             self._hooks.release(held.partition, held.state.next)
         flowing = self._hooks.seconds() - held.heard < self._quiet_seconds
-        if flowing and held.state.next >= held.wanted and not held.behind:
+        if flowing and held.state.next >= held.wanted and stretch.stop >= stretch.end:
             self.rest(held.partition)
 
     def _short(self, held: Held, stretch: Stretch) -> None:
