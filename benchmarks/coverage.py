@@ -32,6 +32,7 @@ from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
@@ -57,6 +58,8 @@ def small_mechanisms(epsilon: float) -> dict[str, Mechanism]:
         "block-hadamard, 1 block": BlockHadamard(epsilon, Blocks.one(40)),
         "block-hadamard, 5 of 8": BlockHadamard(epsilon, Blocks(np.arange(40) // 8)),
         "block-hadamard, 1-2-7-30": BlockHadamard(epsilon, Blocks(unequal)),
+        "l1-geometric, 40": L1Geometric(epsilon, (40,)),
+        "l1-geometric, 5 x 8": L1Geometric(epsilon, (5, 8)),
     }
 
 
@@ -66,6 +69,7 @@ def large_mechanisms(epsilon: float) -> dict[str, Mechanism]:
         "high-low, 250 sensitive": HighLow(epsilon, 1000, frozenset(range(0, 1000, 4))),
         "block-hadamard, 1 block": BlockHadamard(epsilon, Blocks.one(1000)),
         "block-hadamard, 40 of 25": BlockHadamard(epsilon, Blocks(np.arange(1000) // 25)),
+        "l1-geometric, 1000": L1Geometric(epsilon, (1000,)),
     }
 
 

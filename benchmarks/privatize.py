@@ -1,7 +1,8 @@
 """How fast a device privatizes: `python -m benchmarks.privatize`.
 
-A million values at a time, on the (125, 350) grid with blocks of (25, 35) and on two values; and
-one value at a time into a message. Times are the best of several; one process, one core.
+A million values at a time: on the (125, 350) grid with blocks of (25, 35), on two values, and for
+`l1-geometric` on the grid and on a line with a tiny epsilon; and one value at a time into a
+message. Times are the best of several; one process, one core.
 """
 
 import time
@@ -15,14 +16,16 @@ from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import box_blocks
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.mechanism import Mechanism
 
 GRID, BLOCK = (125, 350), (25, 35)
+LINE = 65_536
 VALUES = 1_000_000
 SINGLES = 2_000
-TABLE: dict[str, object] = {
-    "mechanism": "block-hadamard",
-    "epsilon": 1.0,
-    "domain": {"grid": list(GRID), "blocks": list(BLOCK)},
+MESSAGES: dict[str, dict[str, object]] = {
+    "block-hadamard": {"grid": list(GRID), "blocks": list(BLOCK)},
+    "l1-geometric": {"grid": list(GRID)},
 }
 
 
@@ -44,6 +47,8 @@ def main() -> None:
         BlockHadamard(1.0, box_blocks(GRID, BLOCK, "blocks")),
         HighLow(1.0, cells, frozenset(range(0, cells, 7))),
         Binary(1.0, 1.0),
+        L1Geometric(1.0, GRID),
+        L1Geometric(1e-5, (LINE,)),
     )
     print(f"{'mechanism':16}{'values':>8}{'entropy':>9}{'M values/s':>12}")
     for mechanism in mechanisms:
@@ -51,7 +56,7 @@ def main() -> None:
         for name, entropy in sources.items():
 
             def run(
-                mechanism: BlockHadamard | HighLow | Binary = mechanism,
+                mechanism: Mechanism = mechanism,
                 values: np.ndarray = values,
                 entropy: Entropy = entropy,
             ) -> None:
@@ -59,14 +64,16 @@ def main() -> None:
 
             rate = VALUES / best_seconds(run) / 1e6
             print(f"{mechanism.id:16}{mechanism.size:8}{name:>9}{rate:12.1f}")
-    spec = CollectionSpec.from_mapping("checkins", TABLE, base=Path())
+    for mechanism_id, domain in MESSAGES.items():
+        table = {"mechanism": mechanism_id, "epsilon": 1.0, "domain": domain}
+        spec = CollectionSpec.from_mapping("checkins", table, base=Path())
 
-    def messages() -> None:
-        for _ in range(SINGLES):
-            spec.frame([[60, 120]])
+        def messages(spec: CollectionSpec = spec) -> None:
+            for _ in range(SINGLES):
+                spec.frame([[60, 120]])
 
-    microseconds = best_seconds(messages) / SINGLES * 1e6
-    print(f"one value into one message, system entropy: {microseconds:.1f} us")
+        microseconds = best_seconds(messages) / SINGLES * 1e6
+        print(f"{mechanism_id}: one value into one message, system entropy: {microseconds:.1f} us")
 
 
 if __name__ == "__main__":

@@ -40,10 +40,11 @@ class RealisedLoss:
 class Certificate:
     """What a mechanism promises, what it realises, and what leaves the device in the clear.
 
-    `losses` holds one entry for each different finite budget of the policy. `unprotected_pairs`
-    counts ordered pairs of values that the policy does not protect, `unprotected` says which.
-    `proof` is "enumeration" (every pair at every output) or "structure" (the few different ratios
-    that the mechanism's construction can produce, and the tables that construct it).
+    `losses` holds one entry for each different finite budget of the policy; under a metric only
+    that of one step, of which all others are multiples. `unprotected_pairs` counts ordered pairs of
+    values that the policy does not protect, `unprotected` says which. `proof` is "enumeration"
+    (every pair of `Policy.pairs` at every output) or "structure" (the few different ratios that the
+    mechanism's construction can produce, and the tables that construct it).
     """
 
     mechanism: str
@@ -58,12 +59,12 @@ class Certificate:
 
     @property
     def loss_low(self) -> float | None:
-        """Lower bound of the largest realised loss of a protected pair; None if unbounded."""
+        """Lower bound of the largest listed loss of a protected pair; None if unbounded."""
         return max((loss.low for loss in self.losses), default=None)
 
     @property
     def loss_high(self) -> float | None:
-        """Upper bound of the largest realised loss of a protected pair; None if unbounded."""
+        """Upper bound of the largest listed loss of a protected pair; None if unbounded."""
         return max((loss.high for loss in self.losses), default=None)
 
     def to_json(self) -> dict[str, Json]:

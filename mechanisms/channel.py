@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from ldpstream.mechanisms.dyadic import exp_floor
+from ldpstream.mechanisms.dyadic import exp_floor, log_estimate
 from ldpstream.mechanisms.policy import Policy
 
 
@@ -26,7 +26,7 @@ class Violation:
 
     def __str__(self) -> str:
         """Name the pair, the output, the realised loss and the budget."""
-        loss = math.inf if self.ratio is None else math.log(self.ratio)
+        loss = math.inf if self.ratio is None else log_estimate(self.ratio)
         return (
             f"values {self.value} and {self.other} at output {self.output}: "
             f"loss {loss:.6g} above the budget {float(self.budget):.6g}"
@@ -59,6 +59,7 @@ class Channel:
     def satisfies(self, policy: Policy) -> Violation | None:
         """Compare every pair at every output with `e^E`, exactly: None, or the worst violation.
 
+        The pairs are those of `policy.pairs()`, whose budgets imply all others.
         The worst is the largest excess of the log-ratio over the pair's budget; an output that only
         the first value can produce is worse than any finite one.
         """
@@ -71,13 +72,13 @@ class Channel:
             output, ratio = self._worst_output(value, other)
             if ratio is not None and ratio <= floors[budget]:
                 continue
-            excess = math.inf if ratio is None else math.log(ratio) - float(budget)
+            excess = math.inf if ratio is None else log_estimate(ratio) - float(budget)
             if worst is None or excess > worst_excess:
                 worst, worst_excess = Violation(value, other, output, ratio, budget), excess
         return worst
 
     def worst_ratios(self, policy: Policy) -> dict[Fraction, Fraction | None]:
-        """Return, for each finite budget, the largest ratio over its pairs; None is unbounded."""
+        """Return the largest ratio of `policy.pairs()` for each finite budget; None is unbounded."""
         worst: dict[Fraction, Fraction | None] = {}
         for value, other, budget in _protected(policy):
             _, ratio = self._worst_output(value, other)
@@ -108,10 +109,7 @@ class Channel:
 
 
 def _protected(policy: Policy) -> Iterator[tuple[int, int, Fraction]]:
-    for value in range(policy.size):
-        for other in range(policy.size):
-            if value == other:
-                continue
-            budget = policy.entry(value, other)
-            if budget is not None:
-                yield value, other, budget
+    for value, other in policy.pairs():
+        budget = policy.entry(value, other)
+        if budget is not None:
+            yield value, other, budget

@@ -77,8 +77,7 @@ def log_bounds(ratio: Fraction) -> tuple[float, float]:
         raise ValueError("only a positive ratio has a logarithm")
     if ratio == 1:
         return 0.0, 0.0
-    near_one = Fraction(1, 2) < ratio < 2
-    high = math.log1p(float(ratio - 1)) if near_one else math.log(float(ratio))
+    high = log_estimate(ratio)
     while exp_bounds(Fraction(high))[0] < ratio:
         high = math.nextafter(high, math.inf)
     while exp_bounds(Fraction(low := math.nextafter(high, -math.inf)))[0] >= ratio:
@@ -86,6 +85,16 @@ def log_bounds(ratio: Fraction) -> tuple[float, float]:
     while exp_bounds(Fraction(low))[1] > ratio:
         low = math.nextafter(low, -math.inf)
     return low, high
+
+
+def log_estimate(ratio: Fraction) -> float:
+    """Return the logarithm of a positive ratio in floating point, also where no float holds it."""
+    if Fraction(1, 2) < ratio < 2:
+        return math.log1p(float(ratio - 1))
+    shift = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    if abs(shift) < 1000:
+        return math.log(float(ratio))
+    return math.log(float(ratio / Fraction(2) ** shift)) + shift * math.log(2)
 
 
 def budget(epsilon: float) -> Fraction:
@@ -109,6 +118,15 @@ def sign_threshold(epsilon: Fraction) -> int:
     """
     low = exp_floor(min(epsilon, Fraction(_LARGEST_BUDGET)))
     return min(math.floor(WORD * low / (low + 1)), WORD - 1)
+
+
+def geometric_threshold(epsilon: Fraction) -> int:
+    """Return the least T above 0 with `T / 2^64 >= e^-epsilon`: rounded up, hence outward.
+
+    Beyond epsilon = 64 log 2 (44.36...) it is 1, whose loss is that number. T = 2^64 (epsilon below
+    2^-64) is a channel that carries nothing; the caller refuses it.
+    """
+    return math.ceil(WORD * exp_bounds(-min(epsilon, Fraction(_LARGEST_BUDGET)))[1])
 
 
 def binary_thresholds(first: Fraction | None, second: Fraction | None) -> tuple[int, int]:

@@ -57,6 +57,15 @@ def bernoulli(entropy: Entropy, threshold: int, n: int) -> NDArray[np.bool_]:
     return words < np.uint64(threshold)
 
 
+def fair_coins(entropy: Entropy, n: int) -> NDArray[np.bool_]:
+    """Return `n` draws, True with probability 1/2; bool of shape `(n,)`.
+
+    One word for each 64 of them: its bits from the lowest on, 1 being True.
+    """
+    words = entropy.words(-(-n // 64)).astype("<u8", copy=False)
+    return np.unpackbits(words.view(np.uint8), count=n, bitorder="little").view(np.bool_)
+
+
 def uniform_below(entropy: Entropy, bound: int, n: int) -> NDArray[np.int64]:
     """Return `n` exactly uniform draws from `0..bound-1`, int64 of shape `(n,)`.
 

@@ -43,6 +43,11 @@ class Interval(Domain):
         return tuple(np.linspace(low, high, bins + 1) for (low, high), bins in pairs)
 
     @property
+    def widths(self) -> tuple[float, ...]:
+        """The narrowest bin of each dimension; rounding makes them differ in the last digits."""
+        return tuple(float(np.diff(edges).min()) for edges in self.edges)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Number of bins of each dimension."""
         return self.bins

@@ -7,8 +7,10 @@ iff `Q[x, y] <= e^E[x, x'] Q[x', y]` for all x, x', y. Entries are exact rationa
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,14 @@ class Policy(ABC):
     @abstractmethod
     def unprotected(self) -> str | None:
         """Say which ordered pairs are unprotected, or None where none is."""
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield ordered pairs of different values whose budgets imply those of all others.
+
+        By default every pair. A channel that keeps the budgets along a chain of pairs keeps their
+        sum between its ends, so under a shortest-path metric the edges of its graph suffice.
+        """
+        return permutations(range(self.size), 2)
 
     @abstractmethod
     def describe(self) -> dict[str, Json]:

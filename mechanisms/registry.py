@@ -7,11 +7,12 @@ from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.settings import Settings
 
 MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
-    {mechanism.id: mechanism for mechanism in (Binary, HighLow, BlockHadamard)}
+    {mechanism.id: mechanism for mechanism in (Binary, HighLow, BlockHadamard, L1Geometric)}
 )
 
 

@@ -27,6 +27,7 @@ data = "./data"                 # for files of the worker
 # block-hadamard: the block of a value is disclosed, the value inside it is protected.
 # high-low:       only the values in `sensitive = [...]` are protected.
 # binary:         two values, `epsilon = [from first to second, from second to first]`.
+# l1-geometric:   ordered domains; values d index steps apart are protected by d times epsilon.
 mechanism = "block-hadamard"
 epsilon = 1.0                   # finite and above 0: the smaller, the more private
 

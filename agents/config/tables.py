@@ -26,7 +26,7 @@ PARTITIONS_LIMIT: Final = 10_000
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _NAME_LENGTH: Final = 200  # Kafka allows topics 249 characters, and we append to this
-_LATER_MECHANISMS: Final = frozenset({"matrix", "l1-bits", "l1-geometric", "lip"})
+_LATER_MECHANISMS: Final = frozenset({"matrix", "l1-bits", "lip"})
 
 
 def _name(value: str) -> str:

@@ -8,6 +8,7 @@ from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
@@ -43,8 +44,17 @@ BLOCK_HADAMARD = {
     "huge": BlockHadamard(50.0, UNEQUAL),
     "large": BlockHadamard(1.0, Blocks(np.arange(300) // 40)),
 }
+L1_GEOMETRIC = {
+    "line": L1Geometric(1.0, (9,)),
+    "two-values": L1Geometric(2.0, (2,)),
+    "plane": L1Geometric(0.5, (3, 5)),
+    "flat-space": L1Geometric(0.25, (2, 1, 3)),
+    "tiny": L1Geometric(1e-6, (6,)),
+    "huge": L1Geometric(50.0, (6,)),
+    "large": L1Geometric(0.7, (3, 5, 5)),
+}
 INSTANCES: dict[str, Mechanism] = {
     f"{type(m).id}:{name}": m
-    for group in (BINARY, HIGH_LOW, BLOCK_HADAMARD)
+    for group in (BINARY, HIGH_LOW, BLOCK_HADAMARD, L1_GEOMETRIC)
     for name, m in group.items()
 }

@@ -1,26 +1,32 @@
 """Certificates notice a broken channel, and both kinds of proof agree."""
 
 import dataclasses
+import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import block_hadamard, high_low
+from ldpstream.mechanisms import block_hadamard, high_low, l1_geometric
 from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.certificate import certify_by_enumeration
 from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.dyadic import budget
 from ldpstream.mechanisms.entropy import WORD
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.policy import BinaryPolicy
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy
 from tests.conformance.instances import INSTANCES
 
 STRUCTURED = {
     name: m
     for name, m in INSTANCES.items()
-    if m.size <= 64 and isinstance(m, HighLow | BlockHadamard)
+    if m.size <= 64 and isinstance(m, HighLow | BlockHadamard | L1Geometric)
 }
 
 
@@ -80,7 +86,7 @@ def test_the_proof_by_structure_equals_the_enumeration(
     mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch
 ):
     enumerated = mechanism.certify()
-    for module in (block_hadamard, high_low):
+    for module in (block_hadamard, high_low, l1_geometric):
         monkeypatch.setattr(module, "ENUMERATION_LIMIT", 0)
     structured = mechanism.certify()
     assert (enumerated.proof, structured.proof) == ("enumeration", "structure")
@@ -119,6 +125,7 @@ def test_a_large_channel_is_not_enumerated_but_certified():
     for mechanism in (
         BlockHadamard(1.0, Blocks.one(5000)),
         HighLow(1.0, 5000, frozenset(range(2500))),
+        L1Geometric(1.0, (5000,)),
     ):
         with pytest.raises(ValueError, match="too large"):
             mechanism.channel()
@@ -132,3 +139,91 @@ def test_a_certificate_counts_unprotected_pairs():
         assert certificate.unprotected_pairs == pairs
     assert INSTANCES["high-low:some"].certify().unprotected_pairs == 6 * 8
     assert INSTANCES["binary:mangat"].certify().unprotected_pairs == 1
+
+
+GEOMETRIC = [L1Geometric(1.0, (9,)), L1Geometric(0.3, (3, 4)), L1Geometric(0.3, (30, 40))]
+
+
+@pytest.mark.parametrize("mechanism", GEOMETRIC, ids=lambda m: str(m.shape))
+def test_one_unit_of_alpha_too_little_fails(mechanism: L1Geometric):
+    assert mechanism.certify().passed
+    broken = dataclasses.replace(mechanism)
+    vars(broken)["threshold"] = mechanism.threshold - 1
+    certificate = broken.certify()
+    assert not certificate.passed
+    assert certificate.violation is not None
+    if mechanism.size <= 64:
+        assert "at output" in certificate.violation
+
+
+def capped_separately(alpha: Fraction, m: int, cap: int) -> Channel:
+    """clamp(x + G - G'), but with both geometrics capped before their difference is taken."""
+    shares = [(1 - alpha) * alpha**g for g in range(cap)] + [alpha**cap]
+    rows = []
+    for x in range(m):
+        row: dict[int, Fraction] = {}
+        for g, h in itertools.product(range(cap + 1), repeat=2):
+            y = min(max(x + g - h, 0), m - 1)
+            row[y] = row.get(y, Fraction(0)) + shares[g] * shares[h]
+        rows.append(row)
+    return Channel(tuple(rows), m)
+
+
+def test_geometrics_capped_separately_fail_and_are_named():
+    policy = MetricPolicy(-math.log(0.8) + 1e-9, (4,))
+    alpha = Fraction(4, 5)
+    assert policy.epsilon == pytest.approx(0.22, abs=0.005)
+    certificate = certify_by_enumeration("capped", policy, capped_separately(alpha, 4, 4), [])
+    assert not certificate.passed
+    assert certificate.violation is not None
+    assert "at output" in certificate.violation
+    assert certificate.losses[0].low == pytest.approx(0.88, abs=0.005)
+    # Far beyond every output the caps hardly matter, but they still do.
+    assert not certify_by_enumeration("far", policy, capped_separately(alpha, 4, 40), []).passed
+
+
+def test_a_table_cut_off_in_its_tails_fails():
+    channel = L1Geometric(1.0, (6,)).channel()
+    rows = [dict(row) for row in channel.rows]
+    rows[0][0] += rows[0].pop(5)
+    violation = Channel(tuple(rows), 6).satisfies(MetricPolicy(1.0, (6,)))
+    assert violation is not None
+    assert (violation.other, violation.output, violation.ratio) == (0, 5, None)
+
+
+@pytest.mark.parametrize("epsilon", [1e-18, 1e-6, 0.3, 5.0, 50.0, 1e300])
+@pytest.mark.parametrize("shape", [(64,), (8, 8), (2, 2), (33,), (1, 7, 1)])
+def test_the_largest_enumerations_pass_at_every_epsilon(epsilon: float, shape: tuple[int, ...]):
+    certificate = L1Geometric(epsilon, shape).certify()
+    assert (certificate.passed, certificate.proof) == (True, "enumeration")
+    assert len(certificate.losses) == 1
+    assert certificate.losses[0].budget == budget(epsilon)
+
+
+def test_a_loss_beyond_all_floats_is_still_named():
+    """The farthest of 33 values differ by a ratio of 2^2048."""
+    mechanism = L1Geometric(50.0, (33,))
+    violation = mechanism.channel().satisfies(BlockPolicy(40.0, Blocks.one(33)))
+    assert violation is not None
+    assert {violation.value, violation.other} == {0, 32}
+    assert f"loss {32 * 64 * math.log(2):.6g} above the budget 40" in str(violation)
+
+
+@pytest.mark.parametrize("shape", [(65,), (10**7,), (3000, 3000), (20, 20, 20, 1)])
+def test_any_size_is_certified_by_structure(shape: tuple[int, ...]):
+    mechanism = L1Geometric(0.01, shape)
+    certificate = mechanism.certify()
+    assert (certificate.passed, certificate.proof) == (True, "structure")
+    assert certificate.losses[0].ratio == Fraction(WORD, mechanism.threshold)
+    assert certificate.to_json()["policy"]["diameter"] == sum(m - 1 for m in shape)
+
+
+def test_the_l1_policy_adds_steps_over_dimensions():
+    policy = MetricPolicy(0.1, (3, 1, 4))
+    assert policy.matrix()[0].tolist() == pytest.approx(
+        [0.1 * (abs(row) + abs(column)) for row in range(3) for column in range(4)]
+    )
+    assert policy.entry(0, 11) == 5 * Fraction(1, 10) == policy.entry(11, 0)
+    steps = {(a, b) for a in range(12) for b in range(12) if policy.distance(a, b) == 1}
+    assert set(policy.pairs()) == steps
+    assert (policy.diameter, policy.unprotected_pairs, policy.unprotected) == (5, 0, None)

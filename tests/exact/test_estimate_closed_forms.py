@@ -11,6 +11,7 @@ from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
 from tests.exact.dense import dense_of
 
@@ -28,6 +29,8 @@ def mechanisms(epsilon: float) -> list[Mechanism]:
         HighLow(epsilon, 3, frozenset({0, 1, 2})),
         BlockHadamard(epsilon, Blocks(OF_VALUE)),
         BlockHadamard(epsilon, Blocks.one(6)),
+        L1Geometric(epsilon, (7,)),
+        L1Geometric(epsilon, (3, 1, 4)),
     ]
 
 

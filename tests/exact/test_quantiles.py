@@ -8,10 +8,12 @@ from ldpstream.estimators.decoding import SetDecoder
 from ldpstream.estimators.estimate import Estimate, estimate_linear
 from ldpstream.estimators.prefixes import Prefixes
 from ldpstream.estimators.quantiles import estimate_quantiles, invert, monotone
-from tests.exact.dense import Dense, block_channel, random_channel
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from tests.exact.dense import Dense, block_channel, dense_of, random_channel
 
 N = 400
 ONE = random_channel(21, 6, 9)
+LINE = dense_of(L1Geometric(1.0, (6,)))
 BLOCKS = block_channel(22, (4, 1, 3))
 IN_ORDER = Dense(
     BLOCKS.channel[np.argsort(BLOCKS.groups[0], kind="stable")],
@@ -20,6 +22,7 @@ IN_ORDER = Dense(
 TIED = np.array([0, 0, 3, 1, 3, 1, 4, 4])
 CASES = {
     "one group": (ONE, np.arange(6)),
+    "noise on a line": (LINE, np.arange(6)),
     "reversed": (ONE, np.arange(6)[::-1].copy()),
     "blocks across the order": (BLOCKS, np.arange(8)),
     "blocks one after the other": (IN_ORDER, np.arange(8)),
@@ -55,7 +58,7 @@ def test_bernstein_bounds_of_prefixes_are_exact_for_one_group_and_else_no_narrow
     weights = (order[None, :] <= np.arange(order.max() + 1)[:, None]).astype(np.float64)
     expected = estimate_linear(mechanism, statistic, N, weights, method="bernstein")
     found = Prefixes.of(mechanism, order).estimate(statistic, N, method="bernstein")
-    if mechanism is ONE:
+    if mechanism is ONE or mechanism is LINE:
         np.testing.assert_allclose(found.high, expected.high, atol=1e-9)
     assert (found.high >= expected.high - 1e-9).all()
     assert (found.low <= expected.low + 1e-9).all()

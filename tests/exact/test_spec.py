@@ -19,6 +19,7 @@ from ldpstream.mechanisms import (
 
 BASE = {"mechanism": "block-hadamard", "epsilon": 1.0, "domain": {"values": ["a", "b", "c"]}}
 BINARY = {"mechanism": "binary", "epsilon": [1.0, 2.0], "domain": {"values": ["no", "yes"]}}
+GEOMETRIC = {"mechanism": "l1-geometric", "epsilon": 0.5, "domain": {"size": 10}}
 HIGH_LOW = {
     "mechanism": "high-low",
     "epsilon": 2.0,
@@ -41,7 +42,7 @@ def test_defaults_and_keys_that_others_read(tmp_path: Path):
     assert make(tmp_path, BASE, epsilon=1) == make(tmp_path, BASE)
 
 
-@pytest.mark.parametrize("mapping", [BASE, BINARY, HIGH_LOW])
+@pytest.mark.parametrize("mapping", [BASE, BINARY, HIGH_LOW, GEOMETRIC])
 def test_the_fingerprint_is_that_of_everything_but_the_topic(tmp_path: Path, mapping: dict):
     spec = make(tmp_path, mapping)
     assert len(spec.fingerprint) == 8
@@ -52,6 +53,8 @@ def test_the_fingerprint_is_that_of_everything_but_the_topic(tmp_path: Path, map
         make(tmp_path, mapping, epsilon=[1.0, 2.5] if mapping is BINARY else 1.5),
         make(tmp_path, mapping, domain={"values": ["b", "a"]}, sensitive=["a"])
         if mapping is HIGH_LOW
+        else make(tmp_path, mapping, domain={"sizes": [2, 5]})
+        if mapping is GEOMETRIC
         else make(tmp_path, mapping, domain={"values": ["x", "y"]}),
     ]
     fingerprints = {spec.fingerprint, *(other.fingerprint for other in others)}
@@ -123,6 +126,41 @@ def test_what_makes_no_frame_is_refused(tmp_path: Path):
             spec.frame(["a"], times_ms=times_ms)
 
 
+ORDERED = {
+    "size": ({"size": 10}, (10,)),
+    "sizes": ({"sizes": [3, 1, 4]}, (3, 1, 4)),
+    "grid": ({"grid": [5, 7]}, (5, 7)),
+    "interval": ({"interval": [0.0, 1.0], "bins": 4}, (4,)),
+    "intervals": ({"interval": [[0, 1], [-5, 5]], "bins": [4, 2]}, (4, 2)),
+}
+
+
+@pytest.mark.parametrize(("domain", "shape"), ORDERED.values(), ids=ORDERED.keys())
+def test_l1_geometric_takes_every_ordered_domain(tmp_path: Path, domain: dict, shape: tuple):
+    mechanism = make(tmp_path, GEOMETRIC, domain=domain).mechanism
+    assert mechanism.shape == shape
+    assert mechanism.policy.describe()["shape"] == list(shape)
+
+
+def test_bins_say_what_they_guarantee_for_real_numbers(tmp_path: Path):
+    domain = {"interval": [[0.0, 100.0], [-1.0, 1.0]], "bins": [64, 7]}
+    spec = make(tmp_path, GEOMETRIC, domain=domain)
+    guarantee = spec.mechanism.certify().to_json()["policy"]["guarantee"]
+    assert "epsilon/width * (|u - v| + width)" in guarantee
+    assert f"bins of width 1.5625, {2 / 7:.10f}"[:-3] in guarantee
+    plain = make(tmp_path, GEOMETRIC).mechanism.certify().to_json()["policy"]["guarantee"]
+    assert plain == "epsilon for each index step between two values, added over the dimensions"
+    # The claim itself: bins cut between two numbers are at most |u - v| / width + 1.
+    rng = np.random.default_rng(1)
+    points = rng.uniform([0, -1], [100, 1], (500, 2))
+    points[::3] = np.stack([rng.choice(edges, 167) for edges in spec.domain.edges], axis=1)
+    indices = spec.domain.index(points)
+    bins = np.stack(np.divmod(indices, 7), axis=1)
+    apart = np.abs(points - points[::-1]) / np.array(spec.mechanism.widths)
+    assert (np.abs(bins - bins[::-1]) <= apart + 1).all()
+    assert (np.abs(bins - bins[::-1]) > apart + 0.9).any()
+
+
 def test_what_leaves_in_the_clear_is_listed(tmp_path: Path):
     phrases = make(tmp_path, BASE, precision="5m").disclosed()
     assert len(phrases) == 2
@@ -179,6 +217,24 @@ IMPOSSIBLE = {
         "double precision",
     ),
     "domain huge": (BASE, {"domain": {"size": 10**12}}, "domain.size", "10000000 values"),
+    "geometric of labels": (
+        GEOMETRIC,
+        {"domain": {"values": ["a", "b"]}},
+        "domain",
+        "an ordered domain with l1-geometric (size, sizes, grid or interval), got labels",
+    ),
+    "geometric epsilon 0": (GEOMETRIC, {"epsilon": 0}, "epsilon", "a finite number above 0, got 0"),
+    "geometric epsilon negative": (GEOMETRIC, {"epsilon": -2}, "epsilon", "above 0, got -2"),
+    "geometric epsilon infinite": (GEOMETRIC, {"epsilon": math.inf}, "epsilon", "got inf"),
+    "geometric epsilon NaN": (GEOMETRIC, {"epsilon": math.nan}, "epsilon", "got nan"),
+    "geometric epsilon tiny": (GEOMETRIC, {"epsilon": 1e-20}, "epsilon", "at least 1e-18"),
+    "geometric blocks": (
+        GEOMETRIC,
+        {"domain": {"size": 10, "blocks": 5}},
+        "domain.blocks",
+        "no blocks with l1-geometric",
+    ),
+    "geometric sensitive": (GEOMETRIC, {"sensitive": [1]}, "sensitive", "no such key"),
     "topic": (BASE, {"topic": "check ins"}, "topic", "a topic of at most"),
     "topic empty": (BASE, {"topic": ""}, "topic", "a topic"),
     "topic dots": (BASE, {"topic": ".."}, "topic", "a topic"),

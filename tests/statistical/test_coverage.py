@@ -16,11 +16,15 @@ from benchmarks.coverage import (
 from benchmarks.simulate import Case, draw_from_channel, uniform, zipf
 from scipy.stats import binom
 
+from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.prefixes import Prefixes
 from ldpstream.estimators.quantiles import estimate_quantiles
+from ldpstream.estimators.ranges import range_values
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.mechanism import Mechanism
 
 CHECKS = 1000
 TAIL = 1e-6 / CHECKS
@@ -71,10 +75,12 @@ def test_top_lists_are_covered_together(case: Case, estimand: str):
     assert found >= allowed(TOGETHER, 0.96, 1.0)[0]
 
 
+@pytest.mark.parametrize(
+    "mechanism", [BlockHadamard(1.0, Blocks.one(32)), L1Geometric(1.0, (32,))], ids=lambda m: m.id
+)
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
-def test_quantile_bounds(estimand: str):
+def test_quantile_bounds(mechanism: Mechanism, estimand: str):
     """Assumes a coverage of at least 0.95, which Woodruff's interval has by its construction."""
-    mechanism = BlockHadamard(1.0, Blocks.one(32))
     case = Case("line", mechanism, "zipf", zipf(32), 5000)
     counts, statistics = draw_from_channel(case, QUANTILES, seed_of(case))
     prefixes, p = Prefixes.of(mechanism), np.array([0.25, 0.5, 0.9])
@@ -87,3 +93,24 @@ def test_quantile_bounds(estimand: str):
         )
         covered += (found.low <= truth) & (truth <= found.high)
     assert (covered / QUANTILES >= allowed(QUANTILES, 0.95, 1.0)[0]).all()
+
+
+BOXES = ([(0, 2), (1, 6)], [(1, 3), (3, 3)], [(0, 4), (4, 7)], [(2, 2), (2, 2)])
+
+
+@pytest.mark.parametrize("estimand", ["respondents", "population"])
+def test_range_bounds_in_two_dimensions(estimand: str):
+    """Assumes a coverage of 0.94 to 0.96."""
+    mechanism = L1Geometric(1.0, (5, 8))
+    case = Case("plane", mechanism, "zipf", zipf(40), 5000)
+    counts, statistics = draw_from_channel(case, POINTWISE, seed_of(case))
+    sets = [range_values((5, 8), bounds) for bounds in BOXES]
+    covered = np.zeros(len(sets))
+    for row, statistic in zip(counts, statistics, strict=True):
+        shares = row / case.n if estimand == "respondents" else case.shares
+        truth = np.array([shares[members].sum() for members in sets])
+        found = estimate_sets(mechanism, statistic, case.n, sets, estimand=estimand)
+        covered += (found.low <= truth) & (truth <= found.high)
+    least, largest = allowed(POINTWISE, 0.94, 0.96)
+    assert (covered / POINTWISE >= least).all()
+    assert (covered / POINTWISE <= largest).all()

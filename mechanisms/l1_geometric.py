@@ -1,0 +1,196 @@
+"""Two-sided geometric noise on ordered domains, clamped (docs/theory.md sections 8 and 9).
+
+A report has the same form as a value: each coordinate is moved by independent two-sided geometric
+noise and clamped to its dimension. Same policy as [ML] Section IV, `E = epsilon * |x - x'|_1` per
+index step, with `log2(k)` bits where the paper sends the sum of all sizes, and less noise unless
+epsilon times the sizes is small.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, reduce
+from itertools import product
+from operator import mul
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.certificate import (
+    ENUMERATION_LIMIT,
+    Certificate,
+    certify_by_enumeration,
+    certify_by_structure,
+)
+from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.checks import read_epsilon
+from ldpstream.mechanisms.domain_base import check_extents
+from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, geometric_threshold
+from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.geometric_axis import GeometricAxis
+from ldpstream.mechanisms.interval import Interval
+from ldpstream.mechanisms.l1_geometric_decoder import L1GeometricDecoder
+from ldpstream.mechanisms.mechanism import Decoder, Json, Reports
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.settings import Settings
+from ldpstream.mechanisms.symbols import SymbolMechanism
+from ldpstream.mechanisms.two_sided import TwoSidedGeometric
+
+_MAX_CHANNEL_WORK = 1 << 20
+_LARGEST_MOMENT = 1e240
+
+
+@dataclass(frozen=True)
+class L1Geometric(SymbolMechanism):
+    """Budget `epsilon` for each index step, in dimensions of `shape` values.
+
+    Values and reports count in row-major order. `widths` are those of the bins of an interval,
+    one a dimension: they only serve to say what the policy means for real numbers.
+
+    Raises:
+        SpecError: where epsilon is no finite number above 0 or so small that reports say nothing or
+            that decoders leave the range of floats, or the shape is no domain.
+    """
+
+    id: ClassVar[str] = "l1-geometric"
+    epsilon: float
+    shape: tuple[int, ...]
+    widths: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        read_epsilon(self.epsilon, "epsilon")
+        check_extents(self.shape, "shape")
+        if self.threshold >= WORD:
+            raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
+        moments = [2.0 * math.log(axis.peak) for axis in self.axes]
+        if sum(moments) > math.log(_LARGEST_MOMENT):
+            raise SpecError("epsilon", f"a larger number in {len(self.extents)} dimensions")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys."""
+        settings.refuse_blocks(cls.id)
+        settings.refuse_sensitive(cls.id)
+        epsilon, domain = settings.read_epsilon(), settings.domain
+        if not domain.ordered:
+            raise SpecError(
+                f"{settings.path}.domain",
+                f"an ordered domain with {cls.id} (size, sizes, grid or interval), got labels",
+            )
+        widths = domain.widths if isinstance(domain, Interval) else None
+        try:
+            return cls(epsilon, domain.shape, widths)
+        except SpecError as error:
+            raise error.within(settings.path) from None
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports: one for each value."""
+        return self.size
+
+    @property
+    def policy(self) -> MetricPolicy:
+        """Epsilon times the L1 distance."""
+        return MetricPolicy(self.epsilon, self.shape, self.widths)
+
+    @cached_property
+    def threshold(self) -> int:
+        """The realised alpha, `e^-epsilon` in units of 2^-64 rounded up."""
+        return geometric_threshold(self.policy.step)
+
+    @cached_property
+    def extents(self) -> tuple[int, ...]:
+        """The sizes of the dimensions of two values or more: others say nothing, `Q = [1]`."""
+        return tuple(length for length in self.shape if length > 1)
+
+    @cached_property
+    def axes(self) -> tuple[GeometricAxis, ...]:
+        """The channel of each of these."""
+        return tuple(GeometricAxis(self.threshold, length) for length in self.extents)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return epsilon, the realised threshold and the shape."""
+        return {
+            "epsilon": float(self.epsilon),
+            "threshold": hex(self.threshold),
+            "shape": list(self.shape),
+        }
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals.
+
+        Raises:
+            ValueError: where its `k^2` probabilities, which grow with the diameter, are too large.
+        """
+        if self.size**2 * (1 + self.policy.diameter) > _MAX_CHANNEL_WORK:
+            raise ValueError(f"the channel of {self.size} values is too large to enumerate")
+        tables = [_exact(self.threshold, length) for length in self.extents]
+        rows = []
+        for factors in product(*tables):
+            row = (reduce(mul, probabilities) for probabilities in product(*factors))
+            rows.append(dict(enumerate(row)))
+        return Channel(tuple(rows), self.outputs)
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss: by enumeration up to 64 values, by structure at any size.
+
+        Structure: a report's probability is a product over the dimensions, and in a dimension two
+        neighbouring values give each output probabilities whose ratio is alpha or 1/alpha, ends
+        included (`s_y alpha^|x - y|` with `|x - y|` one more or less). So one step realises
+        `2^64 / threshold`, and the losses of all steps between two values add up. The
+        enumeration compares all neighbours at every output, which is all that the metric needs.
+        """
+        policy = self.policy
+        if self.size <= ENUMERATION_LIMIT:
+            return certify_by_enumeration(self.id, policy, self.channel(), self.disclosed())
+        ratio = Fraction(WORD, self.threshold)
+        return certify_by_structure(self.id, policy, {policy.step: ratio}, self.disclosed())
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+
+        See `two_sided` for the draws; a dimension of one value draws nothing.
+        """
+        checked = self.check_values(values)
+        extents = np.array(self.extents, dtype=np.int64)
+        strides = np.append(np.cumprod(extents[:0:-1])[::-1], 1)
+        coordinates = checked[:, None] // strides % extents
+        last = np.tile(extents - 1, len(checked))
+        moved = self._noise.move(entropy or SystemEntropy(), coordinates.ravel(), last)
+        reports: Reports = moved.reshape(coordinates.shape) @ strides
+        return reports
+
+    @cached_property
+    def _noise(self) -> TwoSidedGeometric:
+        return TwoSidedGeometric(self.threshold, max(self.extents))
+
+    def decoder(self) -> Decoder:
+        """Return the decoder of linear queries, by tridiagonal inverses."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> L1GeometricDecoder:
+        return L1GeometricDecoder(self.axes)
+
+    def disclosed(self) -> list[str]:
+        """Return nothing: any value can give any report."""
+        return []
+
+
+def _exact(threshold: int, length: int) -> list[list[Fraction]]:
+    """Return one dimension's channel, rows by value; see `GeometricAxis` for its formula."""
+    alpha = Fraction(threshold, WORD)
+    ends = [alpha**d / (1 + alpha) for d in range(length)]
+    inner = [(1 - alpha) * end for end in ends]
+    border = (0, length - 1)
+    return [
+        [(ends if y in border else inner)[abs(x - y)] for y in range(length)] for x in range(length)
+    ]

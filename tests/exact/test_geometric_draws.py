@@ -1,0 +1,214 @@
+"""`l1-geometric` realises its channel exactly: its draws are enumerated with scripted words.
+
+A word matters only by the side of a limit that it is on. Every script of such sides is followed,
+with its exact probability, until the report is known. Two things are left out, and what they leave
+out is known: a cell that starts anew forgets all before, so following only scripts in which none
+does, and dividing by their total, gives the same probabilities; and words that equal a limit whose
+expansion goes on (probability 2^-64 each) are tested on their own.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms.entropy import WORD, SeededEntropy, fair_coins
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.powers import Powers
+from ldpstream.mechanisms.two_sided import TwoSidedGeometric
+from tests.exact.geometric_reference import as_specified
+
+HALF = Fraction(1, 2)
+
+
+class UndecidedError(Exception):
+    """The script ends before the report is known."""
+
+
+class Anew(Exception):  # noqa: N818 - no error: a branch that is left out
+    """A cell starts anew."""
+
+
+class Scripted(TwoSidedGeometric):
+    """Follows a script of coins and trials instead of words; `weight` is its probability."""
+
+    def follow(self, script: tuple[bool, ...]) -> None:
+        vars(self).update(script=list(script), weight=Fraction(1), powers=self)
+
+    def take(self, chance: Fraction) -> bool:
+        if not self.script:
+            raise UndecidedError
+        success = self.script.pop(0)
+        vars(self)["weight"] *= chance if success else 1 - chance
+        return success
+
+    def bernoulli(self, entropy: object, levels: np.ndarray) -> np.ndarray:
+        alpha = Fraction(self.threshold, WORD)
+        drawn = [self.take(alpha ** (1 << int(level))) for level in levels]
+        if entropy == "signs and digits" and not all(drawn):
+            raise Anew
+        return np.array(drawn, dtype=np.bool_)
+
+    def move_one(self, value: int, last: int) -> int:
+        def coins(_: object, n: int) -> np.ndarray:
+            return np.array([self.take(HALF) for _ in range(n)])
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("ldpstream.mechanisms.two_sided.fair_coins", coins)
+            drawn = self._odds("signs and digits", 1)
+            patch.setattr(TwoSidedGeometric, "_odds", lambda *_: drawn)
+            return int(self.move("trials", np.array([value]), np.array([last]))[0])
+
+
+def scripts(noise: Scripted, value: int, last: int) -> Iterator[tuple[int, Fraction]]:
+    waiting: list[tuple[bool, ...]] = [()]
+    while waiting:
+        script = waiting.pop()
+        noise.follow(script)
+        try:
+            report = noise.move_one(value, last)
+        except UndecidedError:
+            waiting += [(*script, False), (*script, True)]
+        except Anew:
+            continue
+        else:
+            assert not noise.script
+            yield report, noise.weight
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "m", "digits"),
+    [(3.0, 5, 0), (1.0, 4, 0), (0.5, 2, 1), (0.4, 7, 1), (0.2, 6, 2), (0.01, 5, 3), (1e-6, 3, 2)],
+)
+def test_the_draws_have_exactly_the_probabilities_of_the_channel(
+    epsilon: float, m: int, digits: int
+):
+    mechanism = L1Geometric(epsilon, (m,))
+    noise = Scripted(mechanism.threshold, m)
+    assert noise.low_digits == digits
+    for value, row in enumerate(mechanism.channel().rows):
+        realised: Counter[int] = Counter()
+        for report, weight in scripts(noise, value, m - 1):
+            realised[report] += weight
+        total = sum(realised.values())
+        assert {report: weight / total for report, weight in realised.items()} == dict(row)
+
+
+class Words:
+    """Hands out words one by one, whatever the batches."""
+
+    def __init__(self, *words: int) -> None:
+        self.left = list(words)
+
+    def words(self, n: int) -> np.ndarray:
+        batch, self.left = self.left[:n], self.left[n:]
+        assert len(batch) == n
+        return np.array(batch, dtype=np.uint64)
+
+
+THRESHOLDS = [1, WORD - 1, 1 << 63, 15 << 60, 0xBB26A7AEAD15E6CA, 3 << 62]
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_the_digits_of_powers_are_exact(threshold: int):
+    powers = Powers(threshold, 8)
+    for level in range(8):
+        exact = Fraction(threshold, WORD) ** (1 << level)
+        for words in (1, 2, 3):
+            assert powers.digits(level, words) == exact * WORD**words // 1
+        assert powers.first_digits[level] == exact * WORD // 1
+
+
+def test_the_digits_of_a_high_power_cost_no_high_power():
+    assert 0 < Powers(WORD - 1, 1).digits(60, 2) < WORD**2
+
+
+def test_a_trial_compares_digit_by_digit():
+    powers = Powers(0xBB26A7AEAD15E6CA, 3)
+    first, second, third, fourth = (powers.digits(2, words) % WORD for words in (1, 2, 3, 4))
+    level = np.array([2])
+    for words, success in [
+        ((first - 1,), True),
+        ((first + 1,), False),
+        ((first, second - 1), True),
+        ((first, second + 1), False),
+        ((first, second, third - 1), True),
+        ((first, second, third, fourth - 1), True),
+        # All 256 binary digits are equal: not below.
+        ((first, second, third, fourth), False),
+    ]:
+        entropy = Words(*words)
+        assert powers.bernoulli(entropy, level).tolist() == [success]
+        assert not entropy.left
+    entropy = Words(0xBB26A7AEAD15E6CA)
+    assert powers.bernoulli(entropy, np.array([0])).tolist() == [False]
+    assert not entropy.left
+
+
+def test_equal_digits_take_further_words_after_the_batch():
+    powers = Powers(0xBB26A7AEAD15E6CA, 2)
+    first, second = powers.digits(1, 1), powers.digits(1, 2) % WORD
+    entropy = Words(first, 0, first, WORD - 1, second - 1, second)
+    assert powers.bernoulli(entropy, np.ones(4, dtype=np.int64)).tolist() == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert not entropy.left
+
+
+def test_coins_are_the_bits_of_words():
+    word = 0b1011 + (1 << 63)
+    coins = fair_coins(Words(word, 1), 66)
+    assert coins.nonzero()[0].tolist() == [0, 1, 3, 63, 64]
+    assert coins.dtype == np.bool_
+
+
+def test_a_coordinate_moves_alone_and_within_its_dimension():
+    """A dimension's reports do not depend on the other's value, but for the words' order."""
+    mechanism = L1Geometric(0.3, (4, 1, 6))
+    for value in range(24):
+        reports = mechanism.privatize(np.full(500, value), entropy=SeededEntropy(value))
+        assert reports.min() >= 0
+        assert reports.max() < 24
+    rows = mechanism.privatize(np.full(40_000, 13), entropy=SeededEntropy(3)) // 6
+    exact = L1Geometric(0.3, (4,)).channel().rows[2]
+    # Hoeffding at 1e-8 for each of four shares.
+    allowed = np.sqrt(np.log(2 / 1e-8) / (2 * 40_000))
+    for row, probability in exact.items():
+        assert abs(float((rows == row).mean()) - float(probability)) <= allowed
+
+
+def test_the_work_grows_with_the_logarithm():
+    class Counting(SeededEntropy):
+        taken = 0
+
+        def words(self, n: int) -> np.ndarray:
+            self.taken += n
+            return super().words(n)
+
+    entropy = Counting(1)
+    L1Geometric(1e-7, (10**7,)).privatize(np.full(1000, 5_000_000), entropy=entropy)
+    assert entropy.taken < 40 * 1000
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        L1Geometric(1.0, (100,)),
+        L1Geometric(0.1, (4, 1, 30)),
+        L1Geometric(1e-9, (3, 5)),
+        L1Geometric(6.0, (9, 2)),
+    ],
+    ids=lambda m: f"{m.epsilon}-{m.shape}",
+)
+def test_the_draws_follow_the_specification(mechanism: L1Geometric):
+    values = np.random.default_rng(1).integers(0, mechanism.size, 200)
+    found = mechanism.privatize(values, entropy=SeededEntropy(2))
+    assert found.tolist() == as_specified(mechanism, values.tolist(), SeededEntropy(2))
+    assert mechanism.privatize(values[:1], entropy=SeededEntropy(5)).tolist() == as_specified(
+        mechanism, values[:1].tolist(), SeededEntropy(5)
+    )
