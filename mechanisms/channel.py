@@ -78,7 +78,7 @@ class Channel:
         return worst
 
     def worst_ratios(self, policy: Policy) -> dict[Fraction, Fraction | None]:
-        """Return the largest ratio of `policy.pairs()` for each finite budget; None is unbounded."""
+        """Return the largest ratio of `policy.pairs()` by finite budget; None is unbounded."""
         worst: dict[Fraction, Fraction | None] = {}
         for value, other, budget in _protected(policy):
             _, ratio = self._worst_output(value, other)

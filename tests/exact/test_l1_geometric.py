@@ -245,6 +245,25 @@ def test_the_gain_over_one_bit_a_position(m: int, epsilon: float, gain: float):
     assert (v * ends / 2).mean() / found.mean() == pytest.approx(gain, rel=0.025)
 
 
+def test_the_gain_in_two_dimensions():
+    """A box's second moment is a product, so its mean over all boxes is a square."""
+    m, epsilon = 64, 1.0
+    alpha = alpha_of(L1Geometric(epsilon, (m,)))
+    channel = np.array([[float(q) for q in row] for row in by_definition(alpha, m)])
+    inverse = np.array([[float(h) for h in row] for row in printed_inverse(alpha, m)])
+    bits = (1 / math.tanh(epsilon / 2) ** 2 - 1) / 2
+    shares = np.arange(1.0, m + 1.0) ** -1.1
+    shares /= shares.sum()
+    sums = np.zeros(3)
+    for ((first, last),) in boxes((m,)):
+        inside = ((first <= np.arange(m)) & (np.arange(m) <= last)).astype(float)
+        ends = (first > 0) + (last < m - 1)
+        second = channel @ (inverse @ inside) ** 2
+        sums += shares @ second, shares @ (inside + bits * ends / 2), shares @ inside
+    geometric, by_bits, inside = (sums / (m * (m + 1) / 2)) ** 2
+    assert (by_bits - inside) / (geometric - inside) == pytest.approx(90.0, rel=0.02)
+
+
 def test_a_dimension_of_one_value_changes_nothing():
     flat, line = L1Geometric(1.0, (1, 5, 1)), L1Geometric(1.0, (5,))
     assert flat.channel() == line.channel()

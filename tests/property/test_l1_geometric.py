@@ -1,0 +1,92 @@
+"""`l1-geometric` on any shape and budget: exact inverse, guarantee, reports in the domain."""
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldpstream.mechanisms import SeededEntropy
+from ldpstream.mechanisms.dyadic import budget, exp_bounds
+from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.powers import Powers
+
+epsilons = st.floats(0.01, 60.0)
+shapes = st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple)
+domains = shapes.filter(lambda shape: 2 <= np.prod(shape) <= 5000)
+small = shapes.filter(lambda shape: 2 <= np.prod(shape) <= 20)
+
+
+def vector(size: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=size)
+
+
+@settings(deadline=None)
+@given(epsilons, domains, st.integers(0, 2**32))
+def test_the_decoder_inverts_the_channel_on_both_sides(epsilon: float, shape: tuple, seed: int):
+    mechanism = L1Geometric(epsilon, shape)
+    decoder, f = mechanism.decoder(), vector(mechanism.size, seed)
+    scale = np.abs(decoder.extremes()[1]).max()
+    np.testing.assert_allclose(decoder.expect(decoder.decode(f)), f, atol=1e-11 * scale)
+    np.testing.assert_allclose(decoder.decode(decoder.expect(f)), f, atol=1e-11 * scale)
+
+
+@settings(deadline=None)
+@given(epsilons, domains, st.integers(0, 2**32))
+def test_sums_over_counts_are_the_decoders_transposed(epsilon: float, shape: tuple, seed: int):
+    mechanism = L1Geometric(epsilon, shape)
+    decoder, weights = mechanism.decoder(), vector(mechanism.size, seed)
+    counts = np.random.default_rng(seed).integers(0, 100, mechanism.size)
+    scale = np.abs(decoder.extremes()[1]).max() * counts.sum() * np.abs(weights).max()
+    direct, shares = (counts * decoder.decode(weights)).sum(), decoder.shares(counts)
+    np.testing.assert_allclose((shares * weights).sum(), direct, atol=1e-10 * (1 + scale))
+    np.testing.assert_allclose(shares.sum(), counts.sum(), atol=1e-11 * (1 + scale))
+    assert (decoder.second_moments(counts) >= 0).all()
+    np.testing.assert_array_equal(decoder.decode(np.ones(mechanism.size)), 1.0)
+
+
+@settings(deadline=None)
+@given(st.floats(1e-18, 1e300), domains.filter(lambda shape: len(shape) <= 3))
+def test_every_budget_and_shape_is_certified(epsilon: float, shape: tuple):
+    mechanism = L1Geometric(epsilon, shape)
+    # One step, from which all others follow; and no more of it lost than rounding costs.
+    assert Fraction(WORD, mechanism.threshold) <= exp_bounds(min(budget(epsilon), Fraction(64)))[0]
+    if epsilon < 44:
+        assert Fraction(WORD, mechanism.threshold - 1) > exp_bounds(budget(epsilon))[0]
+    if mechanism.size > 64:
+        assert mechanism.certify().passed
+
+
+@settings(deadline=None)
+@given(epsilons, small)
+def test_neighbours_decide_over_all_pairs(epsilon: float, shape: tuple):
+    channel = L1Geometric(epsilon, shape).channel()
+    floor = exp_bounds(budget(epsilon))[0]
+    policy = MetricPolicy(epsilon, shape)
+    for x, row in enumerate(channel.rows):
+        for z, other in enumerate(channel.rows):
+            allowed = floor ** policy.distance(x, z)
+            assert all(p <= allowed * other[y] for y, p in row.items())
+
+
+@settings(deadline=None)
+@given(st.floats(1e-18, 1e3), domains.filter(lambda s: len(s) <= 3), st.integers(0, 2**32))
+def test_reports_lie_in_the_domain_and_repeat_with_a_seed(epsilon: float, shape: tuple, seed: int):
+    mechanism = L1Geometric(epsilon, shape)
+    values = np.random.default_rng(seed).integers(0, mechanism.size, 100)
+    reports = mechanism.privatize(values, entropy=SeededEntropy(seed))
+    assert reports.dtype == np.int64
+    assert ((reports >= 0) & (reports < mechanism.size)).all()
+    assert np.array_equal(reports, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+    if epsilon > 60:
+        # 2^-64 for each of at most 300 draws: never seen.
+        assert np.array_equal(reports, values)
+
+
+@settings(deadline=None)
+@given(st.integers(1, WORD - 1), st.integers(0, 6), st.integers(1, 4))
+def test_the_digits_of_powers_are_those_of_the_rational(threshold: int, level: int, words: int):
+    exact = Fraction(threshold, WORD) ** (1 << level)
+    assert Powers(threshold, level + 1).digits(level, words) == exact * WORD**words // 1
