@@ -4,13 +4,15 @@ Every rule of the protocol is taken away in turn; the simulation must notice. Wi
 mutants whose names hold one of them, and their shortest schedules in full.
 """
 
+import argparse
 import sys
+from collections.abc import Sequence
 
 from tests.stream.simulation.broken import MUTANTS
 from tests.stream.simulation.run import explain, run, shrink
 
 
-def main(runs: int = 5_000, *words: str) -> int:
+def take_away(runs: int, words: Sequence[str]) -> int:
     missed = 0
     for name, make in MUTANTS.items():
         if words and not any(word in name for word in words):
@@ -28,5 +30,13 @@ def main(runs: int = 5_000, *words: str) -> int:
     return 1 if missed else 0
 
 
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.stream.mutants")
+    parser.add_argument("runs", type=int, nargs="?", default=11_000)
+    parser.add_argument("words", nargs="*")
+    asked = parser.parse_args()
+    return take_away(asked.runs, asked.words)
+
+
 if __name__ == "__main__":
-    sys.exit(main(*(int(arg) if arg.isdigit() else arg for arg in sys.argv[1:])))
+    sys.exit(main())

@@ -3,13 +3,14 @@
 All six invariants must hold in every run; a failing seed prints its shortest schedule.
 """
 
+import argparse
 import sys
 import time
 
 from tests.stream.simulation.run import explain, run
 
 
-def main(runs: int = 10_000, first_seed: int = 0) -> int:
+def simulate(runs: int, first_seed: int) -> int:
     started = time.monotonic()
     for seed in range(first_seed, first_seed + runs):
         if run(seed).violated:
@@ -20,5 +21,13 @@ def main(runs: int = 10_000, first_seed: int = 0) -> int:
     return 0
 
 
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.stream.simulate")
+    parser.add_argument("runs", type=int, nargs="?", default=10_000)
+    parser.add_argument("first_seed", type=int, nargs="?", default=0)
+    asked = parser.parse_args()
+    return simulate(asked.runs, asked.first_seed)
+
+
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    sys.exit(main())
