@@ -132,15 +132,16 @@ async def test_retention_overtakes_the_worker(running: Broker, tmp_path: Path) -
 async def test_aborted_transactions_are_not_counted(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, window='grace = "0s", idle = "500ms"')
     source = lab.collection.topics.source
+    end_ms = START_MS + WINDOW_MS - 1
     with lab.worker() as worker:
         async with lab.transactional_producer() as producer:
             for number in range(30):
                 await producer.begin_transaction()
                 for partition in (0, 1):
                     if number % 3:
-                        value = lab.frame(10, first_ms=START_MS, last_ms=START_MS)
+                        value = lab.frame(10, first_ms=end_ms, last_ms=end_ms)
                     else:
-                        value = lab.collection.spec.frame([1] * 10, times_ms=[START_MS] * 10)
+                        value = lab.collection.spec.frame([1] * 10, times_ms=[end_ms] * 10)
                     await producer.send(source, value, partition=partition)
                 await (
                     producer.commit_transaction() if number % 3 else producer.abort_transaction()

@@ -56,7 +56,7 @@ async def test_idle_partitions_close_by_themselves(running: Broker, tmp_path: Pa
         async with lab.producer() as producer:
             value = lab.frame(20, first_ms=START_MS, last_ms=START_MS + WINDOW_MS - 1)
             await producer.send_and_wait(source, value, partition=3)
-            at_ms = START_MS + WINDOW_MS
+            at_ms = START_MS + 2 * WINDOW_MS - 1
             value = lab.frame(20, first_ms=at_ms, last_ms=at_ms)
             await producer.send_and_wait(source, value, partition=1)
         # Partition 1 is the furthest: the others, silent, follow it; then all time goes on.
