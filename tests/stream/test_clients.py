@@ -1,0 +1,85 @@
+"""Settings of `[kafka]` reach every client under the client's own name, or are refused by name."""
+
+import pytest
+from faust.types.auth import AuthProtocol, SASLMechanism
+
+from ldpstream.agents import clients
+from ldpstream.agents.clients import ClientOptionError, faust_settings, replication_factor
+
+BOOTSTRAP = "one:9092, two:9093"
+
+
+def test_an_unknown_option_is_refused_by_name() -> None:
+    with pytest.raises(ClientOptionError, match=r"^kafka\.sesion_timeout_ms: expected one of "):
+        faust_settings(BOOTSTRAP, {"sesion_timeout_ms": 1})
+
+
+async def test_every_client_refuses_unknown_options() -> None:
+    options = {"acks": 1}
+    with pytest.raises(ClientOptionError):
+        clients.producer(BOOTSTRAP, options)
+    with pytest.raises(ClientOptionError):
+        clients.reader(BOOTSTRAP, options, committed_only=True)
+    with pytest.raises(ClientOptionError):
+        clients.admin(BOOTSTRAP, options)
+
+
+def test_faust_connects_as_the_other_clients_do() -> None:
+    options = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": "worker",
+        "sasl_plain_password": "secret",
+        "session_timeout_ms": 6000,
+        "heartbeat_interval_ms": 1500,
+        "request_timeout_ms": 30_000,
+        "client_id": "counter",
+    }
+    settings = faust_settings(BOOTSTRAP, options)
+    credentials = settings.pop("broker_credentials")
+    assert settings == {
+        "broker": ["kafka://one:9092", "kafka://two:9093"],
+        "broker_session_timeout": 6.0,
+        "broker_heartbeat_interval": 1.5,
+        "broker_request_timeout": 30.0,
+        "broker_client_id": "counter",
+    }
+    assert credentials.protocol is AuthProtocol.SASL_PLAINTEXT
+    assert credentials.mechanism is SASLMechanism.SCRAM_SHA_256
+    assert (credentials.username, credentials.password) == ("worker", "secret")
+
+
+def test_tls_without_sasl() -> None:
+    credentials = faust_settings(BOOTSTRAP, {"security_protocol": "SSL"})["broker_credentials"]
+    assert credentials.protocol is AuthProtocol.SSL
+    assert credentials.context is not None
+
+
+def test_the_heartbeat_follows_a_short_session() -> None:
+    settings = faust_settings(BOOTSTRAP, {"session_timeout_ms": 6000})
+    assert settings["broker_heartbeat_interval"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("options", "brokers", "factor"),
+    [({}, 1, 1), ({}, 2, 2), ({}, 9, 3), ({"replication_factor": 5}, 9, 5)],
+)
+def test_replication_factor(options: dict[str, int], brokers: int, factor: int) -> None:
+    assert replication_factor(options, brokers=brokers) == factor
+
+
+async def test_producers_are_idempotent_unless_told_otherwise() -> None:
+    for options, idempotent in (({}, True), ({"enable_idempotence": False}, False)):
+        producer = clients.producer(BOOTSTRAP, options)
+        assert (producer._txn_manager is not None) is idempotent
+        await producer.stop()
+
+
+async def test_readers_are_made_with_the_options() -> None:
+    options = {"fetch_max_bytes": 77, "client_id": "counter"}
+    reader = clients.reader(BOOTSTRAP, options, committed_only=True)
+    assert reader._isolation_level == "read_committed"
+    assert reader._fetch_max_bytes == 77
+    assert reader._client._client_id == "counter"
+    assert {host[:2] for host in reader._client.hosts} == {("one", 9092), ("two", 9093)}
+    await reader.stop()
