@@ -6,10 +6,9 @@ and messages arrive (`Engine.deliver`). `ldpstream.agents.worker` connects them.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Coroutine, Iterable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -18,6 +17,7 @@ from ldpstream.agents import clients
 from ldpstream.agents.changelog import ChangelogReader
 from ldpstream.agents.clock import Control
 from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.connections import Connections
 from ldpstream.agents.context import Context
 from ldpstream.agents.declare import declare_topics
 from ldpstream.agents.document import final_content
@@ -26,32 +26,15 @@ from ldpstream.agents.health import watch_broker
 from ldpstream.agents.identity import TopicIdentity
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.orders import ControlReader
-from ldpstream.agents.outcomes import Outcome
 from ldpstream.agents.producing import LastingProducer, NoIdempotenceError
+from ldpstream.agents.progress import Progress, Stream
 from ldpstream.agents.publisher import Publisher
 from ldpstream.agents.source import SourceReader, Stretch
 from ldpstream.agents.sweeper import sweep
 
-_COMMIT_SECONDS: Final = 1.0
-_CLOSE_SECONDS: Final = 2.0
+_WAIT_MS: Final = 500
 _SOURCE_WAIT_MS: Final = 250
 _SMALL_STATISTIC: Final = 4096
-
-
-class Stream(Protocol):
-    """What delivers messages, and keeps the group's view of progress."""
-
-    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
-        """Tell the group how far partitions have been counted; False if that did not work."""
-
-    async def ends(self) -> Mapping[TopicPartition, int]:
-        """Return where partitions end, as far as the stream's fetches have told."""
-
-    def hold(self, partition: TopicPartition) -> None:
-        """Let nothing come of a partition for now."""
-
-    async def release(self, partition: TopicPartition, offset: int) -> None:
-        """Let a partition come again, from an offset on."""
 
 
 log = logging.getLogger(__name__)
@@ -69,7 +52,7 @@ class Pipeline:
         self.metrics = metrics
         self.assigned_once = asyncio.Event()
         self._stream = stream
-        self._commits: dict[TopicPartition, int] = {}
+        self._progress = Progress(stream, metrics, on_end=self._end)
         self._reader = SourceReader(
             (p for c in config.collections.values() for p in _partitions(c.topics.source, c)),
             on_stretch=self._stretch,
@@ -85,7 +68,7 @@ class Pipeline:
         self._by_source = {e.config.topics.source: e for e in self.collections.values()}
         self._by_changelog = {e.config.topics.changelog: e for e in self.collections.values()}
         self._by_control = {e.config.topics.control: e for e in self.collections.values()}
-        self._stack = AsyncExitStack()
+        self._connections = Connections(config.kafka)
         self._tasks: list[asyncio.Task[None]] = []
         self._releases: set[asyncio.Task[None]] = set()
 
@@ -139,9 +122,8 @@ class Pipeline:
 
     async def _start(self) -> None:
         kafka = self.config.kafka
-        admin = clients.admin(kafka.bootstrap, kafka.options)
-        self._stack.push_async_callback(_close, admin.close)
-        await admin.start()
+        connections = self._connections
+        admin = await connections.admin()
         factor = clients.replication_factor(
             kafka.options,
             brokers=len(admin._client.cluster.brokers()),  # noqa: SLF001 (not offered otherwise)
@@ -150,26 +132,16 @@ class Pipeline:
             found = await declare_topics(admin, engine.config, replication_factor=factor)
             self._identity.remember(found)
         self._identity.start(admin)
-        self._stack.push_async_callback(self._producer.stop)
-        await self._producer.start()
-        changelog = await self._start_reader(wait_ms=500, committed_only=False)
-        control = await self._start_reader(wait_ms=500, committed_only=True)
-        source = await self._start_reader(wait_ms=_SOURCE_WAIT_MS, committed_only=True)
+        await connections.producer(self._producer)
+        changelog = await connections.reader(committed_only=False, wait_ms=_WAIT_MS)
+        control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
+        source = await connections.reader(committed_only=True, wait_ms=_SOURCE_WAIT_MS)
         self._reader.start(source)
         self._run_readers(changelog, control)
         for engine in self.collections.values():
             self._run_engine(engine)
-        self._spawn(self._commit_loop(), None)
+        self._spawn(self._progress.run(), None)
         self._spawn(watch_broker(changelog, kafka.bootstrap), None)
-
-    async def _start_reader(self, *, wait_ms: int, committed_only: bool) -> AIOKafkaConsumer:
-        kafka = self.config.kafka
-        consumer = clients.reader(
-            kafka.bootstrap, kafka.options, committed_only=committed_only, wait_ms=wait_ms
-        )
-        self._stack.push_async_callback(_close, consumer.stop)
-        await consumer.start()
-        return consumer
 
     def _run_readers(self, changelog: AIOKafkaConsumer, control: AIOKafkaConsumer) -> None:
         tails = {
@@ -217,12 +189,12 @@ class Pipeline:
     async def stop(self) -> None:
         """Flush, say how far we came, and close all clients; harmless when not started."""
         await self.revoked()
-        await self._commit_now()
+        await self._progress.commit()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
-        await self._stack.aclose()
+        await self._connections.close()
 
     # --- what the readers found -----------------------------------------------------------------
 
@@ -231,6 +203,11 @@ class Pipeline:
 
     def _outside(self, partition: TopicPartition, beginning: int) -> None:
         self._by_source[partition.topic].outside(partition.partition, beginning)
+
+    def _end(self, partition: TopicPartition, end: int) -> None:
+        engine = self._by_source.get(partition.topic)
+        if engine is not None:
+            engine.ends_at(partition.partition, end)
 
     def _tail_read(self, partition: TopicPartition) -> None:
         self._by_changelog[partition.topic].tail_read()
@@ -249,7 +226,7 @@ class Pipeline:
             send=self._producer.send,
             source_id=partial(self._identity.source_id, collection.topics),
             check_source=partial(self._identity.check, collection.name, collection.topics),
-            won=partial(self._won, collection),
+            won=partial(self._progress.won, collection),
             hold=partial(self._hold, collection.topics.source),
             release=partial(self._release, collection.topics.source),
         )
@@ -263,47 +240,10 @@ class Pipeline:
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)
 
-    def _won(
-        self,
-        collection: CollectionConfig,
-        partition: int,
-        following: int,
-        outcome: Outcome,
-        seconds: float,
-    ) -> None:
-        self._commits[TopicPartition(collection.topics.source, partition)] = following
-        self.metrics.won(
-            collection.name,
-            counted=outcome.counted,
-            late=outcome.late,
-            rejected=outcome.rejected,
-            lost_offsets=outcome.lost_offsets,
-        )
-        self.metrics.flushed(collection.name, seconds=seconds)
-
-    async def _commit_loop(self) -> None:
-        while True:
-            await asyncio.sleep(_COMMIT_SECONDS)
-            await self._commit_now()
-            for partition, end in (await self._stream.ends()).items():
-                if partition.topic in self._by_source:
-                    self._by_source[partition.topic].ends_at(partition.partition, end)
-
-    async def _commit_now(self) -> None:
-        commits, self._commits = self._commits, {}
-        if commits:
-            await self._stream.commit(commits)
-
     async def _send_keyed(
         self, topic: str, key: bytes, value: bytes | None, partition: int | None = None
     ) -> None:
         await self._producer.send(topic, partition, key, value)
-
-
-async def _close(stop: Callable[[], Awaitable[None]]) -> None:
-    """Stop a client, whatever it says: with its broker away it may wait long, or cancel itself."""
-    with suppress(asyncio.CancelledError, TimeoutError, KafkaError):
-        await asyncio.wait_for(stop(), _CLOSE_SECONDS)
 
 
 def _partitions(topic: str, collection: CollectionConfig) -> list[TopicPartition]:

@@ -8,16 +8,11 @@ import asyncio
 import itertools
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,33 +34,14 @@ from ldpstream.agents.records import Head
 from ldpstream.agents.tail import Tail
 from ldpstream.agents.view import totals
 from tests.brokers import Broker
+from tests.ledger import WINDOW_MS, Ledger
+from tests.processes import Worker, eventually
 
-WINDOW_MS = 10_000
 START_MS = 1_287_000_000_000 // WINDOW_MS * WINDOW_MS
 """October 2010: event time of a replay is far from the time on the wall."""
-READY_SECONDS = 40.0
 
 _WORKER = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
 _numbers = itertools.count()
-
-
-@dataclass
-class Ledger:
-    """What was sent and has to be counted: `windows[start_ms]` is the statistic of a window."""
-
-    config: CollectionConfig
-    windows: dict[int, NDArray[np.int64]] = field(default_factory=dict)
-
-    def add(self, reports: NDArray[np.int64], times_ms: NDArray[np.int64]) -> None:
-        mechanism = self.config.spec.mechanism
-        starts = times_ms // WINDOW_MS * WINDOW_MS
-        for start in np.unique(starts).tolist():
-            statistic = self.windows.setdefault(start, mechanism.empty())
-            mechanism.absorb(statistic, reports[starts == start])
-
-    @property
-    def n(self) -> int:
-        return int(sum(statistic.sum() for statistic in self.windows.values()))
 
 
 class Lab:
@@ -285,74 +261,6 @@ publish = {{ every = "500ms", top = 12 }}
         return Worker(process)
 
 
-class Worker:
-    """A worker process."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self.process = process
-        self.url = ""
-        self._errors: list[bytes] = []
-
-    def wait_ready(self) -> None:
-        """Wait for the line `ready URL`, whatever comes before it."""
-        assert self.process.stdout is not None
-        patience = threading.Timer(READY_SECONDS, self.process.kill)
-        patience.start()
-        line = ""
-        for line in map(bytes.decode, self.process.stdout):
-            if line.startswith("ready "):
-                break
-        patience.cancel()
-        if not line.startswith("ready "):
-            self.process.kill()
-            raise AssertionError(f"the worker did not become ready: {line}{self.errors()}")
-        self.url = line.split()[1]
-
-    def get(self, path: str) -> Any:
-        """Return the JSON answer to a GET request."""
-        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
-            return json.loads(answer.read())
-
-    def status(self, path: str) -> int:
-        """Return the status of the answer to a GET request."""
-        try:
-            with urllib.request.urlopen(self.url + path, timeout=10) as answer:
-                return int(answer.status)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code
-
-    def terminate(self) -> int:
-        """Send SIGTERM and return the exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.wait()
-
-    def wait(self) -> int:
-        """Wait for the end of the process and return its exit code."""
-        with suppress(subprocess.TimeoutExpired):
-            return self.process.wait(timeout=20)
-        self.process.kill()
-        raise AssertionError(f"the worker did not end: {self.errors()}")
-
-    def errors(self) -> str:
-        """Return all that the process wrote on standard error; it must have ended."""
-        assert self.process.stderr is not None
-        if not self.process.stderr.closed:
-            self.process.wait()
-            self._errors.append(self.process.stderr.read())
-            self.process.stderr.close()
-        return b"".join(self._errors).decode()
-
-    def kill(self) -> None:
-        """End the process at once (it may be stopped, or have ended)."""
-        self.process.kill()
-        if said := self.errors():
-            # Shown by pytest where the test failed.
-            print(said)
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-
-
 async def read_tails(
     reader: AIOKafkaConsumer, collection: CollectionConfig, context: Context
 ) -> list[Tail]:
@@ -375,14 +283,6 @@ async def read_tails(
             await task
     assert not broken
     return tails
-
-
-async def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
-    """Return as soon as a condition holds; fail if it does not within `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        await asyncio.sleep(0.05)
 
 
 async def _partitions(reader: AIOKafkaConsumer, topic: str) -> list[int]:

@@ -12,7 +12,8 @@ from ldpstream.agents import clients
 from ldpstream.agents.control import decode_control
 from ldpstream.agents.metadata import describe
 from ldpstream.mechanisms.frame import decode_frame
-from tests.lab import START_MS, WINDOW_MS, Lab
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
 from tests.stream.cli import invoke, refused, spawn
 
 pytestmark = pytest.mark.broker

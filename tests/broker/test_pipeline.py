@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.spec import CollectionSpec
-from tests.lab import START_MS, WINDOW_MS, Lab
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
 
 pytestmark = pytest.mark.broker
 

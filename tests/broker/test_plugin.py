@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import START_MS, WINDOW_MS, Lab, Worker, eventually
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+from tests.processes import Worker, eventually
 
 pytestmark = pytest.mark.broker
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.lab import START_MS, WINDOW_MS, Lab
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
 
 pytestmark = pytest.mark.broker
 COMMAND = [sys.executable, "-m", "ldpstream.agents.cli"]

@@ -8,7 +8,9 @@ import pytest
 from aiokafka import TopicPartition
 
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
-from tests.lab import START_MS, WINDOW_MS, Lab, eventually
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+from tests.processes import eventually
 
 pytestmark = pytest.mark.broker
 kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)

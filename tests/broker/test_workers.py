@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.brokers import Broker
-from tests.lab import START_MS, WINDOW_MS, Lab, Worker, eventually
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+from tests.processes import Worker, eventually
 
 pytestmark = pytest.mark.broker
 kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)

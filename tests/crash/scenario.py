@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from aiokafka import AIOKafkaProducer
 
-from tests.lab import START_MS, WINDOW_MS, Lab, Worker
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+from tests.processes import Worker
 
 WINDOWS = 5
 STOP_SECONDS = 9.0

@@ -1,0 +1,91 @@
+"""Worker processes, and waiting for what they do."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+READY_SECONDS = 40.0
+
+
+class Worker:
+    """A worker process."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.process = process
+        self.url = ""
+        self._errors: list[bytes] = []
+
+    def wait_ready(self) -> None:
+        """Wait for the line `ready URL`, whatever comes before it."""
+        assert self.process.stdout is not None
+        patience = threading.Timer(READY_SECONDS, self.process.kill)
+        patience.start()
+        line = ""
+        for line in map(bytes.decode, self.process.stdout):
+            if line.startswith("ready "):
+                break
+        patience.cancel()
+        if not line.startswith("ready "):
+            self.process.kill()
+            raise AssertionError(f"the worker did not become ready: {line}{self.errors()}")
+        self.url = line.split()[1]
+
+    def get(self, path: str) -> Any:
+        """Return the JSON answer to a GET request."""
+        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+            return json.loads(answer.read())
+
+    def status(self, path: str) -> int:
+        """Return the status of the answer to a GET request."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    def terminate(self) -> int:
+        """Send SIGTERM and return the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for the end of the process and return its exit code."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.process.wait(timeout=20)
+        self.process.kill()
+        raise AssertionError(f"the worker did not end: {self.errors()}")
+
+    def errors(self) -> str:
+        """Return all that the process wrote on standard error; it must have ended."""
+        assert self.process.stderr is not None
+        if not self.process.stderr.closed:
+            self.process.wait()
+            self._errors.append(self.process.stderr.read())
+            self.process.stderr.close()
+        return b"".join(self._errors).decode()
+
+    def kill(self) -> None:
+        """End the process at once (it may be stopped, or have ended)."""
+        self.process.kill()
+        if said := self.errors():
+            # Shown by pytest where the test failed.
+            print(said)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+async def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
+    """Return as soon as a condition holds; fail if it does not within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        await asyncio.sleep(0.05)
