@@ -1,4 +1,4 @@
-"""Decoders of sets and weights that use what is known without noise.
+"""Queries over counts of symbols, decoded with what is known without noise.
 
 A mechanism's decoder is the sum of its single values' decoders. Where the values of a group g sum
 to less noise than their complement this is wasteful: the group's total is known exactly. The
@@ -15,39 +15,105 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.groups import Groups
-from ldpstream.mechanisms.mechanism import Decoder, Mechanism
+from ldpstream.estimators.groups import Groups, group_extremes, sum_groups
+from ldpstream.estimators.linear import LinearQueries
+from ldpstream.estimators.queries import Queries, Query
+from ldpstream.mechanisms.decoder import ROUNDING, CountDecoder, LinearDecoder
+from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Noise below this part of the second moment is rounding in float64, not noise.
-ROUNDING = 1e-12
+
+def prepare_queries(mechanism: Mechanism) -> Queries:
+    """Return what prepares a mechanism's queries, by the kind of its decoder."""
+    decoder = mechanism.decoder()
+    if isinstance(decoder, CountDecoder):
+        return SetDecoder.of(mechanism, decoder)
+    if isinstance(decoder, LinearDecoder):
+        return LinearQueries.of(mechanism, decoder)
+    raise TypeError(f"expected a CountDecoder or a LinearDecoder, got {type(decoder).__name__}")
 
 
 @dataclass(frozen=True)
-class SetDecoder:
+class CountQuery(Query):
+    """A query decoded by `h`, float64 `(outputs,)`; `of_square` decodes `w^2`."""
+
+    h: Floats
+    of_square: Floats
+
+    # Plain sums, not dot products: numpy adds them in one order whatever the linear algebra.
+    def total(self, statistic: Statistic) -> float:
+        """Return `sum_y N[y] h(y)`."""
+        return float((statistic * self.h).sum())
+
+    def squares(self, statistic: Statistic) -> float:
+        """Return `sum_y N[y] h(y)^2`."""
+        return float((statistic * self.h**2).sum())
+
+    def offset(self, statistic: Statistic) -> float:
+        """Return the estimate of `sum_i w(x_i)^2`."""
+        return float((statistic * self.of_square).sum())
+
+
+@dataclass(frozen=True)
+class SetDecoder(Queries):
     """Decodes queries of one mechanism; `slack` is `z`, float64 `(outputs,)`.
 
-    Of each group, `(count,)`: `slack_noise` is the sum of its values' noise in `z`, float64, and
-    `sizes` the number of its values, int64.
+    `of_output` is the group of each output, int64 `(outputs,)`. Of each group, `(count,)`:
+    `slack_noise` is the sum of its values' noise in `z`, float64, and `sizes` the number of its
+    values, int64.
     """
 
-    decoder: Decoder
-    groups: Groups
+    counts: CountDecoder
+    known: Groups
+    of_output: Integers
     slack: Floats
     slack_noise: Floats
     sizes: Integers
 
     @classmethod
-    def of(cls, mechanism: Mechanism) -> Self:
-        """Prepare a mechanism's decoder: one decode, shared by all queries."""
-        decoder, groups = mechanism.decoder(), Groups.of(mechanism)
+    def of(cls, mechanism: Mechanism, decoder: CountDecoder) -> Self:
+        """Prepare a mechanism with its decoder: one decode, shared by all queries."""
+        groups, of_output = Groups.of(mechanism), decoder.output_groups()
         slack = 1.0 - decoder.decode(np.ones(mechanism.size))
+        if of_output is None:
+            of_output = np.zeros(slack.size, dtype=np.int64)
         noise = groups.sum_values(decoder.expect(slack**2))
         sizes = np.bincount(groups.of_value, minlength=groups.count)
         noise[noise <= ROUNDING * sizes] = 0.0
-        return cls(decoder, groups, slack, noise, sizes)
+        return cls(decoder, groups, of_output, slack, noise, sizes)
+
+    @property
+    def decoder(self) -> CountDecoder:
+        """The mechanism's decoder."""
+        return self.counts
+
+    @property
+    def groups(self) -> Groups:
+        """What its reports disclose."""
+        return self.known
+
+    def set_query(self, indicator: Floats) -> Query:
+        """Prepare a set of values, given by its indicator, float64 `(k,)`."""
+        h = self.decode_set(indicator)
+        return self._query(indicator, h, h)
+
+    def linear_query(self, weights: Floats) -> Query:
+        """Prepare any weights with the decoder of least noise, float64 `(k,)`."""
+        return self._query(weights, self.decode(weights), self.decode(weights**2))
+
+    def _query(self, weights: Floats, h: Floats, of_square: Floats) -> Query:
+        noise = self.counts.noise_of(h, weights)
+        return CountQuery(weights, noise, float(h.min()), float(h.max()), h, of_square)
+
+    def sum_outputs(self, function: Floats) -> Floats:
+        """Sum a function of the output over each group: `(outputs,)` -> `(count,)`."""
+        return sum_groups(function, self.of_output, self.groups.count)
+
+    def output_extremes(self, function: Floats) -> tuple[Floats, Floats]:
+        """Return the least and largest of a function of the output in each group."""
+        return group_extremes(function, self.of_output, self.groups.count)
 
     def best_anchors(self, plain: Floats) -> Floats:
         """Return the lambda of least noise for the plain decoder `h` of a query: `(count,)`."""
@@ -73,14 +139,7 @@ class SetDecoder:
         anchors = (whole | (self.best_anchors(plain) > 0.5 + ROUNDING)).astype(np.float64)
         return self._anchored(indicator, anchors) if anchors.any() else plain
 
-    def noise(self, decoded: Floats, weights: Floats) -> Floats:
-        """Return `v(x) = (Q h^2)[x] - w[x]^2`, what a user of each value adds: `(k,)`, >= 0."""
-        moments = self.decoder.expect(decoded**2)
-        noise = moments - weights**2
-        noise[noise <= ROUNDING * np.maximum(moments, 1.0)] = 0.0
-        return noise
-
     def _anchored(self, weights: Floats, anchors: Floats) -> Floats:
         # Decoding the difference, not adding slack, makes whole groups exact to the last bit.
         rest = self.decoder.decode(weights - anchors[self.groups.of_value])
-        return rest + anchors[self.groups.of_output]
+        return rest + anchors[self.of_output]

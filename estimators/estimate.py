@@ -10,7 +10,7 @@ from typing import Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldpstream.estimators.decoding import SetDecoder
+from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.intervals import (
     bernstein_half_width,
     error_level,
@@ -87,8 +87,8 @@ def estimate_sets(
         ValueError: where an index is outside the domain, the statistic does not count n reports,
             or an option is impossible.
     """
-    check_counts(statistic, n)
-    decoder = SetDecoder.of(mechanism)
+    check_counts(mechanism, statistic, n)
+    decoder = prepare_queries(mechanism)
     indicators = [indicator(mechanism.size, members) for members in sets]
     return bound(set_sums(decoder, statistic, indicators), n, Options(**options))
 
@@ -112,8 +112,8 @@ def estimate_linear(
         raise ValueError(f"weights: expected shape (q, {mechanism.size}), got {weights.shape}")
     if not np.isfinite(weights).all():
         raise ValueError("weights: expected finite numbers")
-    check_counts(statistic, n)
-    return bound(linear_sums(SetDecoder.of(mechanism), statistic, weights), n, Options(**options))
+    check_counts(mechanism, statistic, n)
+    return bound(linear_sums(prepare_queries(mechanism), statistic, weights), n, Options(**options))
 
 
 def bound(sums: Sums, n: int, options: Options) -> Estimate:

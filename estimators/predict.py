@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.decoding import SetDecoder
+from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.estimate import indicator
 from ldpstream.estimators.options import Estimand
+from ldpstream.estimators.queries import Query
 from ldpstream.mechanisms.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
@@ -33,10 +34,8 @@ def predicted_value_variances(
     Raises:
         ValueError: where n < 1, or the shares are no distribution over the domain.
     """
-    decoder = SetDecoder.of(mechanism)
-    weights = (indicator(mechanism.size, np.array([value])) for value in values)
-    decoded = ((row, decoder.decoder.decode(row)) for row in weights)
-    return _variances(decoder, decoded, n, _checked(mechanism, n, shares), estimand)
+    sets = [np.array([value]) for value in values]
+    return predicted_set_variances(mechanism, n, sets, shares=shares, estimand=estimand)
 
 
 def predicted_set_variances(
@@ -48,10 +47,9 @@ def predicted_set_variances(
     estimand: Estimand = "respondents",
 ) -> Floats:
     """Return the variances of sets' estimates; arguments and errors as for single values."""
-    decoder = SetDecoder.of(mechanism)
-    weights = (indicator(mechanism.size, members) for members in sets)
-    decoded = ((row, decoder.decode_set(row)) for row in weights)
-    return _variances(decoder, decoded, n, _checked(mechanism, n, shares), estimand)
+    queries = prepare_queries(mechanism)
+    prepared = (queries.set_query(indicator(mechanism.size, members)) for members in sets)
+    return _variances(prepared, n, _checked(mechanism, n, shares), estimand)
 
 
 def predicted_linear_variances(
@@ -63,24 +61,18 @@ def predicted_linear_variances(
     estimand: Estimand = "respondents",
 ) -> Floats:
     """Return the variances of linear queries' estimates, weights `(q, k)`; else as above."""
-    decoder = SetDecoder.of(mechanism)
-    decoded = ((row, decoder.decode(row)) for row in weights)
-    return _variances(decoder, decoded, n, _checked(mechanism, n, shares), estimand)
+    queries = prepare_queries(mechanism)
+    prepared = (queries.linear_query(row) for row in weights)
+    return _variances(prepared, n, _checked(mechanism, n, shares), estimand)
 
 
-def _variances(
-    decoder: SetDecoder,
-    decoded: Iterator[tuple[Floats, Floats]],
-    n: int,
-    shares: Floats,
-    estimand: Estimand,
-) -> Floats:
+def _variances(prepared: Iterator[Query], n: int, shares: Floats, estimand: Estimand) -> Floats:
     out: list[float] = []
-    for weights, h in decoded:
-        variance = float((shares * decoder.noise(h, weights)).sum())
+    for query in prepared:
+        variance = float((shares * query.noise).sum())
         if estimand == "population":
-            mean = float((shares * weights).sum())
-            variance += float((shares * (weights - mean) ** 2).sum())
+            mean = float((shares * query.weights).sum())
+            variance += float((shares * (query.weights - mean) ** 2).sum())
         out.append(variance / n)
     return np.array(out)
 

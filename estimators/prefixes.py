@@ -1,44 +1,45 @@
-"""Estimates of all prefixes of one ordered dimension: the cumulative distribution.
+"""Estimates of all prefixes of one ordered dimension: the cumulative distribution."""
 
-Disclosed groups do not disturb each other, so they are decoded side by side, each cut after its
-first, second, ... position at once: as many decodes as the longest group has positions, not as
-many as there are prefixes. All sums that a variance needs add over groups.
-"""
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.cuts import Cuts
-from ldpstream.estimators.decoding import SetDecoder
+from ldpstream.estimators.count_prefixes import CountPrefixes
+from ldpstream.estimators.decoding import SetDecoder, prepare_queries
 from ldpstream.estimators.estimate import Estimate, bound
 from ldpstream.estimators.options import OptionKeywords, Options
-from ldpstream.estimators.sums import Sums, check_counts
+from ldpstream.estimators.queries import Queries
+from ldpstream.estimators.sums import Sums, check_counts, set_sums
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _SetPrefixes:
+    """Prefixes of sums, each a set like any other."""
+
+    queries: Queries
+    positions: Integers
+
+    def sums(self, statistic: Statistic) -> Sums:
+        """Return the sums of every prefix, q = m."""
+        cuts = range(int(self.positions.max()) + 1)
+        indicators = ((self.positions <= cut).astype(np.float64) for cut in cuts)
+        return set_sums(self.queries, statistic, indicators)
 
 
 @dataclass(frozen=True)
 class Prefixes:
     """Decodes the m prefixes `{x : position of x <= i}` of a mechanism's values.
 
-    Of each cut's decoder, float64 `(cuts,)`: the anchor of least noise (see `decoding`), the least
-    and largest noise in its group, and the least and largest value. They depend on the mechanism
-    and the order alone: prepare once, estimate often.
+    What it holds depends on the mechanism and the order alone: prepare once, estimate often.
     """
 
-    decoder: SetDecoder
-    cuts: Cuts
-    anchors: Floats
-    quietest: Floats
-    noisiest: Floats
-    least: Floats
-    largest: Floats
+    mechanism: Mechanism
+    prepared: CountPrefixes | _SetPrefixes
 
     @classmethod
     def of(cls, mechanism: Mechanism, positions: Integers | None = None) -> Self:
@@ -52,18 +53,10 @@ class Prefixes:
         order = np.arange(mechanism.size) if positions is None else positions
         if order.shape != (mechanism.size,) or order.min() < 0:
             raise ValueError(f"positions: expected {mechanism.size} numbers >= 0")
-        decoder = SetDecoder.of(mechanism)
-        groups = decoder.groups
-        cuts = Cuts.of(groups, order)
-        table = np.zeros((5, cuts.group.size))
-        for rank, plain in _plain(decoder, cuts):
-            at = np.flatnonzero(cuts.rank == rank)
-            anchors = decoder.best_anchors(plain)
-            h = _anchored(decoder, cuts, rank, plain, anchors)
-            noise = decoder.noise(h, (cuts.rank_of_value <= rank).astype(np.float64))
-            measures = [anchors, *groups.value_extremes(noise), *groups.output_extremes(h)]
-            table[:, at] = np.stack(measures)[:, cuts.group[at]]
-        return cls(decoder, cuts, *table)
+        queries = prepare_queries(mechanism)
+        if isinstance(queries, SetDecoder):
+            return cls(mechanism, CountPrefixes.of(queries, order))
+        return cls(mechanism, _SetPrefixes(queries, order))
 
     def estimate(self, statistic: Statistic, n: int, **options: Unpack[OptionKeywords]) -> Estimate:
         """Estimate the share of every prefix, q = m; the last is 1.
@@ -71,67 +64,5 @@ class Prefixes:
         Raises:
             ValueError: where the statistic does not count n reports, or an option is impossible.
         """
-        check_counts(statistic, n)
-        return bound(self._sums(statistic), n, Options(**options))
-
-    def _sums(self, statistic: Statistic) -> Sums:
-        cuts, groups = self.cuts, self.decoder.groups
-        total, squares = np.zeros((2, cuts.group.size))
-        for rank, plain in _plain(self.decoder, cuts):
-            at = np.flatnonzero(cuts.rank == rank)
-            anchors = np.zeros(groups.count)
-            anchors[cuts.group[at]] = self.anchors[at]
-            h = _anchored(self.decoder, cuts, rank, plain, anchors)
-            total[at] = groups.sum_outputs(statistic * h)[cuts.group[at]]
-            squares[at] = groups.sum_outputs(statistic * h**2)[cuts.group[at]]
-        reports = groups.reports(statistic)[cuts.group]
-        whole = cuts.accumulate(np.where(cuts.whole, reports, 0.0))
-        parted = cuts.accumulate(np.where(cuts.whole, 0.0, 1.0)) > 0.5
-
-        def parts(state: Floats) -> Floats:
-            # Where no group is cut in two, running sums would leave rounding instead of 0.
-            return np.where(parted, cuts.accumulate(np.where(cuts.whole, 0.0, state)), 0.0)
-
-        estimated = whole + parts(total)
-        least = self._envelope(self.least, np.minimum)
-        largest = self._envelope(self.largest, np.maximum)
-        least[-1] = largest[-1] = 1.0  # the whole domain
-        return Sums(
-            total=estimated,
-            squares=whole + parts(squares),
-            offset=estimated,
-            floor=parts(reports * self.quietest),
-            ceiling=parts(reports * self.noisiest),
-            least=least,
-            largest=largest,
-            slope=self._envelope(self.noisiest - self.quietest, np.maximum),
-            disclosed=groups.disclosed,
-            indicators=True,
-        )
-
-    def _envelope(self, ends: Floats, extreme: np.ufunc) -> Floats:
-        """Return the least or largest of the prefixes' decoders.
-
-        Exact for one group; with several, that of all cuts so far, which bounds it.
-        """
-        cuts = self.cuts
-        if self.decoder.groups.count == 1:
-            return cuts.accumulate(ends)
-        out = np.zeros(cuts.length)
-        extreme.at(out, cuts.position, ends)
-        return np.array(extreme.accumulate(out), dtype=np.float64)
-
-
-def _plain(decoder: SetDecoder, cuts: Cuts) -> Iterator[tuple[int, Floats]]:
-    """Yield each rank with the plain decoder of all groups' cuts of that rank, `(outputs,)`."""
-    plain = np.zeros(decoder.groups.of_output.size)
-    for rank in range(cuts.ranks):
-        plain += decoder.decoder.decode((cuts.rank_of_value == rank).astype(np.float64))
-        yield rank, plain
-
-
-def _anchored(decoder: SetDecoder, cuts: Cuts, rank: int, plain: Floats, anchors: Floats) -> Floats:
-    of_output = decoder.groups.of_output
-    h = plain + anchors[of_output] * decoder.slack
-    h[cuts.whole_groups(rank, decoder.groups.count)[of_output]] = 1.0
-    return h
+        check_counts(self.mechanism, statistic, n)
+        return bound(self.prepared.sums(statistic), n, Options(**options))

@@ -1,13 +1,13 @@
 """What a statistic says of linear queries, before any division by n."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.decoding import SetDecoder
 from ldpstream.estimators.groups import Groups
+from ldpstream.estimators.queries import Queries, Query
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
@@ -49,11 +49,11 @@ def value_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Sums:
     Raises:
         ValueError: where the statistic does not count n reports.
     """
-    check_counts(statistic, n)
+    check_counts(mechanism, statistic, n)
     decoder, groups = mechanism.decoder(), Groups.of(mechanism)
     total = decoder.shares(statistic)
     quietest, noisiest = decoder.noise_extremes()
-    reports = groups.reports(statistic)[groups.of_value]
+    reports = decoder.group_reports(statistic)[groups.of_value]
     least, largest = decoder.extremes()
     return Sums(
         total=total,
@@ -69,57 +69,51 @@ def value_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Sums:
     )
 
 
-def set_sums(decoder: SetDecoder, statistic: Statistic, indicators: Iterable[Floats]) -> Sums:
+def set_sums(queries: Queries, statistic: Statistic, indicators: Iterable[Floats]) -> Sums:
     """Return the sums of sets of values, given by their indicators, each of shape `(k,)`."""
-    decoded = ((weights, decoder.decode_set(weights)) for weights in indicators)
-    rows = [_query(decoder, statistic, weights, h, h) for weights, h in decoded]
-    return _stack(rows, decoder.groups, indicators=True)
+    prepared = (queries.set_query(indicator) for indicator in indicators)
+    return query_sums(queries, statistic, prepared, indicators=True)
 
 
-def linear_sums(decoder: SetDecoder, statistic: Statistic, weights: Iterable[Floats]) -> Sums:
+def linear_sums(queries: Queries, statistic: Statistic, weights: Iterable[Floats]) -> Sums:
     """Return the sums of any weights, each of shape `(k,)`."""
-    rows = [
-        _query(decoder, statistic, row, decoder.decode(row), decoder.decode(row**2))
-        for row in weights
-    ]
-    return _stack(rows, decoder.groups, indicators=False)
+    prepared = (queries.linear_query(row) for row in weights)
+    return query_sums(queries, statistic, prepared, indicators=False)
 
 
-def check_counts(statistic: Statistic, n: int) -> None:
-    """Refuse a statistic that does not count n reports.
-
-    Raises:
-        ValueError: naming both numbers.
-    """
-    counted = int(statistic.sum())
-    if counted != n:
-        raise ValueError(f"n: expected the {counted} reports that the statistic counts, got {n}")
-
-
-def _query(
-    decoder: SetDecoder, statistic: Statistic, weights: Floats, h: Floats, h_of_square: Floats
-) -> list[float]:
-    """Return one query's sums in the order of `Sums`.
-
-    Plain sums, not dot products: numpy adds them in one order whatever the linear algebra library.
-    """
-    reports = decoder.groups.reports(statistic)
-    quietest, noisiest = decoder.groups.value_extremes(decoder.noise(h, weights))
-    return [
-        float((statistic * h).sum()),
-        float((statistic * h**2).sum()),
-        float((statistic * h_of_square).sum()),
-        float((reports * quietest).sum()),
-        float((reports * noisiest).sum()),
-        float(h.min()),
-        float(h.max()),
-        float((noisiest - quietest).max()),
-    ]
-
-
-def _stack(rows: Sequence[Sequence[float]], groups: Groups, *, indicators: bool) -> Sums:
+def query_sums(
+    queries: Queries, statistic: Statistic, prepared: Iterable[Query], *, indicators: bool
+) -> Sums:
+    """Return the sums of prepared queries; `indicators` says that all weights are 0 or 1."""
+    groups, reports = queries.groups, queries.decoder.group_reports(statistic)
+    rows = []
+    for query in prepared:
+        quietest, noisiest = groups.value_extremes(query.noise)
+        rows.append(
+            (
+                query.total(statistic),
+                query.squares(statistic),
+                query.offset(statistic),
+                float((reports * quietest).sum()),
+                float((reports * noisiest).sum()),
+                query.least,
+                query.largest,
+                float((noisiest - quietest).max()),
+            )
+        )
     columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 8).T
     total, squares, offset, floor, ceiling, least, largest, slope = columns
     return Sums(
         total, squares, offset, floor, ceiling, least, largest, slope, groups.disclosed, indicators
     )
+
+
+def check_counts(mechanism: Mechanism, statistic: Statistic, n: int) -> None:
+    """Refuse a statistic that does not count n reports.
+
+    Raises:
+        ValueError: naming both numbers.
+    """
+    counted = mechanism.count(statistic)
+    if counted != n:
+        raise ValueError(f"n: expected the {counted} reports that the statistic counts, got {n}")

@@ -12,11 +12,12 @@ Needs numpy and the standard library, nothing else.
 from ldpstream.mechanisms.blocks import Blocks
 from ldpstream.mechanisms.certificate import Certificate
 from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.decoder import Decoder
 from ldpstream.mechanisms.domain import Domain, Grid, Interval, Labels, Size, Sizes
 from ldpstream.mechanisms.entropy import Entropy, SeededEntropy, SystemEntropy
 from ldpstream.mechanisms.errors import FrameError, SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.frame import Frame, decode_frame, encode_frame, frame_fingerprint
-from ldpstream.mechanisms.mechanism import Decoder, Mechanism
+from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.policy import Policy
 from ldpstream.mechanisms.registry import MECHANISMS
 from ldpstream.mechanisms.spec import CollectionSpec, load_spec

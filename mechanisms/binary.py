@@ -19,10 +19,11 @@ from ldpstream.mechanisms.canonical import json_number
 from ldpstream.mechanisms.certificate import Certificate, certify_by_enumeration
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import describe, read_epsilon
+from ldpstream.mechanisms.decoder import CountDecoder, Floats, Statistic
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.mechanism import Decoder, Floats, Json, Reports, Statistic
+from ldpstream.mechanisms.mechanism import Json, Reports
 from ldpstream.mechanisms.policy import BinaryPolicy
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.symbols import SymbolMechanism
@@ -54,14 +55,13 @@ class Binary(SymbolMechanism):
     @classmethod
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys."""
-        settings.refuse_blocks(cls.id)
-        settings.refuse_sensitive(cls.id)
+        settings.only(cls.id, "epsilon")
         path = f"{settings.path}.epsilon"
         if settings.domain.size != 2:
             raise SpecError(
                 f"{settings.path}.domain", f"2 values with binary, got {settings.domain.size}"
             )
-        given = settings.epsilon
+        given = settings.require("epsilon")
         if not isinstance(given, list) or len(given) != 2:
             raise SpecError(path, f"a list of two numbers above 0, got {describe(given)}")
         first, second = (
@@ -127,7 +127,7 @@ class Binary(SymbolMechanism):
         ones = (words <= last[checked]) & (np.array(self.thresholds, dtype=object) > 0)[checked]
         return ones.astype(np.int64)
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries."""
         return _BinaryDecoder(self)
 
@@ -137,7 +137,7 @@ class Binary(SymbolMechanism):
         return [] if unprotected is None else [unprotected]
 
 
-class _BinaryDecoder(Decoder):
+class _BinaryDecoder(CountDecoder):
     """`h_1(y) = (1{y = 1} - q) / (r - q)` and `h_0 = 1 - h_1`, of the realised q and r."""
 
     def __init__(self, mechanism: Binary) -> None:
@@ -167,7 +167,3 @@ class _BinaryDecoder(Decoder):
     def expect(self, function: Floats) -> Floats:
         """Return `Q f`, of shape `(2,)`."""
         return self._q @ np.asarray(function, dtype=np.float64)
-
-    def groups(self) -> None:
-        """Return None: no report discloses a group exactly."""
-        return

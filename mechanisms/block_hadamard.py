@@ -26,10 +26,11 @@ from ldpstream.mechanisms.certificate import (
 )
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import read_epsilon
+from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy, bernoulli
 from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.mechanism import Decoder, Json, Reports
+from ldpstream.mechanisms.mechanism import Json, Reports
 from ldpstream.mechanisms.policy import BlockPolicy
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.symbols import SymbolMechanism
@@ -61,7 +62,7 @@ class BlockHadamard(SymbolMechanism):
     @classmethod
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys; without blocks there is one."""
-        settings.refuse_sensitive(cls.id)
+        settings.only(cls.id, "epsilon", "blocks")
         epsilon = settings.read_epsilon()
         blocks = settings.blocks or Blocks.one(settings.domain.size)
         try:
@@ -153,7 +154,7 @@ class BlockHadamard(SymbolMechanism):
         drawn = words & layout.mask[checked]
         return layout.offset[checked] + move_to_sign(layout.row[checked], drawn, wanted)
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries, by fast transforms of all blocks of one size."""
         return self._decoder
 

@@ -26,11 +26,12 @@ from ldpstream.mechanisms.certificate import (
 )
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import is_whole, read_epsilon
+from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.high_low_decoder import HighLowDecoder
-from ldpstream.mechanisms.mechanism import Decoder, Json, Reports
+from ldpstream.mechanisms.mechanism import Json, Reports
 from ldpstream.mechanisms.policy import HighLowPolicy
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.symbols import SymbolMechanism
@@ -67,7 +68,7 @@ class HighLow(SymbolMechanism):
     @classmethod
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys."""
-        settings.refuse_blocks(cls.id)
+        settings.only(cls.id, "epsilon", "sensitive")
         epsilon = settings.read_epsilon()
         sensitive = settings.read_sensitive()
         try:
@@ -181,7 +182,7 @@ class HighLow(SymbolMechanism):
         drawn = source.words(len(checked)).view(np.int64) & np.int64(self.positions - 1)
         return np.where(chosen & ~hidden, self.plain[checked], move_to_sign(rows, drawn, chosen))
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries."""
         return self._decoder
 

@@ -3,14 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.decoder import CountDecoder, Floats, Statistic
 from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.mechanism import Decoder, Floats, Statistic
 from ldpstream.mechanisms.walsh import walsh_hadamard
 
 Indices = NDArray[np.int64]
 
 
-class HighLowDecoder(Decoder):
+class HighLowDecoder(CountDecoder):
     """Sensitive values: `h = c H[row, y]` at the positions; others: `c` at their plain report.
 
     `c = 2^64 / (2 T - 2^64)` belongs to the realised threshold T: the paper's constants cancel.
@@ -71,10 +71,6 @@ class HighLowDecoder(Decoder):
             self._hidden, mean + own / self._positions, self._spread * mean + own
         )
         return expected
-
-    def groups(self) -> None:
-        """Return None: no report discloses a group exactly."""
-        return
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the least and the largest noise that one user adds to each value's estimate.

@@ -26,6 +26,7 @@ from ldpstream.mechanisms.certificate import (
 )
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import read_epsilon
+from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.domain_base import check_extents
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, geometric_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
@@ -33,7 +34,7 @@ from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.geometric_axis import GeometricAxis
 from ldpstream.mechanisms.interval import Interval
 from ldpstream.mechanisms.l1_geometric_decoder import L1GeometricDecoder
-from ldpstream.mechanisms.mechanism import Decoder, Json, Reports
+from ldpstream.mechanisms.mechanism import Json, Reports
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.symbols import SymbolMechanism
@@ -72,8 +73,7 @@ class L1Geometric(SymbolMechanism):
     @classmethod
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys."""
-        settings.refuse_blocks(cls.id)
-        settings.refuse_sensitive(cls.id)
+        settings.only(cls.id, "epsilon")
         epsilon, domain = settings.read_epsilon(), settings.domain
         if not domain.ordered:
             raise SpecError(
@@ -172,7 +172,7 @@ class L1Geometric(SymbolMechanism):
     def _noise(self) -> TwoSidedGeometric:
         return TwoSidedGeometric(self.threshold, max(self.extents))
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries, by tridiagonal inverses."""
         return self._decoder
 

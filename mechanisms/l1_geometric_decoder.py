@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 
+from ldpstream.mechanisms.decoder import CountDecoder, Floats, Statistic
 from ldpstream.mechanisms.geometric_axis import GeometricAxis
-from ldpstream.mechanisms.mechanism import Decoder, Floats, Statistic
 
 Pair = tuple[Floats, Floats]
 """The least and the largest of something."""
@@ -14,7 +14,7 @@ Pair = tuple[Floats, Floats]
 _ENDS = (np.minimum, np.maximum)
 
 
-class L1GeometricDecoder(Decoder):
+class L1GeometricDecoder(CountDecoder):
     """The inverse of a product of channels is the product of their tridiagonal inverses.
 
     `axes` are the dimensions of two values or more: others add nothing.
@@ -48,10 +48,6 @@ class L1GeometricDecoder(Decoder):
     def expect(self, function: Floats) -> Floats:
         """Return `Q f`."""
         return self._each(function, GeometricAxis.expect)
-
-    def groups(self) -> None:
-        """Return None: any value can give any report."""
-        return
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the least and the largest noise of one user in each single value's estimate.

@@ -11,7 +11,7 @@ Notation of `docs/theory.md`: `k` values, a report `y`, the channel `Q[x, y] = P
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,82 +19,16 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.canonical import Json as Json
 from ldpstream.mechanisms.certificate import Certificate
 from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.decoder import Decoder as Decoder
+from ldpstream.mechanisms.decoder import Floats as Floats
+from ldpstream.mechanisms.decoder import Statistic as Statistic
+from ldpstream.mechanisms.domain_base import Domain
 from ldpstream.mechanisms.entropy import Entropy
 from ldpstream.mechanisms.policy import Policy
 from ldpstream.mechanisms.settings import Settings
 
-Reports = NDArray[np.int64]
-Statistic = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
-
-class Decoder(ABC):
-    """Unbiased decoders `h` of linear queries, and the moments that their variances need.
-
-    All methods are deterministic functions of their arguments; none ever builds a dense `k x k`
-    inverse. The decoder uses the realised channel (rounded outward), so estimates stay exactly
-    unbiased.
-    """
-
-    @abstractmethod
-    def shares(self, statistic: Statistic) -> Floats:
-        """Return the sums `sum_y N[y] h_x(y)` of every single value, float64 of shape `(k,)`.
-
-        Divided by `n` this is the unbiased estimate of every value's share.
-        """
-
-    @abstractmethod
-    def second_moments(self, statistic: Statistic) -> Floats:
-        """Return `sum_y N[y] h_x(y)^2` of every single value, float64 of shape `(k,)`."""
-
-    @abstractmethod
-    def extremes(self) -> tuple[Floats, Floats]:
-        """Return `(min_y h_x(y), max_y h_x(y))` of every single value, float64 of shape `(k,)`."""
-
-    @abstractmethod
-    def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`: float64 `(k,)` -> float64 `(outputs,)`.
-
-        `h` is the sum of the single values' decoders, weighted: linear in `weights`.
-        """
-
-    @abstractmethod
-    def expect(self, function: Floats) -> Floats:
-        """Return `Q f`, the mean of a function of the report for a user of each value.
-
-        float64 `(outputs,)` -> float64 `(k,)`; with `f = h^2` this gives every variance.
-        """
-
-    @abstractmethod
-    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return what a report discloses exactly: `(group of each value, group of each output)`.
-
-        Shapes `(k,)` and `(outputs,)`; groups are numbered from 0. A group's share among the
-        respondents is then known without error. None where nothing is disclosed (one group).
-        """
-
-    def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return the least and the largest noise that one user adds to each single value.
-
-        The noise of a user of value x in the estimate of value i is
-        `v_i(x) = (Q h_i^2)[x] - [x = i]`; x ranges over i's own group (over all values where
-        nothing is disclosed), since `h_i` vanishes at other groups' outputs. Two float64 arrays of
-        shape `(k,)`. This general form costs k decodes: large mechanisms override it.
-        """
-        size = self.extremes()[0].size
-        disclosed = self.groups()
-        group = np.zeros(size, dtype=np.int64) if disclosed is None else disclosed[0]
-        least, largest = np.empty(size), np.empty(size)
-        for value in range(size):
-            weights = np.zeros(size)
-            weights[value] = 1.0
-            moments = self.expect(self.decode(weights) ** 2)
-            noise = moments - weights
-            # Below this it is rounding: a value reported exactly must come out as exactly 0.
-            noise[noise <= 1e-12 * np.maximum(moments, 1.0)] = 0.0
-            own = noise[group == group[value]]
-            least[value], largest[value] = own.min(), own.max()
-        return least, largest
+Reports = NDArray[Any]
+"""n reports, one a row: int64 symbols of shape `(n,)`, or integers of shape `(n, width)`."""
 
 
 class Mechanism(ABC):
@@ -115,15 +49,17 @@ class Mechanism(ABC):
             SpecError: naming the key's path and what was expected, also for keys it does not have.
         """
 
+    def report_domain(self, domain: Domain) -> Domain:
+        """Return the domain whose labels devices give, of `size` values.
+
+        By default the collection's own; a mechanism that takes more than a value extends it.
+        """
+        return domain
+
     @property
     @abstractmethod
     def size(self) -> int:
         """Number of values `k`; values are the integers `0..k-1`."""
-
-    @property
-    @abstractmethod
-    def outputs(self) -> int:
-        """Number of possible reports; reports are the integers `0..outputs-1`."""
 
     @property
     @abstractmethod
@@ -148,8 +84,18 @@ class Mechanism(ABC):
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals.
 
+        Its outputs are numbered as in `possible_reports`.
+
         Raises:
             ValueError: where it is too large to enumerate; `certify` still works there.
+        """
+
+    @abstractmethod
+    def possible_reports(self) -> Reports:
+        """Return every report that some value can produce, each once.
+
+        Raises:
+            ValueError: where they are too many to list.
         """
 
     @abstractmethod
@@ -158,7 +104,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
-        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports, one a row.
 
         `entropy` is the operating system's by default; a seeded one is for tests and simulation.
 
@@ -168,13 +114,13 @@ class Mechanism(ABC):
 
     @abstractmethod
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Encode reports, shape `(n,)`, as uint8 of shape `(n, report_bytes)`."""
+        """Encode n reports as uint8 of shape `(n, report_bytes)`."""
 
     @abstractmethod
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
-        """Decode uint8 of shape `(n, report_bytes)`: `(reports, in range)`, each of shape `(n,)`.
+        """Decode uint8 of shape `(n, report_bytes)`: `(n reports, in range (n,))`.
 
-        A report that no value can produce is marked False, and its number is 0.
+        A report that no value can produce is marked False; its row may be any report.
         """
 
     def empty(self) -> Statistic:
@@ -183,7 +129,11 @@ class Mechanism(ABC):
 
     @abstractmethod
     def absorb(self, statistic: Statistic, reports: Reports) -> None:
-        """Add reports, shape `(n,)`, to a statistic in place; exact, associative, commutative."""
+        """Add n reports to a statistic in place; exact, associative, commutative."""
+
+    def count(self, statistic: Statistic) -> int:
+        """Return the number of reports that a statistic holds."""
+        return int(self.decoder().group_reports(statistic).sum())
 
     @abstractmethod
     def decoder(self) -> Decoder:

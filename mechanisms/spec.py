@@ -22,7 +22,7 @@ from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.frame import FINGERPRINT_BYTES, VERSION, encode_frame
 from ldpstream.mechanisms.mechanism import Mechanism, Reports
 from ldpstream.mechanisms.registry import build
-from ldpstream.mechanisms.settings import Settings
+from ldpstream.mechanisms.settings import MECHANISM_KEYS, Settings
 from ldpstream.mechanisms.times import (
     EARLIEST_MS,
     LATEST_MS,
@@ -49,7 +49,7 @@ class CollectionSpec:
     def from_mapping(cls, name: str, mapping: Mapping[str, object], *, base: Path) -> Self:
         """Return the spec of a `[collection.NAME]` table; files are relative to `base`.
 
-        Reads the keys `mechanism, epsilon, domain, sensitive, topic, precision`, no others.
+        Reads the keys `mechanism, domain, topic, precision` and `MECHANISM_KEYS`, no others.
 
         Raises:
             SpecError: naming the key and what was expected.
@@ -57,7 +57,7 @@ class CollectionSpec:
         path = f"collection.{name}"
         if not _LEGAL_NAME.fullmatch(name):
             raise SpecError(path, "a name of letters, digits, '.', '_' and '-'")
-        for key in ("mechanism", "epsilon", "domain"):
+        for key in ("mechanism", "domain"):
             if key not in mapping:
                 raise SpecError(f"{path}.{key}", "this key, which has no default")
         domain, blocks = parse_domain(mapping["domain"], path=f"{path}.domain", base=base)
@@ -65,14 +65,15 @@ class CollectionSpec:
             path=path,
             domain=domain,
             blocks=blocks,
-            epsilon=mapping["epsilon"],
-            sensitive=mapping.get("sensitive"),
+            keys={key: mapping[key] for key in MECHANISM_KEYS if key in mapping},
+            base=base,
         )
+        mechanism = build(mapping["mechanism"], settings)
         return cls(
             name=name,
             topic=_read_topic(mapping.get("topic", f"{name}.reports"), f"{path}.topic"),
-            domain=domain,
-            mechanism=build(mapping["mechanism"], settings),
+            domain=mechanism.report_domain(domain),
+            mechanism=mechanism,
             precision_ms=_read_precision(
                 mapping.get("precision", _DEFAULT_PRECISION), f"{path}.precision"
             ),
@@ -142,13 +143,21 @@ class CollectionSpec:
         Raises:
             ValueError: for no reports, or not one time for each.
         """
-        if np.shape(times_ms) != np.shape(reports):
+        if np.shape(times_ms) != np.shape(reports)[:1]:
             raise ValueError("expected one time for each report")
         cut_ms = times_ms - times_ms % self.precision_ms
         if len(reports) > 1:
-            order = np.lexsort((reports, cut_ms))
+            order = self._sort(reports, cut_ms)
             reports, cut_ms = reports[order], cut_ms[order]
         return encode_frame(self.fingerprint, cut_ms, self.mechanism.encode(reports))
+
+    def _sort(self, reports: Reports, cut_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Order by time, then by the report: symbols as numbers, rows as their bytes."""
+        if reports.ndim == 1:
+            return np.lexsort((reports, cut_ms))
+        rows = np.ascontiguousarray(self.mechanism.encode(reports))
+        by_bytes = np.argsort(rows.view(f"V{rows.shape[1]}")[:, 0], kind="stable")
+        return by_bytes[np.argsort(cut_ms[by_bytes], kind="stable")]
 
     def disclosed(self) -> list[str]:
         """Return what leaves a device in the clear: by the mechanism, and by taking part."""

@@ -8,6 +8,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.mechanism import Mechanism, Reports, Statistic
 
@@ -19,6 +20,10 @@ class SymbolMechanism(Mechanism):
     @abstractmethod
     def outputs(self) -> int:
         """Number of possible reports; reports are the integers `0..outputs-1`."""
+
+    def possible_reports(self) -> Reports:
+        """Return the symbols `0..outputs-1`, int64."""
+        return np.arange(self.outputs, dtype=np.int64)
 
     @property
     def report_bytes(self) -> int:
@@ -47,6 +52,10 @@ class SymbolMechanism(Mechanism):
         if not valid.all():
             reports[~valid] = 0
         return reports, valid
+
+    @abstractmethod
+    def decoder(self) -> CountDecoder:
+        """Return the decoder of linear queries."""
 
     def absorb(self, statistic: Statistic, reports: Reports) -> None:
         """Add reports, shape `(n,)`, to the counts in place."""

@@ -124,7 +124,7 @@ def _quantiles(path: str, quantiles: list[float], spec: CollectionSpec) -> tuple
     if checked:
         # Their cost is the square of this; a worker has other things to do every few seconds.
         groups = spec.mechanism.decoder().groups()
-        largest = spec.domain.size if groups is None else int(np.bincount(groups[0]).max())
+        largest = spec.domain.size if groups is None else int(np.bincount(groups).max())
         if largest > QUANTILE_LIMIT:
             raise ConfigError(
                 path,

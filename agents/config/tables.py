@@ -2,13 +2,13 @@
 
 What depends on several keys at once, or on the mechanism and its domain, is checked in
 `ldpstream.agents.config.windows`, `.topics` and `.publishing`; the keys that a device needs too
-(`mechanism`, `epsilon`, `domain`, `sensitive`) by `ldpstream.mechanisms.spec`.
+(`domain` and those of `MECHANISM_KEYS`) by `ldpstream.mechanisms.spec`.
 """
 
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ldpstream.agents.config.durations import (
     DAY_MS,
@@ -20,13 +20,13 @@ from ldpstream.agents.config.durations import (
     PositiveDuration,
 )
 from ldpstream.agents.config.errors import refused, unavailable
+from ldpstream.mechanisms.settings import MECHANISM_KEYS
 
 TOP_LIMIT: Final = 1_000
 PARTITIONS_LIMIT: Final = 10_000
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _NAME_LENGTH: Final = 200  # Kafka allows topics 249 characters, and we append to this
-_LATER_MECHANISMS: Final = frozenset({"matrix", "l1-bits", "lip"})
 
 
 def _name(value: str) -> str:
@@ -60,12 +60,6 @@ def _address(value: str) -> str:
 def _open_unit(value: float) -> float:
     if not 0 < value < 1:
         raise refused("a number above 0 and below 1", value)
-    return value
-
-
-def _mechanism(value: object) -> object:
-    if isinstance(value, str) and value in _LATER_MECHANISMS:
-        raise unavailable(f'"{value}"')
     return value
 
 
@@ -143,12 +137,8 @@ class PublishTable(Table):
 class CollectionTable(Table):
     """`[collection.NAME]`."""
 
-    mechanism: Annotated[str, BeforeValidator(_mechanism)]
-    epsilon: Any
+    mechanism: str
     domain: Any
-    sensitive: Any = None
-    policy: Later = None
-    prior: Later = None
     accept: Later = None
     topic: Name | None = None
     partitions: int = Field(default=4, ge=1, le=PARTITIONS_LIMIT)
@@ -162,6 +152,13 @@ class CollectionTable(Table):
     method: Annotated[Literal["normal", "bernstein"], BeforeValidator(_method)] = "normal"
     rejected: Literal["copy", "count"] = "copy"
     publish: PublishTable = PublishTable()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_to_the_mechanism(cls, table: object) -> object:
+        if not isinstance(table, dict):
+            return table
+        return {key: value for key, value in table.items() if key not in MECHANISM_KEYS}
 
 
 class FileTable(Table):
@@ -181,4 +178,6 @@ def known_keys() -> dict[str, list[str]]:
         'collection."*".window': WindowTable,
         'collection."*".publish': PublishTable,
     }
-    return {path: list(table.model_fields) for path, table in tables.items()}
+    keys = {path: list(table.model_fields) for path, table in tables.items()}
+    keys['collection."*"'][1:1] = MECHANISM_KEYS
+    return keys

@@ -10,6 +10,7 @@ from ldpstream.mechanisms.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.symbols import SymbolMechanism
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
 """Blocks of 1, 3, 5, 1 and 2 values, interleaved."""
@@ -53,8 +54,22 @@ L1_GEOMETRIC = {
     "huge": L1Geometric(50.0, (6,)),
     "large": L1Geometric(0.7, (3, 5, 5)),
 }
+
+
+def is_listed(mechanism: Mechanism) -> bool:
+    """Whether its reports are few enough to be listed."""
+    try:
+        return len(mechanism.possible_reports()) > 0
+    except ValueError:
+        return False
+
+
 INSTANCES: dict[str, Mechanism] = {
     f"{type(m).id}:{name}": m
     for group in (BINARY, HIGH_LOW, BLOCK_HADAMARD, L1_GEOMETRIC)
     for name, m in group.items()
 }
+LISTED = {name: m for name, m in INSTANCES.items() if is_listed(m)}
+"""Those whose channels are tested entry by entry."""
+SYMBOLS = {name: m for name, m in INSTANCES.items() if isinstance(m, SymbolMechanism)}
+"""Those that report one symbol."""

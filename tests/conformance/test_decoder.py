@@ -4,21 +4,40 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.mechanism import Decoder, Mechanism
-from tests.conformance.instances import INSTANCES
+from ldpstream.mechanisms import SeededEntropy
+from ldpstream.mechanisms.decoder import CountDecoder, Decoder, LinearDecoder
+from ldpstream.mechanisms.mechanism import Mechanism
+from tests.conformance.instances import INSTANCES, LISTED
 
 Matrix = NDArray[np.float64]
+COUNTED = {name: m for name, m in INSTANCES.items() if isinstance(m.decoder(), CountDecoder)}
+SUMMED = {name: m for name, m in LISTED.items() if isinstance(m.decoder(), LinearDecoder)}
 
 EVERY = pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())
+EVERY_LISTED = pytest.mark.parametrize("mechanism", LISTED.values(), ids=LISTED.keys())
+EVERY_COUNTED = pytest.mark.parametrize("mechanism", COUNTED.values(), ids=COUNTED.keys())
+EVERY_SUMMED = pytest.mark.parametrize("mechanism", SUMMED.values(), ids=SUMMED.keys())
 
 
 def dense(mechanism: Mechanism) -> tuple[Matrix, Matrix]:
-    """The channel and the single values' decoders, float64 `(k, outputs)` each."""
-    channel = np.zeros((mechanism.size, mechanism.outputs))
+    """The channel and the single values' decoders, float64 `(k, outputs)` each.
+
+    The decoders are what the estimates are of a single report.
+    """
+    channel = np.zeros((mechanism.size, len(mechanism.possible_reports())))
     for value, row in enumerate(mechanism.channel().rows):
         channel[value, list(row)] = [float(p) for p in row.values()]
     decoder = mechanism.decoder()
-    return channel, np.stack([decoder.decode(w) for w in np.eye(mechanism.size)])
+    return channel, np.stack([decoder.shares(one) for one in singles(mechanism)], axis=1)
+
+
+def singles(mechanism: Mechanism) -> list[NDArray[np.int64]]:
+    """The statistic of each possible report alone."""
+    reports = mechanism.possible_reports()
+    statistics = [mechanism.empty() for _ in reports]
+    for place, statistic in enumerate(statistics):
+        mechanism.absorb(statistic, reports[place : place + 1])
+    return statistics
 
 
 def close(left: Matrix, right: Matrix, scale: float) -> bool:
@@ -26,42 +45,48 @@ def close(left: Matrix, right: Matrix, scale: float) -> bool:
     return np.allclose(left, right, rtol=1e-12, atol=1e-12 * scale)
 
 
-@EVERY
+def some_statistic(mechanism: Mechanism, seed: int, n: int) -> NDArray[np.int64]:
+    """The statistic of n reports of uniform values."""
+    statistic = mechanism.empty()
+    values = np.random.default_rng(seed).integers(0, mechanism.size, n)
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+    return statistic
+
+
+@EVERY_LISTED
 def test_decoders_are_unbiased(mechanism: Mechanism):
     channel, decoders = dense(mechanism)
     assert close(channel @ decoders.T, np.eye(mechanism.size), np.abs(decoders).max())
 
 
-@EVERY
-def test_decode_is_linear(mechanism: Mechanism):
-    _, decoders = dense(mechanism)
+@EVERY_LISTED
+def test_noise_is_the_variance_that_a_user_adds(mechanism: Mechanism):
+    channel, decoders = dense(mechanism)
     weights = np.random.default_rng(1).normal(size=mechanism.size)
-    decoded = mechanism.decoder().decode(weights)
-    assert decoded.shape == (mechanism.outputs,)
-    assert close(decoded, weights @ decoders, np.abs(decoders).max() * mechanism.size)
+    noise = channel @ (weights @ decoders) ** 2 - weights**2
+    scale = np.abs(weights @ decoders).max() ** 2
+    assert close(mechanism.decoder().noise(weights), noise, scale)
 
 
 @EVERY
-def test_sums_over_the_statistic(mechanism: Mechanism):
-    _, decoders = dense(mechanism)
-    statistic = np.random.default_rng(2).integers(0, 1000, mechanism.outputs)
-    before = statistic.copy()
-    decoder = mechanism.decoder()
-    scale = np.abs(decoders).max() * statistic.sum()
-    assert close(decoder.shares(statistic), decoders @ statistic, scale)
-    moments = decoder.second_moments(statistic)
-    assert close(moments, decoders**2 @ statistic, np.abs(decoders).max() * scale)
+def test_a_statistic_counts_its_reports(mechanism: Mechanism):
+    statistic = some_statistic(mechanism, 2, 700)
+    assert mechanism.count(statistic) == 700
+    assert mechanism.count(mechanism.empty()) == 0
+    assert mechanism.decoder().group_reports(statistic).sum() == 700
+
+
+@EVERY
+def test_estimates_leave_the_statistic_as_it_is(mechanism: Mechanism):
+    statistic = some_statistic(mechanism, 3, 50)
+    before, decoder = statistic.copy(), mechanism.decoder()
+    first = decoder.shares(statistic)
+    decoder.second_moments(statistic)
     assert np.array_equal(statistic, before)
+    assert np.array_equal(first, mechanism.decoder().shares(statistic))
 
 
-@EVERY
-def test_means_over_the_channel(mechanism: Mechanism):
-    channel, _ = dense(mechanism)
-    function = np.random.default_rng(3).normal(size=mechanism.outputs)
-    assert close(mechanism.decoder().expect(function), channel @ function, 10.0)
-
-
-@EVERY
+@EVERY_LISTED
 def test_extremes(mechanism: Mechanism):
     _, decoders = dense(mechanism)
     low, high = mechanism.decoder().extremes()
@@ -81,25 +106,106 @@ def test_noise_extremes_equal_the_general_form(mechanism: Mechanism):
         assert (closed >= 0).all()
 
 
-@EVERY
+@EVERY_LISTED
 def test_groups_are_what_a_report_discloses(mechanism: Mechanism):
     channel, decoders = dense(mechanism)
-    groups = mechanism.decoder().groups()
-    if groups is None:
+    decoder = mechanism.decoder()
+    of_value = decoder.groups()
+    counted = np.stack([decoder.group_reports(one) for one in singles(mechanism)])
+    if of_value is None:
         # Nothing is disclosed: some report can come from any value.
         assert np.any((channel > 0).all(axis=0))
+        assert counted.shape == (channel.shape[1], 1)
         return
-    of_value, of_output = groups
     assert of_value.shape == (mechanism.size,)
-    assert of_output.shape == (mechanism.outputs,)
-    assert set(of_value.tolist()) == set(of_output.tolist()) == set(range(of_value.max() + 1))
-    same = of_value[:, None] == of_output[None, :]
+    assert set(of_value.tolist()) == set(range(counted.shape[1]))
+    assert np.array_equal(np.sort(counted, axis=1)[:, -2:], [[0, 1]] * channel.shape[1])
+    same = of_value[:, None] == counted.argmax(axis=1)[None, :]
     assert np.array_equal(channel > 0, same)
     assert not decoders[~same].any()
 
 
-@EVERY
-def test_the_decoder_is_a_function_of_its_arguments(mechanism: Mechanism):
-    statistic = np.random.default_rng(4).integers(0, 9, mechanism.outputs)
-    first = mechanism.decoder().shares(statistic)
-    assert np.array_equal(first, mechanism.decoder().shares(statistic))
+@EVERY_COUNTED
+def test_decode_is_linear(mechanism: Mechanism):
+    _, decoders = dense(mechanism)
+    decoder = counting(mechanism)
+    weights = np.random.default_rng(1).normal(size=mechanism.size)
+    decoded = decoder.decode(weights)
+    scale = np.abs(decoders).max() * mechanism.size
+    assert decoded.shape == (decoders.shape[1],)
+    assert close(decoded, weights @ decoders, scale)
+    assert close(np.stack([decoder.decode(w) for w in np.eye(mechanism.size)]), decoders, scale)
+
+
+@EVERY_COUNTED
+def test_sums_over_counts(mechanism: Mechanism):
+    _, decoders = dense(mechanism)
+    decoder = mechanism.decoder()
+    statistic = np.random.default_rng(2).integers(0, 1000, mechanism.statistic_size)
+    scale = np.abs(decoders).max() * statistic.sum()
+    assert close(decoder.shares(statistic), decoders @ statistic, scale)
+    moments = decoder.second_moments(statistic)
+    assert close(moments, decoders**2 @ statistic, np.abs(decoders).max() * scale)
+
+
+@EVERY_COUNTED
+def test_means_over_the_channel(mechanism: Mechanism):
+    channel, _ = dense(mechanism)
+    function = np.random.default_rng(3).normal(size=channel.shape[1])
+    assert close(counting(mechanism).expect(function), channel @ function, 10.0)
+
+
+@EVERY_COUNTED
+def test_groups_of_outputs_agree_with_their_reports(mechanism: Mechanism):
+    decoder = counting(mechanism)
+    of_output = decoder.output_groups()
+    assert (of_output is None) == (decoder.groups() is None)
+    if of_output is not None:
+        statistic = np.random.default_rng(4).integers(0, 9, mechanism.statistic_size)
+        reports = np.bincount(of_output, statistic).astype(np.int64)
+        assert np.array_equal(decoder.group_reports(statistic), reports)
+
+
+@EVERY_SUMMED
+def test_totals_of_sums(mechanism: Mechanism):
+    _, decoders = dense(mechanism)
+    decoder = summing(mechanism)
+    weights = np.random.default_rng(1).normal(size=mechanism.size)
+    scale = np.abs(decoders).max() * mechanism.size
+    totals = np.array([decoder.total(weights, one) for one in singles(mechanism)])
+    assert close(totals, weights @ decoders, scale)
+    statistic = some_statistic(mechanism, 5, 400)
+    shares = decoder.shares(statistic)
+    assert close(np.array(decoder.total(weights, statistic)), weights @ shares, 400 * scale)
+
+
+@EVERY_SUMMED
+def test_spans_hold_every_report(mechanism: Mechanism):
+    _, decoders = dense(mechanism)
+    decoder = summing(mechanism)
+    for weights in (np.ones(mechanism.size), np.random.default_rng(2).normal(size=mechanism.size)):
+        least, largest = decoder.span(weights)
+        decoded = weights @ decoders
+        slack = 1e-9 * max(1.0, np.abs(decoded).max())
+        assert least <= decoded.min() + slack
+        assert largest >= decoded.max() - slack
+
+
+@EVERY_SUMMED
+def test_second_moments_are_unbiased(mechanism: Mechanism):
+    channel, decoders = dense(mechanism)
+    estimated = np.stack([mechanism.decoder().second_moments(one) for one in singles(mechanism)])
+    scale = np.abs(estimated).max()
+    assert close(channel @ estimated, channel @ (decoders**2).T, scale)
+
+
+def counting(mechanism: Mechanism) -> CountDecoder:
+    decoder = mechanism.decoder()
+    assert isinstance(decoder, CountDecoder)
+    return decoder
+
+
+def summing(mechanism: Mechanism) -> LinearDecoder:
+    decoder = mechanism.decoder()
+    assert isinstance(decoder, LinearDecoder)
+    return decoder

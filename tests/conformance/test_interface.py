@@ -10,9 +10,12 @@ import pytest
 from ldpstream.mechanisms import MECHANISMS, SeededEntropy, ValueOutsideDomainError
 from ldpstream.mechanisms.canonical import canonical_json
 from ldpstream.mechanisms.mechanism import Mechanism
-from tests.conformance.instances import INSTANCES
+from ldpstream.mechanisms.symbols import SymbolMechanism
+from tests.conformance.instances import INSTANCES, LISTED, SYMBOLS
 
 EVERY = pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())
+EVERY_LISTED = pytest.mark.parametrize("mechanism", LISTED.values(), ids=LISTED.keys())
+EVERY_SYMBOL = pytest.mark.parametrize("mechanism", SYMBOLS.values(), ids=SYMBOLS.keys())
 
 
 def test_every_registered_mechanism_has_instances():
@@ -35,33 +38,49 @@ def test_parameters_tell_all_instances_apart():
     assert len(seen) == len(INSTANCES)
 
 
-@EVERY
+@EVERY_LISTED
 def test_the_channel_has_the_declared_shape(mechanism: Mechanism):
     channel = mechanism.channel()
     assert channel.size == mechanism.size == mechanism.policy.size
-    assert channel.outputs == mechanism.outputs
+    assert channel.outputs == len(mechanism.possible_reports())
     reachable = set().union(*(row.keys() for row in channel.rows))
-    assert reachable == set(range(mechanism.outputs))
+    assert reachable == set(range(channel.outputs))
 
 
-@EVERY
+@EVERY_LISTED
 def test_reports_have_one_length_and_survive_encoding(mechanism: Mechanism):
-    reports = np.arange(mechanism.outputs, dtype=np.int64)
+    reports = mechanism.possible_reports()
     payload = mechanism.encode(reports)
-    assert payload.shape == (mechanism.outputs, mechanism.report_bytes)
+    assert payload.shape == (len(reports), mechanism.report_bytes)
     assert payload.dtype == np.uint8
-    assert 256 ** (mechanism.report_bytes - 1) < max(mechanism.outputs, 2)
-    assert mechanism.outputs <= 256**mechanism.report_bytes
+    assert len(np.unique(payload, axis=0)) == len(reports)
     decoded, valid = mechanism.decode(payload)
     assert valid.all()
-    assert decoded.dtype == np.int64
+    assert decoded.dtype == reports.dtype
     assert np.array_equal(decoded, reports)
+
+
+@EVERY_LISTED
+def test_only_possible_reports_are_privatized(mechanism: Mechanism):
+    values = np.tile(np.arange(mechanism.size), 5)
+    payload = mechanism.encode(mechanism.privatize(values, entropy=SeededEntropy(3)))
+    possible = {row.tobytes() for row in mechanism.encode(mechanism.possible_reports())}
+    assert {row.tobytes() for row in payload} <= possible
+
+
+@EVERY_SYMBOL
+def test_symbols_are_little_endian_and_shortest(mechanism: SymbolMechanism):
+    reports = mechanism.possible_reports()
+    assert np.array_equal(reports, np.arange(mechanism.outputs))
+    payload = mechanism.encode(reports)
+    assert 256 ** (mechanism.report_bytes - 1) < max(mechanism.outputs, 2)
+    assert mechanism.outputs <= 256**mechanism.report_bytes
     little = reports[:, None] >> (8 * np.arange(mechanism.report_bytes)) & 0xFF
     assert np.array_equal(payload, little)
 
 
-@EVERY
-def test_a_report_that_no_value_can_produce_is_marked(mechanism: Mechanism):
+@EVERY_SYMBOL
+def test_a_symbol_that_no_value_can_produce_is_marked(mechanism: SymbolMechanism):
     largest = 256**mechanism.report_bytes - 1
     numbers = np.unique(np.array([0, mechanism.outputs - 1, mechanism.outputs, largest]))
     payload = (numbers[:, None] >> (8 * np.arange(mechanism.report_bytes)) & 0xFF).astype(np.uint8)
@@ -74,12 +93,13 @@ def test_a_report_that_no_value_can_produce_is_marked(mechanism: Mechanism):
 @EVERY
 def test_no_reports_at_all_are_fine(mechanism: Mechanism):
     nothing = np.zeros(0, dtype=np.int64)
-    assert mechanism.privatize(nothing).shape == (0,)
-    assert mechanism.encode(nothing).shape == (0, mechanism.report_bytes)
+    reports = mechanism.privatize(nothing)
+    assert len(reports) == 0
+    assert mechanism.encode(reports).shape == (0, mechanism.report_bytes)
     decoded, valid = mechanism.decode(np.zeros((0, mechanism.report_bytes), dtype=np.uint8))
-    assert decoded.shape == valid.shape == (0,)
+    assert len(decoded) == len(valid) == 0
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, nothing)
+    mechanism.absorb(statistic, reports)
     assert statistic.shape == (mechanism.statistic_size,)
     assert not statistic.any()
 
@@ -87,7 +107,8 @@ def test_no_reports_at_all_are_fine(mechanism: Mechanism):
 @EVERY
 def test_statistics_merge_exactly_in_any_order(mechanism: Mechanism):
     rng = np.random.default_rng(5)
-    reports = rng.integers(0, mechanism.outputs, 500)
+    values = rng.integers(0, mechanism.size, 500)
+    reports = mechanism.privatize(values, entropy=SeededEntropy(5))
     whole, backward, parts = mechanism.empty(), mechanism.empty(), mechanism.empty()
     mechanism.absorb(whole, reports)
     mechanism.absorb(backward, reports[::-1].copy())

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldpstream.mechanisms.mechanism import Decoder, Floats, Mechanism, Statistic
+from ldpstream.mechanisms.decoder import CountDecoder
+from ldpstream.mechanisms.mechanism import Floats, Mechanism, Statistic
 
 Groups = tuple[np.ndarray, np.ndarray] | None
 
 
-class DenseDecoder(Decoder):
+class DenseDecoder(CountDecoder):
     def __init__(self, channel: Floats, decoders: Floats | None, groups: Groups) -> None:
         self.channel = np.asarray(channel, dtype=np.float64)
         self.known = groups
@@ -38,7 +39,10 @@ class DenseDecoder(Decoder):
         return self.channel @ function
 
     def groups(self):
-        return self.known
+        return None if self.known is None else self.known[0]
+
+    def output_groups(self):
+        return None if self.known is None else self.known[1]
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,9 @@ class Dense:
     def outputs(self) -> int:
         return self.channel.shape[1]
 
+    def count(self, statistic: Statistic) -> int:
+        return int(statistic.sum())
+
     def decoder(self) -> DenseDecoder:
         return DenseDecoder(self.channel, self.decoders, self.groups)
 
@@ -71,7 +78,9 @@ def dense_of(mechanism: Mechanism) -> Dense:
     decoder = mechanism.decoder()
     decoders = np.stack([decoder.decode(row) for row in np.eye(exact.size)])
     assert np.allclose(channel @ decoders.T, np.eye(exact.size), atol=1e-9)
-    return Dense(channel, decoders, decoder.groups())
+    of_value, of_output = decoder.groups(), decoder.output_groups()
+    known = None if of_value is None or of_output is None else (of_value, of_output)
+    return Dense(channel, decoders, known)
 
 
 def random_channel(seed: int, size: int, outputs: int, *, mixed: float = 0.0) -> Dense:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldpstream.estimators.decoding import SetDecoder
+from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.estimate import (
     estimate_linear,
     estimate_sets,
@@ -90,20 +90,20 @@ JOINT = {
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: str, estimand: str):
     mechanism, statistic, n = JOINT[case][0], JOINT[case][1](), 200
-    groups, decoder = Groups.of(mechanism), SetDecoder.of(mechanism)
+    groups, decoder = Groups.of(mechanism), prepare_queries(mechanism)
     one_of_each_group = np.unique(groups.of_value, return_index=True)[1]
     sets = [np.arange(mechanism.size - 1), one_of_each_group]
     weights = [indicator(mechanism.size, members) for members in sets]
-    noises = [decoder.noise(decoder.decode_set(w), w) for w in weights]
+    noises = [decoder.counts.noise_of(decoder.decode_set(w), w) for w in weights]
     ends = [groups.value_extremes(noise) for noise in noises]
     values = estimate_values(mechanism, statistic, n, simultaneous=True, estimand=estimand)
     as_set = estimate_sets(mechanism, statistic, n, sets, simultaneous=True, estimand=estimand)
-    known = mechanism.decoder().groups()
+    decoder = mechanism.decoder()
     reports = np.full(mechanism.size, n)
-    if known is not None:
-        reports = np.bincount(known[1], statistic)[known[0]]
+    if decoder.groups() is not None:
+        reports = np.bincount(decoder.output_groups(), statistic)[decoder.groups()]
     quietest, noisiest = mechanism.decoder().noise_extremes()
-    of_groups = groups.reports(statistic)
+    of_groups = mechanism.decoder().group_reports(statistic)
     ceilings = [reports * noisiest, np.array([(of_groups * most).sum() for _, most in ends])]
     slopes = [noisiest - quietest, np.array([(most - least).max() for least, most in ends])]
     for estimate, spread, ceiling in zip((values, as_set), slopes, ceilings, strict=True):

@@ -105,7 +105,7 @@ def test_block_hadamard(epsilon: float):
     predicted = predicted_value_variances(mechanism, N, range(12), shares=p)
     np.testing.assert_allclose(predicted, (second - p) / N, rtol=1e-9, atol=1e-15)
     statistic = statistic_of(mechanism)
-    of_report = mechanism.decoder().groups()[1]
+    of_report = mechanism.decoder().output_groups()
     block_shares = np.bincount(of_report, statistic)[OF_VALUE] / N
     value = estimate_values(mechanism, statistic, N).value
     inside = (value > 0) & (value < block_shares)

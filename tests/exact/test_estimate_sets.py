@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.groups import Groups
 from ldpstream.estimators.predict import predicted_set_variances
 from ldpstream.estimators.ranges import range_values
 from ldpstream.mechanisms.binary import Binary
@@ -76,7 +75,7 @@ def test_totals_of_groups_are_exact_beyond_the_integers_of_doubles():
     statistic = np.zeros(BLOCKS.outputs, dtype=np.int64)
     first = int(np.argmax(BLOCKS.groups[1] == 0))
     statistic[first] = 2**53 + 1
-    assert Groups.of(BLOCKS).reports(statistic).tolist() == [2**53 + 1, 0, 0]
+    assert BLOCKS.decoder().group_reports(statistic).tolist() == [2**53 + 1, 0, 0]
 
 
 def test_whole_blocks_are_exact_among_respondents_and_binomial_in_the_population():

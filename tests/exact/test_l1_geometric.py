@@ -205,7 +205,7 @@ def test_a_prefix_decodes_reports_within_the_stated_range():
     mechanism, alpha = L1Geometric(epsilon, (m,)), math.exp(-epsilon)
     widest = (1 + alpha**2) / (1 - alpha) ** 2
     prefixes = Prefixes.of(mechanism)
-    spread = prefixes.largest - prefixes.least
+    spread = prefixes.prepared.sums(mechanism.empty()).spread
     np.testing.assert_allclose(spread[1 : m - 2], widest, rtol=1e-12)
     # Beside an end of the line one of the two outputs has the smaller weight a/(1 - a).
     np.testing.assert_allclose(

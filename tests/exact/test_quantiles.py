@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldpstream.estimators.decoding import SetDecoder
+from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.estimate import Estimate, estimate_linear
 from ldpstream.estimators.prefixes import Prefixes
 from ldpstream.estimators.quantiles import estimate_quantiles, invert, monotone
@@ -68,11 +68,11 @@ def test_simultaneous_prefixes_widen_by_their_own_noise():
     mechanism = random_channel(8, 4, 4, mixed=0.8)
     statistic = np.array([100, 90, 110, 100])
     found = Prefixes.of(mechanism).estimate(statistic, N, simultaneous=True)
-    decoder = SetDecoder.of(mechanism)
+    decoder = prepare_queries(mechanism)
     z = norm.ppf(1 - (1 - 0.95 ** (1 / 4)) / 2)
     for position in range(3):
         weights = (np.arange(4) <= position).astype(np.float64)
-        noise = decoder.noise(decoder.decode(weights), weights)
+        noise = decoder.counts.noise_of(decoder.decode(weights), weights)
         slope = max(noise.max() - noise.min(), 1.0)
         assert slope > 1.5
         step = z**2 * slope / N
@@ -92,12 +92,14 @@ def test_simultaneous_prefixes_of_several_groups_widen_by_their_noisiest_group(
     found = Prefixes.of(mechanism, order).estimate(
         statistic, N, simultaneous=True, estimand="population"
     )
-    decoder, length = SetDecoder.of(mechanism), order.max() + 1
+    decoder, length = prepare_queries(mechanism), order.max() + 1
     z = norm.ppf(1 - (1 - 0.95 ** (1 / length)) / 2)
     so_far = 0.0
     for position in range(length - 1):
         weights = (order <= position).astype(np.float64)
-        least, most = decoder.groups.value_extremes(decoder.noise(decoder.decode(weights), weights))
+        least, most = decoder.groups.value_extremes(
+            decoder.counts.noise_of(decoder.decode(weights), weights)
+        )
         own = float((most - least).max())
         so_far = max(so_far, own)
         half = found.high[position] - found.value[position]

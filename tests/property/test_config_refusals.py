@@ -60,7 +60,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"publish.ranges": {"a b": [0, 9]}}, 'publish.ranges."a b": expected whole numbers'),
     ({"publish.ranges": {"r": [[0, 1], [2, 3]]}}, "publish.ranges.r: expected [low, high]"),
     # Unknown keys
-    ({"epslion": 1}, "epslion: unknown key; expected one of mechanism, epsilon, domain"),
+    ({"epslion": 1}, "epslion: unknown key; expected one of mechanism, epsilon, sensitive"),
     ({"window.length": "1h"}, "window.length: unknown key; expected one of size, hop, grace"),
     ({"publish.tops": 3}, "publish.tops: unknown key; expected one of every, top, quantiles"),
     # Contradictions
@@ -74,7 +74,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"precision": "2h"}, "precision: expected at most a pane (1h), got 2h"),
     ({"precision": "7s"}, "precision: expected a divisor of a pane (1h), got 7s"),
     # Later work
-    ({"mechanism": "matrix"}, 'mechanism: "matrix" is not available in this version'),
+    ({"mechanism": "unary"}, "mechanism: expected one of binary, block-hadamard"),
+    ({"prior": 0.5}, "prior: expected no such key with"),
     ({"input": "frames"}, 'input: "frames" is not available in this version'),
     ({"accept": ["old.toml"]}, "accept: this key is not available in this version"),
     ({"method": "anytime"}, 'method: "anytime" is not available in this version'),

@@ -1,0 +1,143 @@
+"""Decoders: unbiased estimates of linear queries from a statistic, and the noise they carry.
+
+A linear query `w` (an indicator of a value or a set, any weights) has a decoder `h` with
+`Q h = w`: the sum of `h` over the reports estimates the sum of `w` over the users without bias
+(docs/theory.md section 0). Two kinds: `CountDecoder` where the statistic counts symbols, so that
+`h` is a vector; `LinearDecoder` where the statistic holds sums, of which `h` is a linear function.
+
+All methods are deterministic functions of their arguments; none ever builds a dense `k x k`
+inverse of a large channel. Decoders use the realised channel (rounded outward), so estimates stay
+exactly unbiased.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+Statistic = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Noise below this part of the second moment is rounding in float64, not noise.
+ROUNDING = 1e-12
+
+
+class Decoder(ABC):
+    """What every decoder gives, whatever the statistic holds."""
+
+    @abstractmethod
+    def shares(self, statistic: Statistic) -> Floats:
+        """Return the sums `sum_i h_x(y_i)` of every single value, float64 of shape `(k,)`.
+
+        Divided by `n` this is the unbiased estimate of every value's share.
+        """
+
+    @abstractmethod
+    def second_moments(self, statistic: Statistic) -> Floats:
+        """Return, of every single value, `sum_i h_x(y_i)^2` or an unbiased estimate: `(k,)`.
+
+        An estimate of its mean, `sum_i (Q h_x^2)[x_i]`, where the statistic does not hold it.
+        """
+
+    @abstractmethod
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Return `(min_y h_x(y), max_y h_x(y))` of every single value, float64 of shape `(k,)`."""
+
+    @abstractmethod
+    def noise(self, weights: Floats) -> Floats:
+        """Return what a user of each value adds to a query's variance: float64 `(k,)`, >= 0.
+
+        `v(x) = (Q h^2)[x] - w[x]^2`, exact but for float64: entries of rounding are 0.
+        """
+
+    def groups(self) -> Integers | None:
+        """Return the group of each value, int64 `(k,)`, numbered from 0, as a report discloses it.
+
+        A group's share among the respondents is then known without error. None, as by default,
+        where nothing is disclosed: one group.
+        """
+        return None
+
+    @abstractmethod
+    def group_reports(self, statistic: Statistic) -> Integers:
+        """Return the number of reports of each group, int64 of shape `(groups,)`: exact."""
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return the least and the largest noise that one user adds to each single value.
+
+        x ranges over the value's own group (over all values where nothing is disclosed), since
+        `h` vanishes at other groups' reports. Two float64 arrays of shape `(k,)`. This general
+        form costs k calls of `noise`: large mechanisms override it.
+        """
+        size = self.extremes()[0].size
+        disclosed = self.groups()
+        group = np.zeros(size, dtype=np.int64) if disclosed is None else disclosed
+        least, largest = np.empty(size), np.empty(size)
+        for value in range(size):
+            weights = np.zeros(size)
+            weights[value] = 1.0
+            own = self.noise(weights)[group == group[value]]
+            least[value], largest[value] = own.min(), own.max()
+        return least, largest
+
+
+class CountDecoder(Decoder):
+    """Decoders over a statistic `N` that counts symbols `y = 0..outputs-1`."""
+
+    @abstractmethod
+    def decode(self, weights: Floats) -> Floats:
+        """Return `h` with `Q h = weights`: float64 `(k,)` -> float64 `(outputs,)`.
+
+        `h` is the sum of the single values' decoders, weighted: linear in `weights`.
+        """
+
+    @abstractmethod
+    def expect(self, function: Floats) -> Floats:
+        """Return `Q f`, the mean of a function of the report for a user of each value.
+
+        float64 `(outputs,)` -> float64 `(k,)`; with `f = h^2` this gives every variance.
+        """
+
+    def output_groups(self) -> Integers | None:
+        """Return the group of each output, int64 `(outputs,)`; None where `groups` is."""
+        return None
+
+    def noise(self, weights: Floats) -> Floats:
+        """Return `(Q h^2)[x] - w[x]^2` of the plain decoder: float64 `(k,)`."""
+        return self.noise_of(self.decode(weights), weights)
+
+    def noise_of(self, decoded: Floats, weights: Floats) -> Floats:
+        """Return the noise of any `h` with `Q h = weights`: float64 `(k,)`, >= 0."""
+        return remove_rounding(self.expect(decoded**2), weights)
+
+    def group_reports(self, statistic: Statistic) -> Integers:
+        """Return the number of reports of each group: sums of counts."""
+        group = self.output_groups()
+        if group is None:
+            return np.array([statistic.sum()], dtype=np.int64)
+        reports = np.zeros(int(group.max()) + 1, dtype=np.int64)
+        np.add.at(reports, group, statistic)
+        return reports
+
+
+class LinearDecoder(Decoder):
+    """Decoders that are linear functions of a statistic of sums, with known noise."""
+
+    @abstractmethod
+    def total(self, weights: Floats, statistic: Statistic) -> float:
+        """Return `sum_i h_w(y_i)` of a query, weights float64 `(k,)`: linear in both arguments."""
+
+    @abstractmethod
+    def span(self, weights: Floats) -> tuple[float, float]:
+        """Return `(least, largest)` of `h_w` over all reports; where inexact, too wide."""
+
+
+def remove_rounding(moments: Floats, weights: Floats) -> Floats:
+    """Return `moments - weights^2` of shape `(k,)`, exactly 0 where only rounding is left.
+
+    So a value that is reported exactly comes out without noise.
+    """
+    noise = moments - weights**2
+    noise[noise <= ROUNDING * np.maximum(moments, 1.0)] = 0.0
+    return noise
