@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.options import Estimand, Method
 from ldpstream.estimators.ranges import range_values
-from ldpstream.mechanisms.domain import Domain, Interval
+from ldpstream.mechanisms.domain import Domain, Interval, RoundedInterval
 
 Projection = Literal["none", "simplex", "blocks"]
 """`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total."""
@@ -123,7 +123,7 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
     """Return the range with these ends, both included: one pair a dimension.
 
     In one dimension a pair alone will do. On intervals the ends are edges of bins, so that the
-    range is exactly a number of bins.
+    range is exactly a number of bins; where numbers are rounded to the edges, these are the values.
 
     Raises:
         QueryError: where the domain has no ranges, or the pairs do not fit it.
@@ -162,6 +162,8 @@ def _ends(low: float, high: float, domain: Domain, axis: int) -> tuple[int, int]
         if first == end:
             raise QueryError("range", f"at least one bin, got {low:g}..{high:g}")
         return first, end - 1
+    if isinstance(domain, RoundedInterval):
+        return _edge(low, domain.edges[axis]), _edge(high, domain.edges[axis])
     last = domain.shape[axis] - 1
     if not (low >= 0 and high <= last and float(low).is_integer() and float(high).is_integer()):
         raise QueryError("range", f"whole numbers in 0..{last}, got {low:g}..{high:g}")

@@ -17,6 +17,7 @@ from ldpstream.mechanisms.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.interval import Interval
 from ldpstream.mechanisms.labels import Labels
 from ldpstream.mechanisms.lattice import Grid, Lattice, Size, Sizes
+from ldpstream.mechanisms.rounded_interval import RoundedInterval
 
 __all__ = [
     "MAX_VALUES",
@@ -26,13 +27,14 @@ __all__ = [
     "Interval",
     "Labels",
     "Lattice",
+    "RoundedInterval",
     "Size",
     "Sizes",
     "parse_domain",
 ]
 
 _KINDS = ("values", "size", "grid", "sizes", "interval", "file")
-_KEYS = frozenset({*_KINDS, "bins", "blocks"})
+_KEYS = frozenset({*_KINDS, "bins", "rounding", "blocks"})
 
 
 def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
@@ -49,6 +51,8 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
         raise SpecError(path, f"exactly one of {', '.join(_KINDS)}, got {len(kinds)}")
     if ("bins" in table) != (kinds == ["interval"]):
         raise SpecError(f"{path}.bins", "bins with an interval, and only there")
+    if "rounding" in table and kinds != ["interval"]:
+        raise SpecError(f"{path}.rounding", "rounding with an interval, and only there")
     domain: Domain
     blocks: Blocks | None = None
     try:
@@ -111,7 +115,12 @@ def _interval(table: dict[str, object]) -> Domain:
             raise SpecError(key, "numbers of double precision, got a huge one") from None
     given = table["bins"]
     bins: list[Any] = given if isinstance(given, list) else [given] * len(numbers)
-    return Interval(tuple(numbers), tuple(bins))
+    interval = Interval(tuple(numbers), tuple(bins))
+    if "rounding" not in table:
+        return interval
+    if table["rounding"] != "random":
+        raise SpecError("rounding", f'"random", got {describe(table["rounding"])}')
+    return RoundedInterval(interval)
 
 
 _PARSERS: dict[str, Callable[[dict[str, object]], Domain]] = {

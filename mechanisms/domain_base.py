@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.canonical import Json
 from ldpstream.mechanisms.checks import describe, is_whole
+from ldpstream.mechanisms.entropy import Entropy
 from ldpstream.mechanisms.errors import SpecError, ValueOutsideDomainError
 
 MAX_VALUES = 10_000_000
@@ -65,6 +66,16 @@ class Domain(ABC):
         Raises:
             ValueOutsideDomainError: naming the position of the first label outside the domain.
         """
+
+    def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
+        """Return the indices that n labels of a device go to: `index`, unless that is random."""
+        del entropy
+        return self.index(labels)
+
+    def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
+        """Return the same for n rows of text: `parse_columns`, unless that is random."""
+        del entropy
+        return self.parse_columns(rows)
 
     @abstractmethod
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:

@@ -60,8 +60,12 @@ class Interval(Domain):
             return f"a number in {ranges[0]}"
         return f"{len(ranges)} numbers in {', '.join(ranges)}"
 
-    def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return the bins of numbers: `(n,)`, or `(n, D)` in D > 1 dimensions."""
+    def points(self, labels: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
+        """Return numbers, `(n,)` or `(n, D)` in D > 1 dimensions, as float64 of shape `(n, D)`.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first that is outside.
+        """
         dimensions = len(self.bins)
         n = len(labels)
         array: NDArray[Any] | None
@@ -77,7 +81,12 @@ class Interval(Domain):
         inside = np.all((points >= low) & (points <= high), axis=1)
         if not inside.all():
             raise self.outside(int(np.argmin(inside)))
-        indices = np.zeros(n, dtype=np.int64)
+        return points
+
+    def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
+        """Return the bins of numbers: `(n,)`, or `(n, D)` in D > 1 dimensions."""
+        points = self.points(labels)
+        indices = np.zeros(len(points), dtype=np.int64)
         for axis, edges in enumerate(self.edges):
             bin_ = np.searchsorted(edges, points[:, axis], side="right") - 1
             indices = indices * self.bins[axis] + np.minimum(bin_, self.bins[axis] - 1)
@@ -93,12 +102,17 @@ class Interval(Domain):
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
         """Return the bins of rows of decimal numbers."""
+        table = self.parse_points(rows)
+        return self.index(table if len(self.bins) > 1 else table[:, 0])
+
+    def parse_points(self, rows: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        """Return rows of decimal numbers as float64 of shape `(n, D)`; errors as for `points`."""
         dimensions = len(self.bins)
         table = np.full((len(rows), dimensions), np.nan)
         for position, row in enumerate(rows):
             if len(row) == dimensions:
                 table[position] = [_parse(text) for text in row]
-        return self.index(table if dimensions > 1 else table[:, 0])
+        return self.points(table if dimensions > 1 else table[:, 0])
 
     def label(self, index: int) -> Json:
         """Return the bin `[low, high]` of an index, or a list of them."""

@@ -36,6 +36,7 @@ from ldpstream.mechanisms.interval import Interval
 from ldpstream.mechanisms.l1_geometric_decoder import L1GeometricDecoder
 from ldpstream.mechanisms.mechanism import Json, Reports
 from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from ldpstream.mechanisms.two_sided import TwoSidedGeometric
@@ -49,7 +50,8 @@ class L1Geometric(SymbolMechanism):
     """Budget `epsilon` for each index step, in dimensions of `shape` values.
 
     Values and reports count in row-major order. `widths` are those of the bins of an interval,
-    one a dimension: they only serve to say what the policy means for real numbers.
+    one a dimension, and `rounded` says that numbers are rounded at random to the edges: both only
+    serve to say what the policy means for real numbers.
 
     Raises:
         SpecError: where epsilon is no finite number above 0 or so small that reports say nothing or
@@ -60,6 +62,7 @@ class L1Geometric(SymbolMechanism):
     epsilon: float
     shape: tuple[int, ...]
     widths: tuple[float, ...] | None = None
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         read_epsilon(self.epsilon, "epsilon")
@@ -74,15 +77,15 @@ class L1Geometric(SymbolMechanism):
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys."""
         settings.only(cls.id, "epsilon")
-        epsilon, domain = settings.read_epsilon(), settings.domain
+        epsilon, domain = settings.read_step_epsilon(), settings.domain
         if not domain.ordered:
             raise SpecError(
                 f"{settings.path}.domain",
                 f"an ordered domain with {cls.id} (size, sizes, grid or interval), got labels",
             )
-        widths = domain.widths if isinstance(domain, Interval) else None
+        widths = domain.widths if isinstance(domain, Interval | RoundedInterval) else None
         try:
-            return cls(epsilon, domain.shape, widths)
+            return cls(epsilon, domain.shape, widths, isinstance(domain, RoundedInterval))
         except SpecError as error:
             raise error.within(settings.path) from None
 
@@ -99,7 +102,7 @@ class L1Geometric(SymbolMechanism):
     @property
     def policy(self) -> MetricPolicy:
         """Epsilon times the L1 distance."""
-        return MetricPolicy(self.epsilon, self.shape, self.widths)
+        return MetricPolicy(self.epsilon, self.shape, self.widths, self.rounded)
 
     @cached_property
     def threshold(self) -> int:

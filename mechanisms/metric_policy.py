@@ -19,13 +19,15 @@ class MetricPolicy(Policy):
     """`E[x, x'] = epsilon * |x - x'|_1`, distances in steps of the index, in D dimensions.
 
     `shape` holds the number of values of each dimension, values in row-major order. `widths` are
-    the widths of each dimension's bins where the values are bins of real numbers.
+    the widths of each dimension's bins where the values are bins of real numbers, or the distances
+    of neighbouring values where numbers are `rounded` to these at random.
     """
 
     metric: ClassVar[str] = "l1"
     epsilon: float
     shape: tuple[int, ...]
     widths: tuple[float, ...] | None = None
+    rounded: bool = False
 
     @property
     def size(self) -> int:
@@ -92,6 +94,12 @@ class MetricPolicy(Policy):
         if self.widths is None:
             return steps
         widths = ", ".join(repr(width) for width in self.widths)
+        if self.rounded:
+            return (
+                f"{steps}; numbers are rounded at random to one of the two values beside them, so "
+                f"that any two numbers u and v are hidden from each other by "
+                f"(e^epsilon - 1)/width * |u - v| in each dimension, width {widths}"
+            )
         return (
             f"{steps}; two different numbers u and v are hidden from each other by at most "
             f"epsilon/width * (|u - v| + width) in each dimension, bins of width {widths}: "

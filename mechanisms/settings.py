@@ -8,7 +8,9 @@ from typing import Final
 from ldpstream.mechanisms.blocks import Blocks
 from ldpstream.mechanisms.checks import describe, read_epsilon
 from ldpstream.mechanisms.domain_base import Domain
+from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, log_bounds
 from ldpstream.mechanisms.errors import SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.rounded_interval import RoundedInterval
 
 MECHANISM_KEYS: Final = (
     "epsilon",
@@ -62,9 +64,31 @@ class Settings:
         """Return the one finite budget.
 
         Raises:
-            SpecError: where it is absent or anything else.
+            SpecError: where it is absent or anything else, or numbers are rounded at random, which
+                only budgets for each step make sense of.
         """
+        if isinstance(self.domain, RoundedInterval):
+            raise SpecError(
+                f"{self.path}.domain.rounding", "a mechanism with a budget for each step"
+            )
         return read_epsilon(self.require("epsilon"), f"{self.path}.epsilon")
+
+    def read_step_epsilon(self) -> float:
+        """Return the budget of one index step of an ordered domain.
+
+        That is `epsilon`; where numbers are rounded at random, `log(1 + epsilon)`, rounded down, so
+        that numbers u and v are protected by `epsilon |u - v| / width` (docs/theory.md section 5).
+
+        Raises:
+            SpecError: where it is absent or no finite number above 0.
+        """
+        epsilon = read_epsilon(self.require("epsilon"), f"{self.path}.epsilon")
+        if not isinstance(self.domain, RoundedInterval):
+            return epsilon
+        step, _ = log_bounds(1 + budget(epsilon))
+        if step <= 0.0:
+            raise SpecError(f"{self.path}.epsilon", f"a number of at least {SMALLEST_EPSILON}")
+        return step
 
     def read_sensitive(self) -> frozenset[int]:
         """Return the indices of the sensitive values.

@@ -17,7 +17,7 @@ from ldpstream.mechanisms.canonical import canonical_json
 from ldpstream.mechanisms.checks import describe
 from ldpstream.mechanisms.domain import parse_domain
 from ldpstream.mechanisms.domain_base import Domain
-from ldpstream.mechanisms.entropy import Entropy
+from ldpstream.mechanisms.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.frame import FINGERPRINT_BYTES, VERSION, encode_frame
 from ldpstream.mechanisms.mechanism import Mechanism, Reports
@@ -109,7 +109,8 @@ class CollectionSpec:
         Raises:
             ValueOutsideDomainError: naming the position of the first bad label, never the label.
         """
-        return self.mechanism.privatize(self.domain.index(labels), entropy=entropy)
+        source = entropy or SystemEntropy()
+        return self.mechanism.privatize(self.domain.place(labels, entropy=source), entropy=source)
 
     def frame(
         self,

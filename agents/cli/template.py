@@ -33,6 +33,8 @@ epsilon = 1.0                   # finite and above 0: the smaller, the more priv
 
 # Domains: { values = ["bus", "train"] }   { size = 1000 }   { grid = [rows, columns] }
 #          { sizes = [64, 64] }   { interval = [0.0, 100.0], bins = 64 }   { file = "places.csv" }
+#          { interval = [0.0, 100.0], bins = 64, rounding = "random" }: with l1 mechanisms, numbers
+#          are protected by their exact distance, epsilon for each width of a bin.
 # Blocks:  absent (one block: classical LDP), a number of consecutive values, [height, width] on a
 #          grid, a list of lists of values, or a second column of the file.
 domain = { grid = [125, 350], blocks = [25, 35] }

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.cli.errors import Refused
 from ldpstream.mechanisms.domain import Domain
+from ldpstream.mechanisms.entropy import SystemEntropy
 from ldpstream.mechanisms.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.times import parse_time
 
@@ -70,7 +71,7 @@ def _parse(
         times_ms = _parse_times([row[0] if row else "" for row in rows], name=name, line=line)
         rows = [row[1:] for row in rows]
     try:
-        indices = domain.parse_columns(rows)
+        indices = domain.place_columns(rows, entropy=SystemEntropy())
     except ValueOutsideDomainError as error:
         message = f"{name}: line {line + error.position}: expected {error.expected}"
         raise Refused(message) from None
