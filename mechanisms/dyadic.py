@@ -120,6 +120,17 @@ def sign_threshold(epsilon: Fraction) -> int:
     return min(math.floor(WORD * low / (low + 1)), WORD - 1)
 
 
+def set_threshold(epsilon: Fraction, inside: int, outside: int) -> int:
+    """Return the largest T below 2^64 with `(T / inside) / ((2^64 - T) / outside) <= e^epsilon`.
+
+    `T / 2^64` is the probability of a set of `inside` reports, each equally likely, against
+    `outside` others; both counts above 0. It is rounded down: toward the uniform report, hence
+    outward. With `outside <= 10^8 inside` T is `2^64 - 1` for all epsilon beyond 64.
+    """
+    favoured = exp_floor(min(epsilon, Fraction(_LARGEST_BUDGET))) * inside
+    return min(math.floor(WORD * favoured / (favoured + outside)), WORD - 1)
+
+
 def geometric_threshold(epsilon: Fraction) -> int:
     """Return the least T above 0 with `T / 2^64 >= e^-epsilon`: rounded up, hence outward.
 

@@ -57,6 +57,15 @@ def bernoulli(entropy: Entropy, threshold: int, n: int) -> NDArray[np.bool_]:
     return words < np.uint64(threshold)
 
 
+def bernoulli_each(entropy: Entropy, thresholds: Words) -> NDArray[np.bool_]:
+    """Return draws, the i-th True with probability exactly `thresholds[i] / 2^64`: bool `(n,)`.
+
+    `thresholds` are uint64, so below 2^64.
+    """
+    drawn: NDArray[np.bool_] = entropy.words(len(thresholds)) < thresholds
+    return drawn
+
+
 def fair_coins(entropy: Entropy, n: int) -> NDArray[np.bool_]:
     """Return `n` draws, True with probability 1/2; bool of shape `(n,)`.
 
@@ -83,6 +92,26 @@ def uniform_below(entropy: Entropy, bound: int, n: int) -> NDArray[np.int64]:
     while rejected.size:
         again = entropy.words(rejected.size) & mask
         accepted = again < np.uint64(bound)
+        drawn[rejected[accepted]] = again[accepted]
+        rejected = rejected[~accepted]
+    return drawn.astype(np.int64)
+
+
+def uniform_below_each(entropy: Entropy, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return exactly uniform draws, the i-th from `0..bounds[i]-1`, int64 of shape `(n,)`.
+
+    `bounds` are above 0. As `uniform_below`, each draw with a mask of its own: one word for each,
+    then, in order, a further word for each that was rejected, until none is.
+    """
+    limits = bounds.astype(np.uint64)
+    masks = limits - np.uint64(1)
+    for shift in (1, 2, 4, 8, 16, 32):
+        masks |= masks >> np.uint64(shift)
+    drawn = entropy.words(len(limits)) & masks
+    rejected = np.flatnonzero(drawn >= limits)
+    while rejected.size:
+        again = entropy.words(rejected.size) & masks[rejected]
+        accepted = again < limits[rejected]
         drawn[rejected[accepted]] = again[accepted]
         rejected = rejected[~accepted]
     return drawn.astype(np.int64)

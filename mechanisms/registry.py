@@ -9,10 +9,22 @@ from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.settings import Settings
 
 MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
-    {mechanism.id: mechanism for mechanism in (Binary, HighLow, BlockHadamard, L1Geometric)}
+    {
+        mechanism.id: mechanism
+        for mechanism in (
+            Binary,
+            HighLow,
+            BlockHadamard,
+            RandomizedResponse,
+            ProjectiveGeometry,
+            L1Geometric,
+        )
+    }
 )
 
 

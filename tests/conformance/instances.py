@@ -10,6 +10,8 @@ from ldpstream.mechanisms.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.symbols import SymbolMechanism
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
@@ -45,6 +47,26 @@ BLOCK_HADAMARD = {
     "huge": BlockHadamard(50.0, UNEQUAL),
     "large": BlockHadamard(1.0, Blocks(np.arange(300) // 40)),
 }
+RANDOMIZED_RESPONSE = {
+    "one-block": RandomizedResponse(1.0, Blocks.one(8)),
+    "two-values": RandomizedResponse(2.0, Blocks.one(2)),
+    "unequal": RandomizedResponse(0.5, UNEQUAL),
+    "ragged-grid": RandomizedResponse(1.0, RAGGED),
+    "enumerated": RandomizedResponse(3.0, Blocks.one(64)),
+    "tiny": RandomizedResponse(1e-6, UNEQUAL),
+    "huge": RandomizedResponse(50.0, UNEQUAL),
+    "large": RandomizedResponse(1.0, Blocks(np.arange(300) // 40)),
+}
+PROJECTIVE_GEOMETRY = {
+    "one-block": ProjectiveGeometry(1.0, Blocks.one(8)),
+    "two-values": ProjectiveGeometry(2.0, Blocks.one(2)),
+    "unequal": ProjectiveGeometry(0.5, UNEQUAL),
+    "ragged-grid": ProjectiveGeometry(1.0, RAGGED),
+    "enumerated": ProjectiveGeometry(3.0, Blocks.one(64)),
+    "tiny": ProjectiveGeometry(1e-6, UNEQUAL),
+    "huge": ProjectiveGeometry(50.0, UNEQUAL),
+    "large": ProjectiveGeometry(1.0, Blocks(np.arange(300) // 40)),
+}
 L1_GEOMETRIC = {
     "line": L1Geometric(1.0, (9,)),
     "two-values": L1Geometric(2.0, (2,)),
@@ -66,7 +88,14 @@ def is_listed(mechanism: Mechanism) -> bool:
 
 INSTANCES: dict[str, Mechanism] = {
     f"{type(m).id}:{name}": m
-    for group in (BINARY, HIGH_LOW, BLOCK_HADAMARD, L1_GEOMETRIC)
+    for group in (
+        BINARY,
+        HIGH_LOW,
+        BLOCK_HADAMARD,
+        RANDOMIZED_RESPONSE,
+        PROJECTIVE_GEOMETRY,
+        L1_GEOMETRIC,
+    )
     for name, m in group.items()
 }
 LISTED = {name: m for name, m in INSTANCES.items() if is_listed(m)}

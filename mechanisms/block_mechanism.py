@@ -1,0 +1,64 @@
+"""What mechanisms over a partition into blocks share ([CA] Section 6; docs/theory.md section 3).
+
+The block is reported exactly; inside it the value is protected by epsilon. One block is classical
+local differential privacy.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.checks import read_epsilon
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.policy import BlockPolicy
+from ldpstream.mechanisms.settings import Settings
+
+
+@dataclass(frozen=True)
+class BlockMechanism(Mechanism):
+    """A budget `epsilon` inside each block of a partition.
+
+    Raises:
+        SpecError: where epsilon is no finite number above 0, or every block holds a single value,
+            so that nothing is protected.
+    """
+
+    epsilon: float
+    blocks: Blocks
+
+    def __post_init__(self) -> None:
+        read_epsilon(self.epsilon, "epsilon")
+        if self.blocks.sizes.max() < 2:
+            raise SpecError("domain.blocks", "a block of two values or more: none is protected now")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys; without blocks there is one."""
+        settings.only(cls.id, "epsilon", "blocks")
+        epsilon = settings.read_epsilon()
+        blocks = settings.blocks or Blocks.one(settings.domain.size)
+        try:
+            return cls(epsilon, blocks)
+        except SpecError as error:
+            raise error.within(settings.path) from None
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.blocks.size
+
+    @property
+    def policy(self) -> BlockPolicy:
+        """Epsilon inside blocks, infinity between them."""
+        return BlockPolicy(self.epsilon, self.blocks)
+
+    def disclosed(self) -> list[str]:
+        """Return that the block is disclosed, and the values that are alone in theirs."""
+        if self.blocks.count == 1:
+            return []
+        phrases = [f"the value's block, one of {self.blocks.count}"]
+        alone = int((self.blocks.sizes == 1).sum())
+        if alone:
+            phrases.append(f"the value itself, for {alone} values alone in their block")
+        return phrases

@@ -1,0 +1,113 @@
+"""What mechanisms that realise a symmetric design inside each block share."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.block_mechanism import BlockMechanism
+from ldpstream.mechanisms.certificate import (
+    ENUMERATION_LIMIT,
+    Certificate,
+    certify_by_enumeration,
+    certify_by_structure,
+)
+from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.decoder import CountDecoder
+from ldpstream.mechanisms.design import SINGLE, Design, DesignLayout
+from ldpstream.mechanisms.design_decoder import DesignDecoder
+from ldpstream.mechanisms.dyadic import budget
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.symbols import SymbolMechanism
+from ldpstream.mechanisms.walsh import Number
+
+_MAX_CHANNEL_ENTRIES = 1 << 20
+
+
+@dataclass(frozen=True)
+class DesignMechanism(BlockMechanism, SymbolMechanism):
+    """A design for each size of block; a block of one value needs no noise: it has one report.
+
+    Raises:
+        SpecError: as every `BlockMechanism`, and where epsilon is so small that the reports of a
+            block would say nothing at the resolution of 2^-64.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(design.support.gap <= 0 for design in self.layout.designs):
+            raise SpecError("epsilon", "a larger number: at this one reports say nothing")
+
+    @abstractmethod
+    def design(self, size: int) -> Design:
+        """Return the design of blocks of this many values, two or more."""
+
+    @abstractmethod
+    def supporting(self, size: int, place: int) -> NDArray[np.int64]:
+        """Return the reports that support the value at a place of a block of this size."""
+
+    @abstractmethod
+    def contract(self, size: int, reports: NDArray[Number]) -> NDArray[Number]:
+        """Sum over the reports that support, in blocks of this size: see `design_decoder`."""
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports of all blocks."""
+        return self.layout.outputs
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The different sizes of blocks, ascending."""
+        return tuple(np.unique(self.blocks.sizes).tolist())
+
+    @cached_property
+    def layout(self) -> DesignLayout:
+        """Where each block's reports lie."""
+        of_size = {size: self.design(size) if size > 1 else SINGLE for size in self.sizes}
+        return DesignLayout(self.blocks, of_size)
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals.
+
+        Raises:
+            ValueError: where it holds more than 2^20 probabilities.
+        """
+        if int((self.layout.orders * self.blocks.sizes).sum()) > _MAX_CHANNEL_ENTRIES:
+            raise ValueError(f"the channel of {self.size} values is too large to enumerate")
+        return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)
+
+    def _row(self, value: int) -> dict[int, Fraction]:
+        first, block = int(self.layout.offset[value]), self.blocks.of_value[value]
+        design, size = self.layout.designs[self.layout.kinds[block]], int(self.blocks.sizes[block])
+        if size == 1:
+            return {first: Fraction(1)}
+        row = dict.fromkeys(range(first, first + design.order), design.unlikely)
+        for report in self.supporting(size, int(self.blocks.position[value])).tolist():
+            row[first + report] = design.likely
+        return row
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss: by enumeration up to 64 values, by structure at any size.
+
+        Structure: blocks own disjoint reports; inside a block every value gives each report one of
+        two probabilities, `likely` or `unlikely`, whose ratio is at most the design's, and reports
+        that support one value and not another take that ratio.
+        """
+        if self.size <= ENUMERATION_LIMIT:
+            return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
+        self.layout.check()
+        ratio = max(design.ratio for design in self.layout.designs if design.outside)
+        return certify_by_structure(
+            self.id, self.policy, {budget(self.epsilon): ratio}, self.disclosed()
+        )
+
+    def decoder(self) -> CountDecoder:
+        """Return the decoder of linear queries."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> DesignDecoder:
+        return DesignDecoder(self.layout, [partial(self.contract, size) for size in self.sizes])

@@ -1,0 +1,68 @@
+"""Sums over the hyperplanes of a projective space, by dynamic programming.
+
+For every point x the sum of a vector over all points y orthogonal to it, in `O(K q t)` steps and
+exact in integers, where the direct product takes `K^2` (Feldman et al. 2022, Section 4: "decoding
+in O(n + K q t)"). Theirs fills tables over prefixes of x, sums and suffixes of y; so does this,
+one coordinate at a time for all points of all blocks, in the numbering of `geometry`.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.geometry import Geometry, count_points
+from ldpstream.mechanisms.walsh import Number
+
+
+def hyperplane_sums(geometry: Geometry, values: NDArray[Number]) -> NDArray[Number]:
+    """Return, for every point, the sum over the points orthogonal to it: `(g, K)` -> `(g, K)`.
+
+    Points x whose vector, read backward, ends with `t - 1 - m` zeros do not see the last
+    coordinates of y: they are the points of a space of `m + 1` coordinates, over sums of y.
+    Points y that are 0 in all coordinates that x sees are orthogonal to it.
+    """
+    q = geometry.q
+    out = np.empty_like(values)
+    unseen = np.zeros((len(values), 1), dtype=values.dtype)
+    seen = values
+    for m in range(geometry.dimension - 1, -1, -1):
+        first = count_points(q, m)
+        out[:, first : first + q**m] = _full_sums(q, m, seen) + unseen
+        unseen = unseen + seen[:, :1]
+        seen = seen[:, 1:].reshape(len(values), first, q).sum(axis=2)
+    return out
+
+
+def _full_sums(q: int, m: int, points: NDArray[Number]) -> NDArray[Number]:
+    """Return the sums for the `q^m` points x that see all `m + 1` coordinates: `(g, q^m)`.
+
+    y with coordinates `(y_1 .. y_m, z)` is orthogonal to `x = (x_1 .. x_m, 1)` where
+    `z = -sum_i x_i y_i`. `state[y_1 .. y_i, x_m .. x_(i+1), z]` is the sum over `y_(i+1) .. y_m`,
+    z being what `x_1 y_1 + .. + x_i y_i` must cancel; y's leading 1 may end at any i, and what
+    begins with it goes to the result at once.
+    """
+    g = len(points)
+    sums = np.zeros((g, q**m), dtype=points.dtype)
+    if m == 0:
+        return sums
+    negative = -np.arange(q) % q
+    state = points[:, 1:].reshape(g, count_points(q, m), 1, q)
+    for i in range(m - 1, -1, -1):
+        led = state[:, 0][:, :, negative].reshape(g, -1)
+        sums = sums + np.repeat(led, q**i, axis=1)
+        if i:
+            state = _sum_coordinate(q, state[:, 1:])
+    return sums
+
+
+def _sum_coordinate(q: int, state: NDArray[Number]) -> NDArray[Number]:
+    """Replace y's last coordinate w by x's: `(g, P q, b, q)` -> `(g, P, b q, q)`.
+
+    `new[.., x, z] = sum_w old[.., w, .., z - x w]`.
+    """
+    g, rows, b, _ = state.shape
+    w, z = np.arange(q)[:, None], np.arange(q)
+    table = state.reshape(g, rows // q, q, b, q).transpose(0, 1, 3, 2, 4).reshape(-1, q * q)
+    new = np.empty((len(table), q, q), dtype=state.dtype)
+    for x in range(q):
+        new[:, x] = table[:, w * q + (z - x * w) % q].sum(axis=1)
+    return new.reshape(g, rows // q, b * q, q)

@@ -1,0 +1,53 @@
+"""Reports that support values: what a two-valued decoder needs to know of its channel.
+
+In a *pure* protocol (Wang, Blocki, Li, Jha 2017, Section 3) each report supports a set of values,
+the value's own user supports it with probability `own`, and every other user it could be confused
+with supports it with probability `other`. Then `h_x(y) = (1{y supports x} - other)/(own - other)`
+is the unbiased decoder of x, and all that a user adds to its variance is
+`a (1 - a)/(own - other)^2`, a = own for the value's own user, a = other for the rest
+(docs/theory.md section 8).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Support:
+    """The exact probabilities; `own > other` where the channel says anything."""
+
+    own: Fraction
+    other: Fraction
+
+    @property
+    def gap(self) -> Fraction:
+        """`own - other`: what is left of a value in its reports."""
+        return self.own - self.other
+
+    @property
+    def high(self) -> Fraction:
+        """`h_x` at reports that support x: `(1 - other)/(own - other)`."""
+        return (1 - self.other) / self.gap
+
+    @property
+    def low(self) -> Fraction:
+        """`h_x` at the others: `-other/(own - other)`."""
+        return -self.other / self.gap
+
+    @property
+    def own_noise(self) -> Fraction:
+        """`(Q h_x^2)[x] - 1`: the noise of a user of the value itself."""
+        return self.own * (1 - self.own) / self.gap**2
+
+    @property
+    def other_noise(self) -> Fraction:
+        """`(Q h_x^2)[x']`: the noise of a user of another value."""
+        return self.other * (1 - self.other) / self.gap**2
+
+    def mean_noise(self, size: int) -> Fraction:
+        """Return the noise in one value's estimate, averaged over the users of `size` values."""
+        return (self.own_noise + (size - 1) * self.other_noise) / size
+
+
+ALONE = Support(Fraction(1), Fraction(0))
+"""A value alone in its block, reported exactly."""

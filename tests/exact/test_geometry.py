@@ -1,0 +1,129 @@
+"""Projective spaces: points, hyperplanes, the fast sums over them, and which one is chosen."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms import Blocks, SeededEntropy
+from ldpstream.mechanisms.dyadic import budget
+from ldpstream.mechanisms.geometry import Geometry
+from ldpstream.mechanisms.geometry_choice import choose, realise
+from ldpstream.mechanisms.geometry_transform import hyperplane_sums
+from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
+
+SPACES = [(2, 2), (2, 3), (2, 6), (3, 2), (3, 4), (5, 3), (7, 2), (11, 3)]
+EVERY = pytest.mark.parametrize(
+    "geometry", [Geometry(q, t) for q, t in SPACES], ids=lambda g: f"{g.q}-{g.dimension}"
+)
+
+
+def incidence(geometry: Geometry) -> np.ndarray:
+    """1 where points are orthogonal, rows by value, from the definition."""
+    vectors = geometry.vectors(np.arange(geometry.points))
+    return (vectors[:, ::-1] @ vectors.T % geometry.q == 0).astype(np.int64)
+
+
+@EVERY
+def test_points_are_all_lines_through_the_origin(geometry: Geometry):
+    q, t = geometry.q, geometry.dimension
+    numbers = np.arange(geometry.points)
+    vectors = geometry.vectors(numbers)
+    assert vectors.min() >= 0
+    assert vectors.max() == (q - 1 if q > 2 else 1)
+    leading = vectors[numbers, np.argmax(vectors > 0, axis=1)]
+    assert (leading == 1).all()
+    assert len(np.unique(vectors, axis=0)) == len(vectors) == (q**t - 1) // (q - 1)
+    assert np.array_equal(geometry.numbers(vectors), numbers)
+    # Fewer coordinates after the leading 1 first, then lexicographic: docs/wire.md.
+    digits = [v[np.argmax(v > 0) + 1 :].tolist() for v in vectors]
+    assert digits == sorted(digits, key=lambda d: (len(d), d))
+    bijective = [sum((c + 1) * q**i for i, c in enumerate(d[::-1])) for d in digits]
+    assert bijective == numbers.tolist()
+
+
+@EVERY
+def test_hyperplanes_form_a_symmetric_design(geometry: Geometry):
+    table = incidence(geometry)
+    assert np.array_equal(table, table.T)
+    assert (table.sum(axis=1) == geometry.inside).all()
+    both = table @ table
+    np.fill_diagonal(both, geometry.overlap)
+    assert (both == geometry.overlap).all()
+
+
+@EVERY
+def test_orthogonal_points_are_numbered(geometry: Geometry):
+    table = incidence(geometry)
+    lower = np.arange(geometry.inside)
+    for value in range(geometry.points):
+        found = geometry.complete(np.full_like(lower, value), lower)
+        assert sorted(found.tolist()) == np.flatnonzero(table[value]).tolist()
+        reports = np.arange(geometry.points)
+        orthogonal = geometry.orthogonal(np.full_like(reports, value), reports)
+        assert np.array_equal(orthogonal, table[value] == 1)
+
+
+@EVERY
+def test_fast_sums_equal_dense_ones(geometry: Geometry):
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 2**50, (3, geometry.points))
+    assert np.array_equal(hyperplane_sums(geometry, counts), counts @ incidence(geometry))
+    reals = rng.normal(size=(2, geometry.points))
+    np.testing.assert_allclose(
+        hyperplane_sums(geometry, reals), reals @ incidence(geometry), rtol=1e-12, atol=1e-10
+    )
+
+
+def test_the_fast_decoder_equals_a_dense_one_in_a_large_block():
+    mechanism = ProjectiveGeometry(3.0, Blocks.one(3000))
+    geometry, support = mechanism.geometry(3000), mechanism.design(3000).support
+    values = np.random.default_rng(2).integers(0, 3000, 5000)
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    vectors = geometry.vectors(np.arange(geometry.points))
+    backward = vectors[:3000, ::-1]
+    orthogonal = np.concatenate(
+        [(part @ vectors.T % geometry.q == 0) @ statistic for part in np.split(backward, 30)]
+    )
+    own, other = float(support.own), float(support.other)
+    dense = (orthogonal - other * 5000) / (own - other)
+    np.testing.assert_allclose(mechanism.decoder().shares(statistic), dense, atol=1e-8)
+
+
+def is_prime(q: int) -> bool:
+    return q > 1 and all(q % p for p in range(2, math.isqrt(q) + 1))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0, 7.0, 50.0])
+@pytest.mark.parametrize("size", [2, 3, 6, 40, 133, 500])
+def test_the_space_is_within_a_twentieth_of_the_best_and_smallest_so(epsilon: float, size: int):
+    exact = budget(epsilon)
+    found = choose(exact, size)
+    assert is_prime(found.q)
+    assert found.points >= size
+    noise: dict[Geometry, Fraction] = {}
+    for q in filter(is_prime, range(2, 2 * size + 1)):
+        t = next(t for t in range(2, 20) if Geometry(q, t).points >= size)
+        noise[Geometry(q, t)] = realise(exact, Geometry(q, t)).support.mean_noise(size)
+        if q + 1 >= size:
+            break  # two coordinates from here on: more points for nothing
+    limit = min(noise.values()) * Fraction(105, 100)
+    assert noise[found] <= limit
+    assert found.points == min(g.points for g, v in noise.items() if v <= limit)
+
+
+def test_spaces_that_are_chosen_stay():
+    """They are part of the spec: another choice would be another fingerprint."""
+    pinned = {
+        (1.0, 2): (2, 2),
+        (1.0, 10): (3, 3),
+        (1.0, 43_750): (3, 11),
+        (2.0, 1024): (11, 4),
+        (3.0, 1000): (17, 4),
+        (5.0, 22_000): (149, 3),
+        (5.0, 43_750): (211, 3),
+    }
+    found = {case: choose(budget(case[0]), case[1]) for case in pinned}
+    assert {case: (g.q, g.dimension) for case, g in found.items()} == pinned
