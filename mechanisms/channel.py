@@ -38,7 +38,7 @@ class Channel:
     """`rows[x]` maps each possible report of value x to its probability, an exact rational above 0.
 
     Raises:
-        ValueError: where a row holds an impossible output or does not sum to 1.
+        ValueError: naming the row that holds an impossible output or does not sum to 1.
     """
 
     rows: tuple[Mapping[int, Fraction], ...]
@@ -47,9 +47,18 @@ class Channel:
     def __post_init__(self) -> None:
         for value, row in enumerate(self.rows):
             if any(not 0 <= output < self.outputs for output in row):
-                raise ValueError(f"row {value} holds an output outside 0..{self.outputs - 1}")
-            if any(probability <= 0 for probability in row.values()) or sum(row.values()) != 1:
-                raise ValueError(f"row {value} is no probability distribution")
+                raise ValueError(f"row {value}: expected outputs in 0..{self.outputs - 1}")
+            impossible = [output for output, p in row.items() if p <= 0]
+            if impossible:
+                raise ValueError(
+                    f"row {value}: expected probabilities above 0, "
+                    f"got {row[impossible[0]]} at output {impossible[0]}"
+                )
+            total = sum(row.values())
+            if total != 1:
+                raise ValueError(
+                    f"row {value}: expected probabilities that sum to 1, got a sum of {total}"
+                )
 
     @property
     def size(self) -> int:
@@ -62,11 +71,14 @@ class Channel:
         The pairs are those of `policy.pairs()`, whose budgets imply all others.
         The worst is the largest excess of the log-ratio over the pair's budget; an output that only
         the first value can produce is worse than any finite one.
+
+        Raises:
+            ValueError: where the policy is one of another number of values.
         """
         worst: Violation | None = None
         worst_excess = -math.inf
         floors: dict[Fraction, Fraction] = {}
-        for value, other, budget in _protected(policy):
+        for value, other, budget in self._protected(policy):
             if budget not in floors:
                 floors[budget] = exp_floor(budget)
             output, ratio = self._worst_output(value, other)
@@ -80,7 +92,7 @@ class Channel:
     def worst_ratios(self, policy: Policy) -> dict[Fraction, Fraction | None]:
         """Return the largest ratio of `policy.pairs()` by finite budget; None is unbounded."""
         worst: dict[Fraction, Fraction | None] = {}
-        for value, other, budget in _protected(policy):
+        for value, other, budget in self._protected(policy):
             _, ratio = self._worst_output(value, other)
             known = worst.get(budget, Fraction(1))
             worst[budget] = None if ratio is None or known is None else max(known, ratio)
@@ -107,9 +119,10 @@ class Channel:
                 worst_output, top, bottom = output, weight, divisor
         return worst_output, Fraction(top, bottom)
 
-
-def _protected(policy: Policy) -> Iterator[tuple[int, int, Fraction]]:
-    for value, other in policy.pairs():
-        budget = policy.entry(value, other)
-        if budget is not None:
-            yield value, other, budget
+    def _protected(self, policy: Policy) -> Iterator[tuple[int, int, Fraction]]:
+        if policy.size != self.size:
+            raise ValueError(f"expected a policy of {self.size} values, got {policy.size}")
+        for value, other in policy.pairs():
+            budget = policy.entry(value, other)
+            if budget is not None:
+                yield value, other, budget

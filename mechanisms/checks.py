@@ -1,9 +1,13 @@
 """Checks of raw configuration values, as TOML gives them."""
 
 import math
+from fractions import Fraction
 from typing import TypeGuard
 
+from ldpstream.mechanisms.dyadic import budget
 from ldpstream.mechanisms.errors import SpecError
+
+_LONGEST_NUMBER = 40
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -40,6 +44,42 @@ def read_epsilon(value: object, path: str, *, infinite: bool = False) -> float:
     if math.isnan(epsilon) or epsilon <= 0 or (math.isinf(epsilon) and not infinite):
         raise SpecError(path, expected)
     return epsilon
+
+
+def read_budget(value: object, path: str, *, infinite: bool = True) -> Fraction | None:
+    """Return an entry of a policy, an exact rational of at least 0, or None for infinity.
+
+    A float or a decimal text is read down to the smaller of the decimal that was written and its
+    double (`dyadic.budget`), so that the guarantee holds for both; a Fraction as it is.
+
+    Raises:
+        SpecError: naming `path`, where it is negative, NaN or no number; and where it is infinite
+            without `infinite`, or so large that no double holds it.
+
+    >>> read_budget("0.1", "policy"), read_budget("inf", "policy")
+    (Fraction(1, 10), None)
+    """
+    expected = f"a budget of at least 0{' or inf' if infinite else ''}, got {describe(value)}"
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction):
+        raise SpecError(path, expected)
+    if isinstance(value, str) and len(value) > _LONGEST_NUMBER:
+        raise SpecError(path, expected)
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise SpecError(path, expected) from None
+    if math.isnan(number) or number < 0 or (isinstance(value, Fraction) and value < 0):
+        raise SpecError(path, expected)
+    if math.isinf(number):
+        overflows = isinstance(value, str) and any(c.isdigit() for c in value)
+        if overflows or not infinite:
+            raise SpecError(path, expected)
+        return None
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, str) and number > 0:
+        return min(budget(number), Fraction(value.strip()))
+    return budget(number)
 
 
 def check_keys(given: object, allowed: frozenset[str], path: str) -> dict[str, object]:

@@ -30,6 +30,7 @@ __all__ = [
     "RoundedInterval",
     "Size",
     "Sizes",
+    "parse_blocks",
     "parse_domain",
 ]
 
@@ -65,7 +66,7 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
     if "blocks" in table:
         if blocks is not None:
             raise SpecError(f"{path}.blocks", "blocks here or in the file's second column")
-        blocks = _parse_blocks(table["blocks"], domain, f"{path}.blocks")
+        blocks = parse_blocks(table["blocks"], domain, f"{path}.blocks")
     return domain, blocks
 
 
@@ -132,7 +133,15 @@ _PARSERS: dict[str, Callable[[dict[str, object]], Domain]] = {
 }
 
 
-def _parse_blocks(given: object, domain: Domain, path: str) -> Blocks:
+def parse_blocks(given: object, domain: Domain, path: str) -> Blocks:
+    """Return the blocks that a `blocks` key cuts a domain into.
+
+    A number of consecutive values, `[h, w]` on a grid (one number a dimension), or a list of lists
+    of labels.
+
+    Raises:
+        SpecError: naming `path`, for anything else.
+    """
     if is_whole(given):
         return consecutive_blocks(domain.size, given, path)
     if not isinstance(given, list) or not given:

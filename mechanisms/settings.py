@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.checks import describe, read_epsilon
+from ldpstream.mechanisms.checks import read_epsilon
 from ldpstream.mechanisms.domain_base import Domain
-from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, log_bounds
-from ldpstream.mechanisms.errors import SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.rounded_interval import RoundedInterval
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.policy import Policy
+from ldpstream.mechanisms.policy_spec import read_policy
+from ldpstream.mechanisms.sensitive import read_sensitive
+from ldpstream.mechanisms.step_epsilon import read_step_epsilon, refuse_rounding
 
 MECHANISM_KEYS: Final = (
     "epsilon",
@@ -67,28 +69,18 @@ class Settings:
             SpecError: where it is absent or anything else, or numbers are rounded at random, which
                 only budgets for each step make sense of.
         """
-        if isinstance(self.domain, RoundedInterval):
-            raise SpecError(
-                f"{self.path}.domain.rounding", "a mechanism with a budget for each step"
-            )
+        refuse_rounding(self.domain, self.path)
         return read_epsilon(self.require("epsilon"), f"{self.path}.epsilon")
 
     def read_step_epsilon(self) -> float:
         """Return the budget of one index step of an ordered domain.
 
-        That is `epsilon`; where numbers are rounded at random, `log(1 + epsilon)`, rounded down, so
-        that numbers u and v are protected by `epsilon |u - v| / width` (docs/theory.md section 5).
+        See `step_epsilon.read_step_epsilon`.
 
         Raises:
             SpecError: where it is absent or no finite number above 0.
         """
-        epsilon = read_epsilon(self.require("epsilon"), f"{self.path}.epsilon")
-        if not isinstance(self.domain, RoundedInterval):
-            return epsilon
-        step, _ = log_bounds(1 + budget(epsilon))
-        if step <= 0.0:
-            raise SpecError(f"{self.path}.epsilon", f"a number of at least {SMALLEST_EPSILON}")
-        return step
+        return read_step_epsilon(self.require("epsilon"), self.domain, f"{self.path}.epsilon")
 
     def read_sensitive(self) -> frozenset[int]:
         """Return the indices of the sensitive values.
@@ -96,15 +88,18 @@ class Settings:
         Raises:
             SpecError: where there is none, one is listed twice, or one is outside the domain.
         """
-        path = f"{self.path}.sensitive"
-        sensitive = self.keys.get("sensitive")
-        if not isinstance(sensitive, list) or not sensitive:
-            given = "nothing" if sensitive is None else describe(sensitive)
-            raise SpecError(path, f"a list of at least one value to protect, got {given}")
-        try:
-            indices = self.domain.index(sensitive).tolist()
-        except ValueOutsideDomainError as error:
-            raise SpecError(f"{path}[{error.position}]", error.expected) from None
-        if len(set(indices)) < len(indices):
-            raise SpecError(path, "each value once")
-        return frozenset(indices)
+        return read_sensitive(self.keys.get("sensitive"), self.domain, f"{self.path}.sensitive")
+
+    def read_policy(self) -> Policy:
+        """Return the policy of the `policy` key, in any of its forms (`policy_spec.read_policy`).
+
+        Raises:
+            SpecError: where it is absent, or whatever its form refuses.
+        """
+        return read_policy(
+            self.require("policy"),
+            domain=self.domain,
+            epsilon=self.keys.get("epsilon"),
+            base=self.base,
+            path=self.path,
+        )
