@@ -99,14 +99,19 @@ def certify_by_structure(
     policy: Policy,
     ratios: Mapping[Fraction, Fraction],
     disclosed: list[str],
+    *,
+    violation: str | None = None,
+    proof: str = "structure",
 ) -> Certificate:
     """Prove the policy from the largest ratio that the construction gives for each budget.
 
-    The caller has checked that its tables are what the construction assumes.
+    The caller has checked that its tables are what the construction assumes; where it knows the
+    place of a ratio that is too large, it names it by `violation`.
     """
     broken = [b for b, ratio in ratios.items() if ratio > exp_floor(b)]
-    violation = f"a ratio above e^{float(broken[0])}" if broken else None
-    return _certificate(mechanism, policy, _losses(ratios), disclosed, violation, "structure")
+    if broken and violation is None:
+        violation = f"a ratio above e^{float(broken[0])}"
+    return _certificate(mechanism, policy, _losses(ratios), disclosed, violation, proof)
 
 
 def _losses(ratios: Mapping[Fraction, Fraction]) -> tuple[RealisedLoss, ...]:

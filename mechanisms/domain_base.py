@@ -98,6 +98,18 @@ class Domain(ABC):
         """Number of values k."""
         return prod(self.shape)
 
+    @property
+    def estimated(self) -> "Domain":
+        """The domain that queries and estimates are about: by default this one.
+
+        Another one where devices give more than the value that is asked about, such as a prior.
+        """
+        return self
+
+    def estimated_indices(self) -> Indices | None:
+        """Return the index in `estimated` of each own value, int64 `(k,)`; None: the same."""
+        return None
+
     def outside(self, position: int) -> ValueOutsideDomainError:
         """Return the error for the label at a position; it does not tell the label."""
         return ValueOutsideDomainError(position, self.expected)

@@ -8,6 +8,7 @@ from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.lip import Lip
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
@@ -23,6 +24,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
             RandomizedResponse,
             ProjectiveGeometry,
             L1Geometric,
+            Lip,
         )
     }
 )

@@ -23,7 +23,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, **query: Any) -> No
     otherwise.
     """
     _, collection = load_collection(config_file, name)
-    options = QueryOptions(**query).resolve(collection.options, collection.spec.domain)
+    options = QueryOptions(**query).resolve(collection.options, collection.spec.domain.estimated)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()
     n = 0

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.document import EstimateDocument, RangeEstimate, ValueEstimate
+from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
 
 _FILE_WIDTH: Final = 160
 
@@ -31,10 +31,25 @@ def show_document(document: EstimateDocument, console: Console) -> None:
     if document.distribution:
         rows = [(label_text(one.value), one) for one in document.distribution]
         console.print(_shares("value", rows))
+    if document.mmse is not None:
+        one = document.mmse
+        console.print(
+            f"with the priors, {label_text(one.value)}: {percent(one.share)}, "
+            f"credible {percent(one.low)} to {percent(one.high)}",
+            markup=False,
+        )
+    if document.calibration is not None:
+        console.print(_verdict(document.calibration), markup=False)
     if document.ranges:
         console.print(_shares("range", [(one.name, one) for one in document.ranges]))
     if document.quantiles:
         console.print(_quantiles(document))
+
+
+def _verdict(test: Calibration) -> str:
+    said = "a prior is wrong, " if test.wrong else "reports agree with the priors, "
+    flagged = f"{test.flagged:,} of {test.levels:,} levels flagged"
+    return f"calibration: {said}p = {test.p_value:.3g}, {flagged}"
 
 
 def describe(document: EstimateDocument) -> str:

@@ -112,19 +112,19 @@ def _publish(path: str, table: PublishTable, spec: CollectionSpec) -> PublishCon
         every_ms=table.every,
         top=table.top,
         quantiles=_quantiles(f"{path}.quantiles", table.quantiles, spec),
-        ranges=tuple(_range(path, name, pairs, spec.domain) for name, pairs in ranges),
+        ranges=tuple(_range(path, name, pairs, spec.domain.estimated) for name, pairs in ranges),
     )
 
 
 def _quantiles(path: str, quantiles: list[float], spec: CollectionSpec) -> tuple[float, ...]:
     try:
-        checked = check_quantiles(quantiles, spec.domain)
+        checked = check_quantiles(quantiles, spec.domain.estimated)
     except QueryError as error:
         raise ConfigError(path, f"expected {error.expected}") from error
     if checked:
         # Their cost is the square of this; a worker has other things to do every few seconds.
         groups = spec.mechanism.decoder().groups()
-        largest = spec.domain.size if groups is None else int(np.bincount(groups).max())
+        largest = spec.domain.estimated.size if groups is None else int(np.bincount(groups).max())
         if largest > QUANTILE_LIMIT:
             raise ConfigError(
                 path,

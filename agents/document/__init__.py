@@ -2,6 +2,7 @@
 
 from ldpstream.agents.document.compose import compose, final_content
 from ldpstream.agents.document.model import (
+    Calibration,
     EstimateDocument,
     QuantileEstimate,
     RangeEstimate,
@@ -11,6 +12,7 @@ from ldpstream.agents.document.model import (
 from ldpstream.agents.options import EstimateOptions, Range
 
 __all__ = [
+    "Calibration",
     "EstimateDocument",
     "EstimateOptions",
     "QuantileEstimate",

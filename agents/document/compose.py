@@ -23,6 +23,7 @@ from ldpstream.agents.document.model import (
     ValueEstimate,
     Window,
 )
+from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.options import EstimateOptions, Projection
 from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
 from ldpstream.estimators.groups import known_totals
@@ -77,8 +78,8 @@ def compose(
     )
     if withheld:
         return head
-    listed = _list_values(collection.spec.mechanism, totals, chosen)
-    values = _value_estimates(collection.spec.domain, listed, totals.n)
+    listed = _list_values(collection.spec, totals, chosen)
+    values = _value_estimates(collection.spec.domain.estimated, listed, totals.n)
     ranges = _range_estimates(collection.spec, totals, chosen, listed.projected)
     influences = [entry.influence for entry in values] + [entry.influence for entry in ranges]
     body = {
@@ -94,7 +95,7 @@ def compose(
         "quantiles": _quantile_estimates(collection.spec, totals, chosen),
         "influence": max((i for i in influences if i is not None), default=None),
     }
-    return head.model_copy(update=body)
+    return head.model_copy(update=body | prior_parts(collection.spec, totals, chosen))
 
 
 def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], bytes]:
@@ -116,17 +117,18 @@ class _Listed:
     projected: Floats | None
 
 
-def _list_values(mechanism: Mechanism, totals: WindowTotals, options: EstimateOptions) -> _Listed:
+def _list_values(spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions) -> _Listed:
     """Choose the values of the list, the largest shares first; all are in the domain's order.
 
     A list shorter than the domain is chosen by looking: simultaneous over the whole domain.
     """
     keywords = _keywords(options)
-    by_looking = options.top is not None and 0 < options.top < mechanism.size
+    size = spec.domain.estimated.size
+    by_looking = options.top is not None and 0 < options.top < size
     keywords["simultaneous"] = options.simultaneous or by_looking
-    everything = estimate_values(mechanism, totals.statistic, totals.n, **keywords)
-    projected = _project(mechanism, totals, everything.value, options.project)
-    indices = np.arange(mechanism.size)
+    everything = _estimate_all(spec, totals, keywords)
+    projected = _project(spec, totals, everything.value, options.project)
+    indices = np.arange(size)
     if options.top is not None:
         shares = everything.value if projected is None else projected
         # Projection makes ties, at 0 above all: there the unprojected shares decide.
@@ -134,14 +136,29 @@ def _list_values(mechanism: Mechanism, totals: WindowTotals, options: EstimateOp
     return _Listed(indices, everything.take(indices), projected)
 
 
+def _estimate_all(spec: CollectionSpec, totals: WindowTotals, keywords: OptionKeywords) -> Estimate:
+    """Estimate every value that estimates are about: where devices give more, a set of theirs."""
+    if spec.domain.estimated_indices() is None:
+        return estimate_values(spec.mechanism, totals.statistic, totals.n, **keywords)
+    sets = [_given(spec, np.array([value])) for value in range(spec.domain.estimated.size)]
+    return estimate_sets(spec.mechanism, totals.statistic, totals.n, sets, **keywords)
+
+
+def _given(spec: CollectionSpec, values: Integers) -> Integers:
+    """Return the values that devices give for some of those that estimates are about."""
+    estimated = spec.domain.estimated_indices()
+    return values if estimated is None else np.flatnonzero(np.isin(estimated, values))
+
+
 def _project(
-    mechanism: Mechanism, totals: WindowTotals, shares: Floats, projection: Projection
+    spec: CollectionSpec, totals: WindowTotals, shares: Floats, projection: Projection
 ) -> Floats | None:
     if projection == "none":
         return None
-    if projection == "simplex":
+    # What else devices give may be disclosed, but it is no block of values: one total, that of all.
+    if projection == "simplex" or spec.domain.estimated_indices() is not None:
         return project_simplex(shares)
-    return project_blocks(shares, *known_totals(mechanism, totals.statistic, totals.n))
+    return project_blocks(shares, *known_totals(spec.mechanism, totals.statistic, totals.n))
 
 
 def _value_estimates(domain: Domain, listed: _Listed, n: int) -> list[ValueEstimate]:
@@ -157,8 +174,10 @@ def _value_estimates(domain: Domain, listed: _Listed, n: int) -> list[ValueEstim
 def _range_estimates(
     spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions, projected: Floats | None
 ) -> list[RangeEstimate]:
-    sets = [asked.values(spec.domain) for asked in options.ranges]
-    estimate = estimate_sets(spec.mechanism, totals.statistic, totals.n, sets, **_keywords(options))
+    sets = [asked.values(spec.domain.estimated) for asked in options.ranges]
+    given = [_given(spec, values) for values in sets]
+    keywords = _keywords(options)
+    estimate = estimate_sets(spec.mechanism, totals.statistic, totals.n, given, **keywords)
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
     rows = _numbers(estimate, totals.n, shares)
     return [RangeEstimate(name=a.name, **r) for a, r in zip(options.ranges, rows, strict=True)]
@@ -174,25 +193,26 @@ def _quantile_estimates(
         totals.statistic,
         totals.n,
         options.quantiles,
-        prefixes=_prefixes(spec.mechanism),
+        prefixes=_prefixes(spec.mechanism, spec.domain),
         **_keywords(options),
     )
+    domain = spec.domain.estimated
     rows = zip(found.p, found.value, found.low, found.high, strict=True)
     return [
         QuantileEstimate(
             p=float(p),
-            value=_label(spec.domain, value),
-            low=_label(spec.domain, low),
-            high=_label(spec.domain, high),
+            value=_label(domain, value),
+            low=_label(domain, low),
+            high=_label(domain, high),
         )
         for p, value, low, high in rows
     ]
 
 
 @lru_cache(maxsize=16)
-def _prefixes(mechanism: Mechanism) -> Prefixes:
+def _prefixes(mechanism: Mechanism, domain: Domain) -> Prefixes:
     """Prepare a mechanism's prefixes: costly, and the same for every document."""
-    return Prefixes.of(mechanism)
+    return Prefixes.of(mechanism, domain.estimated_indices())
 
 
 def _keywords(options: EstimateOptions) -> OptionKeywords:

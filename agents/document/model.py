@@ -5,7 +5,7 @@ Schema, `/openapi.json`). Times are RFC 3339 UTC, values the user's own labels (
 bin `[low, high]`), and an undefined number is null, never NaN.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -73,6 +73,43 @@ class QuantileEstimate(Part):
     high: JsonValue = Field(description="Upper confidence bound, a label; null if undefined")
 
 
+class MmseEstimate(Part):
+    """The Bayesian estimate of the second value's share among the respondents: priors and reports.
+
+    Right as far as the priors are; the distribution needs none.
+    """
+
+    value: JsonValue = Field(description="The domain's second value")
+    share: Number = Field(description="Mean of the posterior, `sum E[X | Y] / n`")
+    count: Number = Field(description="The share times n")
+    se: Number = Field(description="Standard deviation of the posterior of the share")
+    low: Number = Field(description="Lower credible bound, whatever the priors in their levels")
+    high: Number = Field(description="Upper credible bound, whatever the priors in their levels")
+    method: Literal["normal", "bernstein"]
+
+
+class LevelCalibration(Part):
+    """A level of prior and epsilon whose reports contradict it."""
+
+    prior: list[float] = Field(description="Least and largest prior of the level")
+    epsilon: float
+    n: int = Field(description="Reports of this level")
+    observed: float = Field(description="Share of reports of 1")
+    expected: list[float] = Field(description="Least and largest share that its priors give")
+    p_value: float = Field(description="Adjusted for all levels tested")
+
+
+class Calibration(Part):
+    """Whether the reports agree with the priors: a test at this moment, adjusted for all levels."""
+
+    p_value: float = Field(description="The smallest of all tests, adjusted; small: a wrong prior")
+    significance: float = Field(description="Below it a prior is called wrong")
+    wrong: bool = Field(description="Whether p_value is below significance: mmse is then biased")
+    levels: int = Field(description="Levels tested: those with reports")
+    flagged: int = Field(description="Levels whose own p-value is below significance")
+    worst: list[LevelCalibration] = Field(description="The first 20 of these, worst first")
+
+
 class EstimateDocument(Part):
     """Estimates of one collection over one span of event time.
 
@@ -104,6 +141,12 @@ class EstimateDocument(Part):
     quantiles: list[QuantileEstimate] = []
     influence: Number = Field(
         default=None, description="The largest influence of the entries; null if there is none"
+    )
+    mmse: MmseEstimate | None = Field(
+        default=None, description="Only of collections whose mechanism knows priors"
+    )
+    calibration: Calibration | None = Field(
+        default=None, description="Only of collections whose mechanism knows priors"
     )
 
     def to_json(self) -> bytes:

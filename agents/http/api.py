@@ -89,7 +89,7 @@ async def estimate(request: web.Request) -> web.Response:
     """Answer the estimate document of a span of whole panes, by default the newest window."""
     served = _readable(request)
     config = served.config
-    options = read_estimate_options(request.query, config.options, config.spec.domain)
+    options = read_estimate_options(request.query, config.options, config.spec.domain.estimated)
     start_ms, end_ms = read_time(request.query, "start"), read_time(request.query, "end")
     known = _windows(served)
     if start_ms is None and end_ms is None:

@@ -28,7 +28,7 @@ def describe_collection(served: ServedCollection) -> Collection:
         name=config.name,
         fingerprint=config.spec.fingerprint.hex(),
         mechanism=config.spec.mechanism.id,
-        values=config.spec.domain.size,
+        values=config.spec.domain.estimated.size,
         topic=config.topics.source,
         precision_ms=config.spec.precision_ms,
         window=Windows(

@@ -58,6 +58,15 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "estimate": ("Estimate of a configured query in the newest published window", _BY_QUERY),
         "estimate_low": ("Lower confidence bound of ldpstream_estimate", _BY_QUERY),
         "estimate_high": ("Upper confidence bound of ldpstream_estimate", _BY_QUERY),
+        "prior_calibration_p_value": (
+            "Of the test that reports agree with the priors; small: a prior is wrong",
+            ("collection",),
+        ),
+        "prior_calibration_wrong": ("1 if that test calls a prior wrong", ("collection",)),
+        "prior_calibration_flagged_levels": (
+            "Levels of prior and epsilon that their reports contradict",
+            ("collection",),
+        ),
     }
     return {
         name: GaugeMetricFamily(f"ldpstream_{name}", text, labels=labels)
@@ -96,7 +105,12 @@ def _add_document(
     if document.window is not None:
         end_ms = parse_time(document.window.end)
         families["window_end_seconds"].add_metric([name], end_ms / 1000)
-    for gauge in query_gauges(document, served.config.spec.domain):
+    if document.calibration is not None:
+        test = document.calibration
+        families["prior_calibration_p_value"].add_metric([name], test.p_value)
+        families["prior_calibration_wrong"].add_metric([name], float(test.wrong))
+        families["prior_calibration_flagged_levels"].add_metric([name], float(test.flagged))
+    for gauge in query_gauges(document, served.config.spec.domain.estimated):
         numbers = {
             "estimate": gauge.value,
             "estimate_low": gauge.low,

@@ -1,8 +1,8 @@
 """The queries of an estimate document as numbers for Prometheus.
 
-Names are `range:NAME`, `quantile:P`, and of the list of values `top:RANK`: which values lead
-changes, and a series for every value that ever led would have no end. Only where the list holds all
-of the labels that the configuration names is it `value:LABEL`.
+Names are `range:NAME`, `quantile:P`, `mmse:LABEL` where priors are known, and of the list of values
+`top:RANK`: which values lead changes, and a series for every value that ever led would have no end.
+Only where the list holds all of the labels that the configuration names is it `value:LABEL`.
 """
 
 from collections.abc import Iterator
@@ -33,6 +33,9 @@ def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGa
     for rank, entry in enumerate(document.distribution, start=1):
         query = f"value:{entry.value}" if named else f"top:{rank}"
         yield QueryGauge(query, entry.share, entry.low, entry.high)
+    if document.mmse is not None:
+        one = document.mmse
+        yield QueryGauge(f"mmse:{one.value}", one.share, one.low, one.high)
     for part in document.ranges:
         yield QueryGauge(f"range:{part.name}", part.share, part.low, part.high)
     for quantile in document.quantiles:

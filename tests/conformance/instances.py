@@ -9,6 +9,8 @@ from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.lip import Lip
+from ldpstream.mechanisms.lip_settings import Prior
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
@@ -76,6 +78,18 @@ L1_GEOMETRIC = {
     "huge": L1Geometric(50.0, (6,)),
     "large": L1Geometric(0.7, (3, 5, 5)),
 }
+LIP = {
+    "half": Lip(Prior(value=0.5), (1.0,)),
+    "rare": Lip(Prior(value=0.01), (1.0,)),
+    "almost-sure": Lip(Prior(value=0.9999), (0.1,)),
+    "levels": Lip(Prior(levels=8), (0.5,)),
+    "budgets": Lip(Prior(value=0.2), (0.5, 1.0, 2.0)),
+    "both": Lip(Prior(levels=3), (2.0, 1.0)),
+    "all-priors": Lip(Prior(levels=1), (1.0,)),
+    "tiny": Lip(Prior(value=0.3), (1e-6,)),
+    "huge": Lip(Prior(value=0.4), (50.0,)),
+    "large": Lip(Prior(levels=64), (1.0,)),
+}
 
 
 def is_listed(mechanism: Mechanism) -> bool:
@@ -95,6 +109,7 @@ INSTANCES: dict[str, Mechanism] = {
         RANDOMIZED_RESPONSE,
         PROJECTIVE_GEOMETRY,
         L1_GEOMETRIC,
+        LIP,
     )
     for name, m in group.items()
 }

@@ -1,0 +1,80 @@
+"""What a document says of priors, where the collection's mechanism knows any (`lip`)."""
+
+import math
+from typing import Final
+
+from ldpstream.agents.context import WindowTotals
+from ldpstream.agents.document.model import Calibration, LevelCalibration, MmseEstimate, Part
+from ldpstream.agents.options import EstimateOptions
+from ldpstream.estimators.lip_calibration import SIGNIFICANCE, calibrate
+from ldpstream.estimators.lip_mmse import estimate_mmse
+from ldpstream.mechanisms.lip import Lip
+from ldpstream.mechanisms.spec import CollectionSpec
+
+LISTED: Final = 20
+"""Most levels that a document names."""
+
+
+def prior_parts(
+    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions
+) -> dict[str, Part]:
+    """Return the fields `mmse` and `calibration` of a document; none without priors."""
+    mechanism = spec.mechanism
+    if not isinstance(mechanism, Lip):
+        return {}
+    return {
+        "mmse": _mmse(spec, mechanism, totals, options),
+        "calibration": _calibration(mechanism, totals),
+    }
+
+
+def _mmse(
+    spec: CollectionSpec, mechanism: Lip, totals: WindowTotals, options: EstimateOptions
+) -> MmseEstimate:
+    found = estimate_mmse(
+        mechanism,
+        totals.statistic,
+        totals.n,
+        confidence=options.confidence,
+        # Whoever asks for more than the normal approximation gets a bound that always holds.
+        method="normal" if options.method == "normal" else "bernstein",
+    )
+    share, count, se, low, high = (
+        number if math.isfinite(number) else None
+        for number in (found.value, found.value * totals.n, found.se, found.low, found.high)
+    )
+    return MmseEstimate(
+        value=spec.domain.estimated.label(1),
+        share=share,
+        count=count,
+        se=se,
+        low=low,
+        high=high,
+        method=found.method,
+    )
+
+
+def _calibration(mechanism: Lip, totals: WindowTotals) -> Calibration:
+    test = calibrate(mechanism, totals.statistic, totals.n)
+    flagged = test.flagged(SIGNIFICANCE)
+    worst = []
+    for place in flagged[:LISTED].tolist():
+        of_prior, of_budget = divmod(int(test.level[place]), len(mechanism.epsilons))
+        worst.append(
+            LevelCalibration(
+                prior=list(mechanism.prior.edges[of_prior : of_prior + 2]),
+                epsilon=mechanism.epsilons[of_budget],
+                n=int(test.reports[place]),
+                observed=float(test.ones[place] / test.reports[place]),
+                expected=[float(test.least[place]), float(test.largest[place])],
+                p_value=float(test.p_value[place]),
+            )
+        )
+    return Calibration(
+        p_value=test.smallest,
+        significance=SIGNIFICANCE,
+        wrong=test.smallest < SIGNIFICANCE,
+        levels=len(test.level),
+        flagged=len(flagged),
+        worst=worst,
+    )

@@ -1,0 +1,108 @@
+"""The Bayesian estimate of a `lip` collection: what the priors and the reports say together.
+
+docs/theory.md section 7. `E[X_i | Y_i]` is the estimate of least mean squared error; its sum over
+the reports follows from their counts. It is right as far as the priors are: see `lip_calibration`,
+and `estimate` for shares that need no prior.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ldpstream.estimators.sums import check_counts
+from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.lip import Lip
+from ldpstream.mechanisms.mechanism import Statistic
+
+Floats = NDArray[np.float64]
+CredibleMethod = Literal["normal", "bernstein"]
+
+
+@dataclass(frozen=True)
+class MmseEstimate:
+    """The posterior of the share of value 1 among n respondents; all NaN where n = 0.
+
+    `value` is its mean and `se` its standard deviation with the level's representative prior.
+    `low` and `high` are credible bounds that hold for *every* choice of priors within the reports'
+    levels, so that they are wider by as much as the levels leave open.
+    """
+
+    value: float
+    se: float
+    low: float
+    high: float
+    n: int
+    confidence: float
+    method: CredibleMethod
+
+
+def posteriors(mechanism: Lip, priors: Floats) -> Floats:
+    """Return `P(X = 1 | y)` of every report: priors float64 `(levels,)` -> `(levels, 2)`.
+
+    `levels` counts pairs of a prior's level and a budget.
+    """
+    q, r = np.array(mechanism.thresholds, dtype=np.float64).T / WORD
+    one = priors[:, None] * np.stack([1.0 - r, r], axis=1)
+    zero = (1.0 - priors)[:, None] * np.stack([1.0 - q, q], axis=1)
+    return np.asarray(one / (one + zero))
+
+
+def estimate_mmse(
+    mechanism: Lip,
+    statistic: Statistic,
+    n: int,
+    *,
+    confidence: float = 0.95,
+    method: CredibleMethod = "normal",
+) -> MmseEstimate:
+    """Estimate the share of value 1 among the respondents by `sum_i E[X_i | Y_i] / n`.
+
+    Given the reports the X_i are independent, of variance `a_i (1 - a_i)`. `normal` bounds the sum
+    by the normal approximation; `bernstein` by Bernstein's inequality for independent bits,
+    `sqrt(2 V L) + L/3`, `L = log(2/delta)`, valid at every n.
+
+    Raises:
+        ValueError: where the statistic does not count n reports, or the confidence is not above 0
+            and below 1.
+    """
+    check_counts(mechanism, statistic, n)
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence: expected a number in (0, 1), got {confidence!r}")
+    if n == 0:
+        nan = math.nan
+        return MmseEstimate(nan, nan, nan, nan, 0, confidence, method)
+    counts = statistic.reshape(-1, 2)
+    budgets = len(mechanism.epsilons)
+    edges = np.array(mechanism.prior.edges)
+    middle, least, largest = (
+        posteriors(mechanism, np.repeat(priors, budgets))
+        for priors in (np.array(mechanism.prior.representatives), edges[:-1], edges[1:])
+    )
+    mean = float((counts * middle).sum())
+    variance = float((counts * middle * (1.0 - middle)).sum())
+    # a(1 - a) over the level is largest where a is nearest to 1/2.
+    nearest = np.clip(0.5, least, largest)
+    widest = float((counts * nearest * (1.0 - nearest)).sum())
+    half_width = _half_width(widest, 1.0 - confidence, method)
+    low = float((counts * least).sum()) - half_width
+    high = float((counts * largest).sum()) + half_width
+    return MmseEstimate(
+        value=mean / n,
+        se=math.sqrt(variance) / n,
+        low=max(low, 0.0) / n,
+        high=min(high, float(n)) / n,
+        n=n,
+        confidence=confidence,
+        method=method,
+    )
+
+
+def _half_width(variance: float, delta: float, method: CredibleMethod) -> float:
+    if method == "normal":
+        return float(-ndtri(delta / 2.0)) * math.sqrt(variance)
+    scale = math.log(2.0 / delta)
+    return math.sqrt(2.0 * variance * scale) + scale / 3.0
