@@ -68,7 +68,7 @@ class Channel:
     def satisfies(self, policy: Policy) -> Violation | None:
         """Compare every pair at every output with `e^E`, exactly: None, or the worst violation.
 
-        The pairs are those of `policy.pairs()`, whose budgets imply all others.
+        The pairs are those of `policy.constraints()`, whose budgets imply all others.
         The worst is the largest excess of the log-ratio over the pair's budget; an output that only
         the first value can produce is worse than any finite one.
 
@@ -90,7 +90,7 @@ class Channel:
         return worst
 
     def worst_ratios(self, policy: Policy) -> dict[Fraction, Fraction | None]:
-        """Return the largest ratio of `policy.pairs()` by finite budget; None is unbounded."""
+        """Return the largest ratio of these pairs by finite budget; None is unbounded."""
         worst: dict[Fraction, Fraction | None] = {}
         for value, other, budget in self._protected(policy):
             _, ratio = self._worst_output(value, other)
@@ -122,7 +122,4 @@ class Channel:
     def _protected(self, policy: Policy) -> Iterator[tuple[int, int, Fraction]]:
         if policy.size != self.size:
             raise ValueError(f"expected a policy of {self.size} values, got {policy.size}")
-        for value, other in policy.pairs():
-            budget = policy.entry(value, other)
-            if budget is not None:
-                yield value, other, budget
+        return policy.constraints()

@@ -78,6 +78,10 @@ class GraphPolicy(Policy):
         """Yield the edges, in both directions unless directed: all others are sums of them."""
         return iter(self.arcs)
 
+    def constraints(self) -> Iterator[tuple[int, int, Fraction]]:
+        """Yield the edges with their budgets, even where another path is shorter."""
+        return ((value, other, length) for (value, other), length in self.arcs.items())
+
     @cached_property
     def unprotected_pairs(self) -> int:
         """Number of ordered pairs without a path."""

@@ -50,6 +50,13 @@ class Policy(ABC):
         """
         return permutations(range(self.size), 2)
 
+    def constraints(self) -> Iterator[tuple[int, int, Fraction]]:
+        """Yield `(value, other, budget)` for each of these pairs that has a finite budget."""
+        for value, other in self.pairs():
+            entry = self.entry(value, other)
+            if entry is not None:
+                yield value, other, entry
+
     @abstractmethod
     def describe(self) -> dict[str, Json]:
         """Return a JSON description: `kind`, `size` and what defines the matrix."""

@@ -141,7 +141,7 @@ def test_a_directed_graph_leaves_the_way_back_unprotected():
 
 
 def test_the_smaller_of_parallel_edges_holds_and_their_order_does_not_matter():
-    first = GraphPolicy(3, edges((0, 1, 3), (1, 0, 1), (1, 2, 1)))
+    first = GraphPolicy(3, edges((0, 1, 3), (1, 0, 1), (1, 2, 1), (2, 1, 4)))
     second = GraphPolicy(3, edges((2, 1, 1), (0, 1, 1)))
     assert dense(first) == dense(second)
     assert first.digest == second.digest != GraphPolicy(3, first.edges, directed=True).digest

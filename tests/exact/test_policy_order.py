@@ -1,0 +1,148 @@
+"""Which policy implies which: on a city's grid, at the edges of equality, and what is refused."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.graph_policy import GraphPolicy
+from ldpstream.mechanisms.matrix_policy import MatrixPolicy
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policy_algebra import closure, compose
+from ldpstream.mechanisms.policy_order import implies
+
+CITY = (125, 350)
+SIZE = 125 * 350
+
+
+def city_blocks(height: int, width: int) -> Blocks:
+    return box_blocks(CITY, (height, width), "blocks")
+
+
+def disc(radius: int) -> Blocks:
+    """A disc in the city's middle, and the rest."""
+    row, column = np.indices(CITY)
+    inside = (row - 62) ** 2 + (column - 175) ** 2 <= radius**2
+    return Blocks((~inside).astype(np.int64).ravel())
+
+
+FINE, COARSE = city_blocks(5, 5), city_blocks(25, 35)
+SOME = frozenset(range(0, SIZE, 7))
+EVERY = frozenset(range(SIZE))
+# The farthest cells of a 25 x 35 block are 24 and 34 steps apart.
+CITY_CASES: list[tuple[Policy, Policy, bool]] = [
+    (BlockPolicy(1.0, COARSE), BlockPolicy(1.0, FINE), True),
+    (BlockPolicy(1.0, FINE), BlockPolicy(1.0, COARSE), False),
+    (BlockPolicy(1.0, COARSE), BlockPolicy(0.9, FINE), False),
+    (BlockPolicy(1.0, Blocks.one(SIZE)), HighLowPolicy(1.0, SIZE, SOME), True),
+    (BlockPolicy(1.0, COARSE), HighLowPolicy(1.0, SIZE, SOME), False),
+    (HighLowPolicy(1.0, SIZE, EVERY), BlockPolicy(1.0, COARSE), True),
+    (HighLowPolicy(1.0, SIZE, SOME), BlockPolicy(1.0, COARSE), False),
+    (HighLowPolicy(1.0, SIZE, EVERY - {SIZE - 1}), BlockPolicy(1.0, COARSE), False),
+    (HighLowPolicy(1.0, SIZE, EVERY - {0}), BlockPolicy(1.0, COARSE), False),
+    (HighLowPolicy(1.0, SIZE, EVERY), HighLowPolicy(1.0, SIZE, SOME), True),
+    (HighLowPolicy(1.0, SIZE, SOME), HighLowPolicy(1.0, SIZE, EVERY), False),
+    (HighLowPolicy(1.0, SIZE, EVERY), MetricPolicy(1.0, CITY, p=2), True),
+    (HighLowPolicy(1.0, SIZE, EVERY - {5}), MetricPolicy(1.0, CITY, p=2), False),
+    (BlockPolicy(1.0, Blocks.one(SIZE)), MetricPolicy(1.0, CITY), True),
+    (BlockPolicy(1.1, Blocks.one(SIZE)), MetricPolicy(1.0, CITY), False),
+    (BlockPolicy(1.0, COARSE), MetricPolicy(1.0, CITY), False),
+    (MetricPolicy(1 / 64, CITY), BlockPolicy(58 / 64, COARSE), True),
+    (MetricPolicy(1 / 64, CITY), BlockPolicy(57.9 / 64, COARSE), False),
+    (MetricPolicy(1 / 64, CITY, p=math.inf), BlockPolicy(34 / 64, COARSE), True),
+    (MetricPolicy(1 / 64, CITY, p=2), BlockPolicy(math.hypot(24, 34) / 64 + 1e-9, COARSE), True),
+    (MetricPolicy(1 / 64, CITY, p=2), BlockPolicy(math.hypot(24, 34) / 64 - 1e-9, COARSE), False),
+    (MetricPolicy(1 / 64, CITY, p=2), BlockPolicy(100 / 64, disc(50)), False),
+    (MetricPolicy(1 / 64, CITY), HighLowPolicy((124 + 349) / 64, SIZE, SOME), True),
+    (MetricPolicy(1 / 64, CITY), HighLowPolicy(300 / 64, SIZE, frozenset({62 * 350 + 175})), True),
+    (MetricPolicy(1 / 64, CITY), HighLowPolicy(236 / 64, SIZE, frozenset({62 * 350 + 175})), False),
+    (MetricPolicy(1.0, CITY, p=2), MetricPolicy(1.0, CITY), True),
+    (MetricPolicy(1.0, CITY), MetricPolicy(1.0, CITY, p=2), False),
+    (MetricPolicy(0.5, CITY), MetricPolicy(math.sqrt(0.5) + 1e-9, CITY, p=2), True),
+    (MetricPolicy(0.5, CITY), MetricPolicy(math.sqrt(0.5) - 1e-9, CITY, p=2), False),
+]
+
+
+@pytest.mark.parametrize(("stronger", "weaker", "holds"), CITY_CASES)
+def test_policies_over_a_city(stronger: Policy, weaker: Policy, *, holds: bool):
+    pair = implies(stronger, weaker)
+    assert (pair is None) == holds
+    if pair is not None:
+        allowed, entry = weaker.entry(*pair), stronger.entry(*pair)
+        assert allowed is not None
+        assert entry is None or entry > allowed
+
+
+def test_the_farthest_cells_of_a_disc_decide():
+    weaker = BlockPolicy(100.0, Blocks(disc(50).of_value[: 113 * 350]))
+    shape = (113, 350)
+    disc_only = MetricPolicy(1.0, shape, p=2)
+    assert implies(disc_only, weaker) is not None
+    inside = np.flatnonzero(weaker.blocks.of_value == 0)
+    names = np.arange(1, 113 * 350 + 1)
+    names[inside] = 0
+    alone = Blocks(np.unique(names, return_inverse=True)[1])
+    assert implies(disc_only, BlockPolicy(100.0, alone)) is None
+    assert implies(disc_only, BlockPolicy(99.999, alone)) is not None
+
+
+def test_the_closure_of_the_stronger_decides():
+    """Straight from 0 to 2 nothing is promised, but over 1 it is."""
+    chain = MatrixPolicy.of([[0, 1, "inf"], ["inf", 0, 1], ["inf", "inf", 0]])
+    weaker = MatrixPolicy.of([[0, 1, 2], ["inf", 0, 1], ["inf", "inf", 0]])
+    assert implies(chain, weaker) is None
+    assert implies(chain, MatrixPolicy.of([[0, 1, 1.9], ["inf", 0, 1], [9, "inf", 0]])) == (0, 2)
+
+
+def test_edges_of_a_graph_and_two_values():
+    line = GraphPolicy(3, ((0, 1, Fraction(1)), (1, 2, Fraction(1))))
+    assert implies(MetricPolicy(1.0, (3,)), line) is None
+    assert implies(line, MetricPolicy(1.0, (3,))) is None
+    assert implies(line, BlockPolicy(1.5, Blocks.one(3))) in {(0, 2), (2, 0)}
+    assert implies(BinaryPolicy(1.0, math.inf), BinaryPolicy(2.0, math.inf)) is None
+    assert implies(BinaryPolicy(1.0, math.inf), BinaryPolicy(2.0, 3.0)) == (1, 0)
+
+
+def test_a_large_graph_is_implied_edge_by_edge():
+    cells = np.arange(SIZE).reshape(CITY)
+    steps = [(cells[:-1], cells[1:]), (cells[:, :-1], cells[:, 1:])]
+    ends = [zip(a.ravel().tolist(), b.ravel().tolist(), strict=True) for a, b in steps]
+    edges = tuple((x, z, Fraction(1)) for pairs in ends for x, z in pairs)
+    streets = GraphPolicy(SIZE, edges)
+    assert implies(MetricPolicy(1.0, CITY), streets) is None
+    assert implies(BlockPolicy(1.0, COARSE), streets) is not None
+
+
+def test_what_cannot_be_compared_is_refused():
+    with pytest.raises(SpecError, match=r"^policy: expected one over 3 values, got 4$"):
+        implies(MetricPolicy(1.0, (4,)), MetricPolicy(1.0, (3,)))
+    line = GraphPolicy(2000, ((0, 1, Fraction(1)),))
+    with pytest.raises(SpecError, match=r"^policy: expected at most 1000 values to compare these"):
+        implies(line, BlockPolicy(1.0, Blocks.one(2000)))
+
+
+def test_sums_and_closures_are_for_matrices_of_a_size():
+    with pytest.raises(SpecError, match=r"^policy: expected policies of one number of values"):
+        compose(MetricPolicy(1.0, (4,)), MetricPolicy(1.0, (3,)))
+    with pytest.raises(SpecError, match=r"^policy: expected policies of one number of values"):
+        compose()
+    for refused in (closure, compose):
+        with pytest.raises(SpecError, match=r"^policy: expected at most 1000 values, got 1001$"):
+            refused(MetricPolicy(1.0, (1001,)))
+
+
+def test_a_closure_with_huge_denominators_is_exact():
+    tiny = Fraction(1, 3**80)
+    policy = MatrixPolicy(
+        ((Fraction(0), 1 + tiny, Fraction(3)),
+         (tiny, Fraction(0), Fraction(2)),
+         (None, None, Fraction(0)))
+    )  # fmt: skip
+    assert closure(policy).entries[0] == (0, 1 + tiny, 3)
+    assert closure(compose(policy, policy)).entries[0] == (0, 2 + 2 * tiny, 6)
+    lower = MatrixPolicy(((*policy.entries[0][:2], 3 + 2 * tiny), *policy.entries[1:]))
+    assert closure(lower).entries[0][2] == 3 + tiny
