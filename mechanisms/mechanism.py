@@ -67,6 +67,11 @@ class Mechanism(ABC):
         """Length of one encoded report in bytes, the same for every value."""
 
     @property
+    def report_bits(self) -> int:
+        """Number of bits that say which report it is; by default all bits of its bytes."""
+        return 8 * self.report_bytes
+
+    @property
     @abstractmethod
     def statistic_size(self) -> int:
         """Length of the statistic, a vector of exact int64."""

@@ -28,7 +28,12 @@ class SymbolMechanism(Mechanism):
     @property
     def report_bytes(self) -> int:
         """Length of a report: the fewest whole bytes that hold every symbol, at least 1."""
-        return max(1, -(-(self.outputs - 1).bit_length() // 8))
+        return -(-self.report_bits // 8)
+
+    @property
+    def report_bits(self) -> int:
+        """Number of bits that number every symbol, at least 1."""
+        return max(1, (self.outputs - 1).bit_length())
 
     @property
     def statistic_size(self) -> int:

@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "privatize": "Turn values into reports, one JSON object a line.",
     "estimate": "Estimate from the reports that privatize wrote.",
     "certify": "Prove what the mechanisms leak, in exact arithmetic.",
+    "plan": "Compare the mechanisms that satisfy a collection's policy.",
     "worker": "Run the Faust worker.",
     "send": "Privatize values and produce the reports.",
     "close": "Close all panes up to a time, at the end of a replay.",

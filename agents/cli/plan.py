@@ -1,0 +1,104 @@
+"""`ldpstream plan`: every mechanism that satisfies a collection's policy, compared."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from ldpstream.agents.cli.common import config_option, load_collection
+from ldpstream.agents.cli.errors import Refused
+from ldpstream.agents.cli.tables import table_console
+from ldpstream.agents.plan.ask import UNIFORM, Asked, PriorError, ask
+from ldpstream.agents.plan.compose import compose
+from ldpstream.agents.plan.table import show_plan
+from ldpstream.estimators.plan.compare import Comparison, compare
+from ldpstream.estimators.plan.sweep import sweep
+from ldpstream.estimators.plan.workload import Objective
+
+
+@click.command()
+@config_option
+@click.option(
+    "--respondents", type=click.IntRange(1), required=True, metavar="N", help="How many report."
+)
+@click.option(
+    "--prior",
+    default=UNIFORM,
+    show_default=True,
+    metavar="uniform|zipf|FILE",
+    help="The design shares; a file holds one count a line, in the domain's order.",
+)
+@click.option(
+    "--workload",
+    type=click.Choice(get_args(Objective)),
+    help="What mechanisms are sorted by; by default what the collection publishes.",
+)
+@click.option("--plot", metavar="FILE.png", help="Draw error against respondents and budget.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON document.")
+@click.argument("name")
+def plan(
+    config_file: str,
+    name: str,
+    *,
+    respondents: int,
+    prior: str,
+    workload: Objective | None,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Compare all mechanisms that satisfy the policy of collection NAME, before any report.
+
+    Predicts the standard errors of its ranges, quantiles and values, and what a report, the state
+    and decoding cost. Nothing is tuned: errors are those of the estimators that would run.
+    """
+    if plot is not None:
+        _check_picture(plot)
+    _, collection = load_collection(config_file, name)
+    try:
+        asked = ask(collection, respondents=respondents, prior=prior, objective=workload)
+    except PriorError as error:
+        raise Refused(str(error)) from error
+    comparison = compare(
+        collection.spec.mechanism,
+        collection.spec.domain,
+        asked.workload,
+        asked.objective,
+        collection.estimand,
+    )
+    document = compose(asked, comparison)
+    if as_json:
+        click.echo(document.to_json())
+    else:
+        show_plan(document, table_console())
+    if plot is not None:
+        _draw(asked, comparison, plot)
+
+
+def _check_picture(plot: str) -> None:
+    """Refuse a picture that could not be drawn before any work is done."""
+    if Path(plot).suffix.lower() != ".png":
+        raise Refused(f"--plot: expected a file that ends in .png, got {plot}")
+    if find_spec("matplotlib") is None:
+        raise Refused(
+            "--plot: expected matplotlib, which the extra plots brings: "
+            "pip install 'ldpstream[plots]'"
+        )
+
+
+def _draw(asked: Asked, comparison: Comparison, plot: str) -> None:
+    from ldpstream.agents.plan.picture import draw_plan
+
+    swept = sweep(
+        asked.collection.spec.mechanism.policy,
+        asked.collection.spec.domain,
+        asked.workload,
+        asked.objective,
+        asked.collection.estimand,
+        comparison.candidates,
+    )
+    try:
+        draw_plan(asked, comparison, swept, Path(plot))
+    except OSError as error:
+        raise Refused(f"--plot: cannot write {plot}: {error.strerror or error}") from error
+    click.echo(f"{plot}: written", err=True)

@@ -1,0 +1,1 @@
+"""Plans as documents, tables and pictures."""

@@ -1,0 +1,135 @@
+"""What a user asks of a plan: respondents, design shares, a workload; read and checked."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.estimators.plan.priors import (
+    ZIPF_EXPONENT,
+    Floats,
+    counted_shares,
+    uniform_shares,
+    zipf_shares,
+)
+from ldpstream.estimators.plan.workload import Objective, Workload
+from ldpstream.mechanisms.domain import Domain
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+
+UNIFORM: Final = "uniform"
+ZIPF: Final = "zipf"
+
+
+class PriorError(ValueError):
+    """A prior that is none: the message names the file, the line and what was expected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A collection with all that a plan of it needs."""
+
+    collection: CollectionConfig
+    respondents: int
+    prior: str
+    workload: Workload
+    objective: Objective
+
+    @property
+    def domain(self) -> Domain:
+        """The domain that estimates are about."""
+        return self.collection.spec.domain.estimated
+
+    @property
+    def workload_text(self) -> str:
+        """Say what mechanisms are sorted by."""
+        queries = self.workload.objective(self.objective)
+        if self.objective == "published" and self._published:
+            return self._published
+        if self.objective == "published":
+            return f"the {self.workload.top_values.size} most frequent values"
+        what = "ranges" if queries is self.workload.boxes else "single values"
+        if queries.exact:
+            return f"all {queries.total:,} {what}"
+        return f"a fixed sample of {len(queries.sets):,} of all {queries.total:,} {what}"
+
+    @property
+    def _published(self) -> str:
+        counts = (len(self.workload.ranges), "range"), (len(self.workload.quantiles), "quantile")
+        parts = [f"{n} published {what}{'s' * (n > 1)}" for n, what in counts if n]
+        return " and ".join(parts)
+
+
+def ask(
+    collection: CollectionConfig,
+    *,
+    respondents: int,
+    prior: str = UNIFORM,
+    objective: Objective | None = None,
+) -> Asked:
+    """Return what is asked about a collection, its own ranges, quantiles and top filled in.
+
+    Without an objective the published ranges and quantiles are it; where there are none, all ranges
+    under a metric policy, which is about order, and all values under any other.
+
+    Raises:
+        PriorError: for a file of counts that cannot be used.
+    """
+    domain, publish = collection.spec.domain.estimated, collection.publish
+    estimated = collection.spec.domain.estimated_indices()
+    shares, text = read_prior(prior, domain)
+    if estimated is not None:
+        # What devices give beside the value is as likely as anything else beside it.
+        shares = (shares / np.bincount(estimated))[estimated]
+    workload = Workload(
+        shape=domain.shape,
+        ordered=domain.ordered,
+        shares=shares,
+        ranges=tuple(asked.values(domain) for asked in publish.ranges),
+        quantiles=publish.quantiles,
+        top=min(publish.top, domain.size),
+        estimated=estimated,
+    )
+    if objective is None:
+        metric = isinstance(collection.spec.mechanism.policy, MetricPolicy)
+        unpublished: Objective = "ranges" if metric else "values"
+        objective = "published" if publish.ranges or publish.quantiles else unpublished
+    return Asked(collection, respondents, text, workload, objective)
+
+
+def read_prior(prior: str, domain: Domain) -> tuple[Floats, str]:
+    """Return design shares, float64 `(k,)`, and what they are in words.
+
+    `uniform`, `zipf`, or the path of a file with one count a line, in the domain's order.
+
+    Raises:
+        PriorError: naming the file, the line and what was expected.
+    """
+    if prior == UNIFORM:
+        return uniform_shares(domain.size), "uniform"
+    if prior == ZIPF:
+        each = " in each dimension" * (len(domain.shape) > 1)
+        return zipf_shares(domain.shape), f"Zipf({ZIPF_EXPONENT}){each}, in the domain's order"
+    try:
+        lines = Path(prior).read_text(encoding="utf-8-sig").split()
+    except OSError as error:
+        raise PriorError(
+            f"--prior: expected uniform, zipf or a readable file, got {prior}: {error.strerror}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise PriorError(f"{prior}: expected UTF-8, one count a line") from error
+    if len(lines) != domain.size:
+        raise PriorError(
+            f"{prior}: expected {domain.size:,} counts, one for each value, got {len(lines):,}"
+        )
+    counts = np.empty(domain.size)
+    for place, line in enumerate(lines):
+        try:
+            counts[place] = float(line)
+        except ValueError:
+            raise PriorError(f"{prior}: count {place + 1}: expected a finite number >= 0") from None
+    try:
+        return counted_shares(counts), f"the counts of {prior}"
+    except ValueError as error:
+        raise PriorError(f"{prior}: {error}") from None

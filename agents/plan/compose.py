@@ -1,0 +1,157 @@
+"""From a comparison to the plan document."""
+
+import math
+
+import numpy as np
+
+from ldpstream.agents.plan.ask import Asked
+from ldpstream.agents.plan.model import (
+    CostPart,
+    Errors,
+    MechanismPlan,
+    PlanDocument,
+    QuantileErrors,
+    RangeErrors,
+    RefusedPart,
+    Summary,
+    UnsuitedPart,
+    ValueErrors,
+)
+from ldpstream.agents.plan.verdict import verdict
+from ldpstream.estimators.plan.compare import Candidate, Comparison, Refused
+from ldpstream.estimators.plan.cost import Cost
+from ldpstream.estimators.plan.predictions import Floats, prefix_bound, sampling_variances
+from ldpstream.estimators.plan.workload import Queries
+from ldpstream.mechanisms.canonical import Json
+from ldpstream.mechanisms.mechanism import Mechanism
+
+_ONE_PERCENT = 0.01
+
+
+def compose(asked: Asked, comparison: Comparison) -> PlanDocument:
+    """Return the plan document of a comparison of at least one candidate."""
+    spec = asked.collection.spec
+    best = comparison.candidates[0]
+    return PlanDocument(
+        collection=asked.collection.name,
+        fingerprint=spec.fingerprint.hex(),
+        respondents=asked.respondents,
+        estimand=asked.collection.estimand,
+        confidence=asked.collection.confidence,
+        policy=spec.mechanism.policy.describe(),
+        prior=asked.prior,
+        workload=asked.objective,
+        workload_text=asked.workload_text,
+        verdict=verdict(asked, comparison),
+        mechanisms=[_mechanism(asked, one, best) for one in comparison.candidates],
+        refused=[_refused(asked, one) for one in comparison.refused],
+        unsuited=[UnsuitedPart(mechanism=u.id, needs=u.needs) for u in comparison.unsuited],
+    )
+
+
+def epsilon_of(mechanism: Mechanism) -> Json:
+    """Return what a mechanism spends, as its key `epsilon` would say; None where it has none."""
+    return mechanism.parameters().get("epsilon")
+
+
+def _mechanism(asked: Asked, one: Candidate, best: Candidate) -> MechanismPlan:
+    n, workload, found = asked.respondents, asked.workload, one.predictions
+    return MechanismPlan(
+        mechanism=one.mechanism.id,
+        variant=one.variant,
+        epsilon=epsilon_of(one.mechanism),
+        configured=one.configured,
+        error=one.error(n),
+        ratio=math.sqrt(one.variance / best.variance) if best.variance > 0.0 else 1.0,
+        respondents_for_1_percent=one.respondents(_ONE_PERCENT),
+        total_variation=_total_variation(asked, one),
+        ranges=[
+            RangeErrors(name=configured.name, **errors.model_dump())
+            for configured, errors in zip(
+                asked.collection.publish.ranges,
+                _errors(found.ranges, workload.range_queries, asked),
+                strict=True,
+            )
+        ],
+        quantiles=_quantiles(asked, one),
+        top=[
+            ValueErrors(
+                value=asked.domain.label(value),
+                share=float(workload.value_shares[value]),
+                **errors.model_dump(),
+            )
+            for value, errors in zip(
+                workload.top_values.tolist(),
+                _errors(found.top, workload.top_queries, asked),
+                strict=True,
+            )
+        ],
+        values=_summary(found.values, workload.values, n),
+        all_ranges=_summary(found.boxes, workload.boxes, n) if found.boxes.size else None,
+        cost=_cost(one.cost),
+    )
+
+
+def _errors(variances: Floats, queries: Queries, asked: Asked) -> list[Errors]:
+    sampled = variances + sampling_variances(queries, asked.workload.shares)
+    pairs = np.sqrt(np.stack([variances, sampled], axis=1) / asked.respondents)
+    return [Errors(respondents=r, population=p) for r, p in pairs.tolist()]
+
+
+def _quantiles(asked: Asked, one: Candidate) -> list[QuantileErrors]:
+    workload, spread = asked.workload, one.predictions.spread
+    bound = None
+    if spread is not None:
+        confidence = asked.collection.confidence
+        bound = prefix_bound(spread, workload.size - 1, asked.respondents, confidence)
+    errors = _errors(one.predictions.quantiles, workload.quantile_queries, asked)
+    positions = workload.quantile_positions.tolist()
+    return [
+        QuantileErrors(p=p, value=asked.domain.label(position), bound=bound, **found.model_dump())
+        for p, position, found in zip(workload.quantiles, positions, errors, strict=True)
+    ]
+
+
+def _summary(variances: Floats, queries: Queries, n: int) -> Summary:
+    return Summary(
+        mean=math.sqrt(float(variances.mean()) / n),
+        worst=math.sqrt(float(variances.max()) / n),
+        predicted=len(queries.sets),
+        total=queries.total,
+    )
+
+
+def _total_variation(asked: Asked, one: Candidate) -> float:
+    """Return half the sum of all values' standard errors: Jensen bounds their mean distances.
+
+    Where the values are a sample of a large domain, its mean stands for the others'.
+    """
+    queries, variances = asked.workload.values, one.predictions.values
+    if asked.collection.estimand == "population":
+        variances = variances + sampling_variances(queries, asked.workload.shares)
+    return float(np.sqrt(variances / asked.respondents).mean()) * queries.total / 2.0
+
+
+def _cost(cost: Cost) -> CostPart:
+    return CostPart(
+        report_bits=cost.report_bits,
+        report_bytes=cost.report_bytes,
+        message_bytes=cost.message_bytes,
+        statistic=cost.statistic,
+        state_bytes=cost.state_bytes,
+        decode_ms=1e3 * cost.decode_seconds,
+    )
+
+
+def _refused(asked: Asked, one: Refused) -> RefusedPart:
+    value, other = one.pair
+    given = asked.collection.spec.domain
+    return RefusedPart(
+        mechanism=one.mechanism.id,
+        variant=one.variant,
+        epsilon=epsilon_of(one.mechanism),
+        value=given.label(value),
+        other=given.label(other),
+        allowed=one.allowed,
+        taken=one.taken,
+    )

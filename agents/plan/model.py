@@ -1,0 +1,125 @@
+"""The plan document: what `ldpstream plan --json` prints.
+
+Errors are standard errors of shares at the document's number of respondents, for both estimands.
+They are predicted exactly for the design shares; `decode_ms` alone is a measurement.
+"""
+
+from pydantic import Field, JsonValue
+
+from ldpstream.agents.document.model import Number, Part
+from ldpstream.estimators.options import Estimand
+from ldpstream.estimators.plan.workload import Objective
+
+
+class Errors(Part):
+    """Standard errors of one query's share."""
+
+    respondents: float
+    population: float
+
+
+class RangeErrors(Errors):
+    """Those of a published range."""
+
+    name: str
+
+
+class ValueErrors(Errors):
+    """Those of one of the most frequent values."""
+
+    value: JsonValue = Field(description="The user's own label")
+    share: float = Field(description="Its design share")
+
+
+class QuantileErrors(Errors):
+    """Those of the cumulative distribution where it reaches p."""
+
+    p: float
+    value: JsonValue = Field(description="The quantile of the design shares, a label")
+    bound: Number = Field(
+        description="What no prefix errs by more than, all at once, with the confidence; a priori"
+    )
+
+
+class Summary(Part):
+    """Errors of many queries: root mean square and worst, for the respondents' estimand."""
+
+    mean: float
+    worst: float
+    predicted: int = Field(description="Number of queries that were predicted")
+    total: int = Field(description="Number of queries that they stand for")
+
+
+class CostPart(Part):
+    """What a mechanism costs."""
+
+    report_bits: int
+    report_bytes: int
+    message_bytes: int = Field(description="A message with one report")
+    statistic: int = Field(description="Exact integers in a pane")
+    state_bytes: int = Field(description="Their bytes, in one pane of one partition")
+    decode_ms: float = Field(description="Measured in this run: all values of one statistic")
+
+
+class MechanismPlan(Part):
+    """A mechanism that satisfies the policy."""
+
+    mechanism: str = Field(description="Permanent id")
+    variant: str = Field(description="Which of several with this id; may be empty")
+    epsilon: JsonValue = Field(description="What it would spend, as its own key epsilon; or null")
+    configured: bool
+    error: float = Field(description="Root mean square standard error of the workload")
+    ratio: float = Field(description="The error over the best mechanism's")
+    respondents_for_1_percent: int = Field(
+        description="Respondents for a standard error of 0.01 of the workload"
+    )
+    total_variation: float = Field(
+        description="What the mean total-variation distance of all values' shares is at most"
+    )
+    ranges: list[RangeErrors]
+    quantiles: list[QuantileErrors]
+    top: list[ValueErrors]
+    values: Summary
+    all_ranges: Summary | None = Field(description="Null for a domain without an order")
+    cost: CostPart
+
+
+class RefusedPart(Part):
+    """A mechanism that does not satisfy the policy."""
+
+    mechanism: str
+    variant: str
+    epsilon: JsonValue
+    value: JsonValue = Field(description="The pair's first value, a label")
+    other: JsonValue = Field(description="The pair's second value")
+    allowed: Number = Field(description="Budget of the pair; null is infinite")
+    taken: Number = Field(description="What the mechanism would spend; null is infinite")
+
+
+class UnsuitedPart(Part):
+    """A mechanism that has nothing to propose for the policy and domain."""
+
+    mechanism: str
+    needs: str
+
+
+class PlanDocument(Part):
+    """Mechanisms for one collection's policy, best first."""
+
+    collection: str
+    fingerprint: str = Field(description="Of the spec as it is configured, in hexadecimal")
+    respondents: int
+    estimand: Estimand = Field(description="Of the errors that mechanisms are sorted by")
+    confidence: float = Field(description="Of the a-priori bounds of quantiles")
+    policy: dict[str, JsonValue]
+    prior: str = Field(description="The design shares")
+    workload: Objective
+    workload_text: str = Field(description="What mechanisms are sorted by, in words")
+    verdict: str = Field(description="The winner, in one or a few plain sentences")
+    mechanisms: list[MechanismPlan]
+    refused: list[RefusedPart]
+    unsuited: list[UnsuitedPart]
+
+    def to_json(self) -> str:
+        """Return the document as indented JSON."""
+        return self.model_dump_json(indent=2)

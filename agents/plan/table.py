@@ -1,0 +1,141 @@
+"""Plans as tables in a terminal."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ldpstream.agents.cli.tables import label_text
+from ldpstream.agents.plan.model import (
+    Errors,
+    MechanismPlan,
+    PlanDocument,
+    RefusedPart,
+    Summary,
+)
+from ldpstream.agents.plan.verdict import ratio_text, title
+
+_MOST_COLUMNS: Final = 5
+_MOST_TOP: Final = 5
+
+
+def show_plan(document: PlanDocument, console: Console) -> None:
+    """Print a plan: the verdict, all mechanisms, the best ones' errors query by query."""
+    console.print(f"{document.collection}: {document.verdict}", markup=False, soft_wrap=True)
+    console.print(
+        f"standard errors of shares, {document.estimand}; design shares {document.prior}; "
+        f"sorted by {document.workload_text}",
+        markup=False,
+        soft_wrap=True,
+    )
+    console.print(_mechanisms(document))
+    queries = _queries(document)
+    if queries.row_count:
+        console.print(queries)
+    for refused in document.refused:
+        console.print(f"no: {_refusal(refused)}", markup=False, soft_wrap=True)
+    for unsuited in document.unsuited:
+        reason = f"no: {unsuited.mechanism}: needs {unsuited.needs}"
+        console.print(reason, markup=False, soft_wrap=True)
+    console.print("decode is measured in this run; all else is exact", markup=False)
+
+
+def _mechanisms(document: PlanDocument) -> Table:
+    table = Table()
+    table.add_column("mechanism")
+    for column in ("epsilon", "error", "of best", "n for 1%", "a value", "a range", "worst value"):
+        table.add_column(column, justify="right")
+    for column in ("TV at most", "bits", "message", "state", "decode"):
+        table.add_column(column, justify="right")
+    for one in document.mechanisms:
+        mark = " (configured)" if one.configured else ""
+        table.add_row(
+            Text(f"{title(one.mechanism, one.variant)}{mark}"),
+            _epsilon(one.epsilon),
+            _number(one.error),
+            f"{ratio_text(one.ratio)}x",
+            _count(one.respondents_for_1_percent),
+            _mean(one.values),
+            _mean(one.all_ranges),
+            _number(one.values.worst),
+            _number(one.total_variation) if one.total_variation < 1.0 else "1",
+            f"{one.cost.report_bits:,}",
+            f"{one.cost.message_bytes:,} B",
+            _bytes(one.cost.state_bytes),
+            f"{one.cost.decode_ms:.3g} ms",
+        )
+    return table
+
+
+def _queries(document: PlanDocument) -> Table:
+    """Return each published query's errors under the best mechanisms."""
+    shown = document.mechanisms[:_MOST_COLUMNS]
+    table = Table()
+    table.add_column("published query")
+    for one in shown:
+        table.add_column(Text(title(one.mechanism, one.variant)), justify="right")
+    for name, row in _rows(shown):
+        errors = [getattr(query, document.estimand) for query in row]
+        table.add_row(Text(name), *(_number(error) for error in errors))
+    bounds = [one.quantiles[0].bound if one.quantiles else None for one in shown]
+    if any(bound is not None for bound in bounds):
+        level = f"all prefixes at once, {100 * document.confidence:g}%, at most"
+        table.add_row(Text(level), *("" if b is None else _number(b) for b in bounds))
+    return table
+
+
+def _rows(shown: Sequence[MechanismPlan]) -> Iterator[tuple[str, list[Errors]]]:
+    first = shown[0]
+    for place, configured in enumerate(first.ranges):
+        yield f"range {configured.name}", [one.ranges[place] for one in shown]
+    for place, quantile in enumerate(first.quantiles):
+        name = f"share up to quantile {quantile.p:g}, {label_text(quantile.value)}"
+        yield name, [one.quantiles[place] for one in shown]
+    for place, value in enumerate(first.top[:_MOST_TOP]):
+        name = f"value {label_text(value.value)}, share {value.share:.3g}"
+        yield name, [one.top[place] for one in shown]
+
+
+def _refusal(refused: RefusedPart) -> str:
+    pair = f"{label_text(refused.value)} to {label_text(refused.other)}"
+    allowed, taken = (_budget(budget) for budget in (refused.allowed, refused.taken))
+    name = title(refused.mechanism, refused.variant)
+    return (
+        f"{name} of {_epsilon(refused.epsilon)}: "
+        f"from {pair} the policy allows {allowed}, and it spends {taken}"
+    )
+
+
+def _budget(budget: float | None) -> str:
+    return "infinity" if budget is None else f"{budget:g}"
+
+
+def _epsilon(epsilon: JsonValue) -> str:
+    if isinstance(epsilon, list):
+        return ", ".join(_epsilon(part) for part in epsilon)
+    if isinstance(epsilon, int | float):
+        return f"{epsilon:.4g}"
+    return "" if epsilon is None else str(epsilon)
+
+
+def _mean(summary: Summary | None) -> str:
+    if summary is None:
+        return ""
+    return f"{'' if summary.predicted == summary.total else '~'}{_number(summary.mean)}"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**9 else f"{number:.2g}"
+
+
+def _number(error: float) -> str:
+    return f"{error:.3g}"
+
+
+def _bytes(size: int) -> str:
+    if size < 10_000:
+        return f"{size:,} B"
+    return f"{size / 1e3:,.0f} kB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"

@@ -1,0 +1,1 @@
+"""Plans: what every mechanism that satisfies a policy would estimate, and at what cost."""

@@ -1,0 +1,43 @@
+"""Design priors: the shares that predictions are made for. They tune nothing."""
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+ZIPF_EXPONENT = 1.1
+"""As in [ML] Figure 1."""
+
+
+def uniform_shares(size: int) -> Floats:
+    """Return equal shares of `size` values, float64 `(size,)`."""
+    return np.full(size, 1.0 / size)
+
+
+def zipf_shares(shape: Sequence[int], exponent: float = ZIPF_EXPONENT) -> Floats:
+    """Return `p(x) ~ prod_d (x_d + 1)^-exponent` over a domain's values in row-major order.
+
+    The first values are the most frequent ones, in every dimension on its own.
+    """
+    axes = [np.arange(1, extent + 1, dtype=np.float64) ** -exponent for extent in shape]
+    table = reduce(np.multiply.outer, [axis / axis.sum() for axis in axes])
+    return np.array(table).reshape(-1)
+
+
+def counted_shares(counts: Floats) -> Floats:
+    """Return counts, float64 `(k,)`, as shares.
+
+    Raises:
+        ValueError: where one is negative or no finite number, or none is above 0.
+    """
+    bad = np.flatnonzero(~(np.isfinite(counts) & (counts >= 0.0)))
+    if bad.size:
+        raise ValueError(f"count {bad[0] + 1}: expected a finite number >= 0")
+    largest = float(counts.max(initial=0.0))
+    if largest == 0.0:
+        raise ValueError("counts: expected at least one above 0")
+    relative = counts / largest  # sums of huge counts would overflow
+    return relative / float(relative.sum())

@@ -1,0 +1,111 @@
+"""Mechanisms proposed for a policy: what a planner compares.
+
+Each mechanism's proposer says with which parameters it would be used under any policy: those of
+its own form as they are, any other with the largest budgets that satisfy it (`budgets`). Some
+propose what a user would write first although it does not satisfy every policy; the planner decides
+with `policy_order.implies` and names the pair that fails.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+
+from ldpstream.mechanisms.binary import Binary
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.budgets import block_budget, float_below, l1_budget
+from ldpstream.mechanisms.domain_base import Domain
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.policy import Policy
+from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A mechanism for a policy; `variant` tells it from others of its id, whatever the budgets."""
+
+    mechanism: Mechanism
+    variant: str = ""
+
+
+@dataclass(frozen=True)
+class Unsuited:
+    """A mechanism that has nothing to propose, and what it would need."""
+
+    id: str
+    needs: str
+
+
+Proposer = Callable[[Policy, Domain], Iterator[Proposal]]
+"""Yields proposals for a policy over a domain; raises SpecError where it has none."""
+
+
+def propose(policy: Policy, domain: Domain) -> Iterator[Proposal | Unsuited]:
+    """Yield every registered mechanism's proposals for a policy over a domain of the same size."""
+    for mechanism_id, proposer in PROPOSERS.items():
+        try:
+            yield from proposer(policy, domain)
+        except SpecError as error:
+            yield Unsuited(mechanism_id, error.expected)
+
+
+def _binary(policy: Policy, _domain: Domain) -> Iterator[Proposal]:
+    if policy.size != 2:
+        raise SpecError("domain", f"2 values, got {policy.size}")
+    first, second = policy.entry(0, 1), policy.entry(1, 0)
+    if first is None and second is None:
+        raise SpecError("policy", "a pair of values that is protected, got none")
+    infinity = float("inf")
+    budgets = (infinity if entry is None else float_below(entry) for entry in (first, second))
+    yield Proposal(Binary(*budgets))
+
+
+def _high_low(policy: Policy, _domain: Domain) -> Iterator[Proposal]:
+    allowed = block_budget(policy)
+    if allowed.protected.size == policy.size:
+        raise SpecError("policy", "some value that no budget protects, got none")
+    sensitive = frozenset(allowed.protected.tolist())
+    yield Proposal(HighLow(float_below(allowed.epsilon), policy.size, sensitive))
+
+
+def _in_blocks(
+    mechanism: Callable[..., Mechanism], policy: Policy, _: Domain
+) -> Iterator[Proposal]:
+    allowed = block_budget(policy)
+    count = allowed.blocks.count
+    variant = "one block" if count == 1 else f"{count} blocks"
+    yield Proposal(mechanism(float_below(allowed.epsilon), allowed.blocks), variant)
+
+
+def _on_steps(
+    mechanism: Callable[..., Mechanism], policy: Policy, domain: Domain
+) -> Iterator[Proposal]:
+    """Propose epsilon a step: the policy's own, and the largest that satisfies it."""
+    if not domain.ordered:
+        raise SpecError("domain", "an ordered domain, got labels")
+    step = l1_budget(policy, domain.shape)
+    if isinstance(policy, MetricPolicy):
+        yield Proposal(mechanism(float_below(step), domain.shape))
+        return
+    whole = block_budget(policy).epsilon
+    if whole > step:
+        yield Proposal(mechanism(float_below(whole), domain.shape), "epsilon a step")
+    yield Proposal(mechanism(float_below(step), domain.shape), "largest step")
+
+
+PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
+    {
+        Binary.id: _binary,
+        HighLow.id: _high_low,
+        BlockHadamard.id: partial(_in_blocks, BlockHadamard),
+        RandomizedResponse.id: partial(_in_blocks, RandomizedResponse),
+        ProjectiveGeometry.id: partial(_in_blocks, ProjectiveGeometry),
+        L1Geometric.id: partial(_on_steps, L1Geometric),
+    }
+)
+"""By mechanism id: a new mechanism is a line here."""

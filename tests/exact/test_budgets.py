@@ -1,0 +1,107 @@
+"""Budgets of named forms under other policies: allowed, and the largest that are."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldpstream.mechanisms.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.budgets import block_budget, float_below, l1_budget
+from ldpstream.mechanisms.dyadic import budget
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.graph_policy import GraphPolicy
+from ldpstream.mechanisms.matrix_policy import MatrixPolicy
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policy_order import implies
+from ldpstream.mechanisms.policy_scale import scaled
+
+SHAPE = (3, 4)
+POLICIES: dict[str, Policy] = {
+    "classical": BlockPolicy(1.0, Blocks.one(12)),
+    "blocks": BlockPolicy(0.7, box_blocks(SHAPE, (2, 3), "blocks")),
+    "scattered": BlockPolicy(0.3, Blocks(np.array([0, 1, 2, 0, 1, 3, 0, 1, 2, 2, 2, 3]))),
+    "lonely": BlockPolicy(1.0, Blocks(np.array([0, 1, 2, 0, 4, 5, 6, 7, 8, 9, 3, 0]))),
+    "high-low": HighLowPolicy(1.0, 12, frozenset({1, 6})),
+    "all-sensitive": HighLowPolicy(0.1, 12, frozenset(range(12))),
+    "l1": MetricPolicy(0.5, SHAPE),
+    "l2": MetricPolicy(0.5, SHAPE, p=2),
+    "graph": GraphPolicy(12, ((0, 5, Fraction(1)), (5, 7, Fraction(1, 3)), (8, 11, Fraction(2)))),
+    "matrix": MatrixPolicy.of_function(lambda x, other: 1.0 + (5 * x + other) % 7 / 10, 12),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_blocks_satisfy_the_policy_and_no_larger_budget_does(name: str):
+    policy = POLICIES[name]
+    allowed = block_budget(policy)
+    epsilon = float_below(allowed.epsilon)
+    assert implies(BlockPolicy(epsilon, allowed.blocks), policy) is None
+    assert implies(BlockPolicy(epsilon * 1.001, allowed.blocks), policy) is not None
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_blocks_are_the_finest_and_the_protected_values_those_of_finite_rows(name: str):
+    policy = POLICIES[name]
+    allowed, finite = block_budget(policy), np.isfinite(policy.matrix())
+    np.fill_diagonal(finite, False)
+    protected = np.flatnonzero(finite.any(axis=1))
+    np.testing.assert_array_equal(allowed.protected, protected)
+    for block in range(allowed.blocks.count):
+        inside = np.flatnonzero(allowed.blocks.of_value == block)
+        reached, edges = {int(inside[0])}, finite | finite.T
+        while more := {int(y) for x in reached for y in np.flatnonzero(edges[x])} - reached:
+            reached |= more
+        assert reached == set(inside.tolist())
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_steps_satisfy_the_policy(name: str):
+    policy = POLICIES[name]
+    step = float_below(l1_budget(policy, SHAPE))
+    assert implies(MetricPolicy(step, SHAPE), policy) is None
+
+
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - {"l2"}))
+def test_no_larger_step_does(name: str):
+    """An L2 policy's own step is rounded down for all shapes at once."""
+    policy = POLICIES[name]
+    larger = 1.001 * float_below(l1_budget(policy, SHAPE))
+    assert implies(MetricPolicy(larger, SHAPE), policy) is not None
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=100))
+def test_floats_below_claim_no_more_and_hardly_less(epsilon: Fraction):
+    number = float_below(epsilon)
+    assert budget(number) <= epsilon
+    assert budget(number) >= epsilon * (1 - Fraction(1, 2**51))
+
+
+def test_nothing_protected_and_nothing_allowed_are_refused():
+    free = MatrixPolicy.of([[0, "inf"], ["inf", 0]])
+    equal = MatrixPolicy.of([[0, 0], [1, 0]])
+    for policy in (free, equal):
+        with pytest.raises(SpecError):
+            block_budget(policy)
+        with pytest.raises(SpecError):
+            l1_budget(policy, (2,))
+    with pytest.raises(SpecError):
+        l1_budget(BlockPolicy(1.0, Blocks(np.arange(12))), SHAPE)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_scaling_multiplies_every_entry(name: str):
+    policy = POLICIES[name]
+    np.testing.assert_allclose(scaled(policy, 0.5).matrix(), 0.5 * policy.matrix(), rtol=1e-12)
+    assert scaled(BinaryPolicy(1.0, float("inf")), 3.0) == BinaryPolicy(3.0, float("inf"))
+    for factor in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(SpecError):
+            scaled(policy, factor)
+
+
+def test_scaling_keeps_what_is_no_budget():
+    policy = MetricPolicy(0.5, SHAPE, (1.0, 2.0))
+    assert scaled(policy, 2.0) == replace(policy, epsilon=1.0)

@@ -1,0 +1,230 @@
+"""Plans: what they predict is what the estimators will have, and what they propose is allowed."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ldpstream.estimators.plan.compare import (
+    Candidate,
+    Comparison,
+    cheaper_rivals,
+    compare,
+    identity,
+)
+from ldpstream.estimators.plan.predictions import prefix_bound, prefix_spread, sampling_variances
+from ldpstream.estimators.plan.priors import counted_shares, uniform_shares, zipf_shares
+from ldpstream.estimators.plan.sweep import SWEPT_QUERIES, sweep
+from ldpstream.estimators.plan.workload import MOST_QUERIES, Objective, Workload
+from ldpstream.estimators.predict import predicted_linear_variances, predicted_set_variances
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.domain import Domain, Labels, Size, Sizes
+from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.policy_order import implies
+from ldpstream.mechanisms.proposals import PROPOSERS
+from ldpstream.mechanisms.registry import MECHANISMS
+from tests.conformance.instances import INSTANCES
+
+LINE = L1Geometric(1.0, (12,))
+GRID = BlockHadamard(1.0, box_blocks((3, 4), (3, 2), "blocks"))
+SMALL = {name: m for name, m in INSTANCES.items() if m.size <= 16}
+
+
+def domain_of(mechanism: Mechanism) -> Domain:
+    """A domain that a collection with this mechanism could have."""
+    shape = getattr(mechanism, "shape", (mechanism.size,))
+    return Size(*shape) if len(shape) == 1 else Sizes(tuple(shape))
+
+
+def workload_of(domain: Domain, **keys: object) -> Workload:
+    shares = zipf_shares(domain.shape)
+    return Workload(domain.shape, domain.ordered, shares, **keys)  # type: ignore[arg-type]  # by name
+
+
+def plan(mechanism: Mechanism, objective: Objective = "values", **keys: object) -> Comparison:
+    domain = domain_of(mechanism)
+    workload = workload_of(domain, **keys)
+    return compare(mechanism, domain, workload, objective, "respondents")
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_mechanism_is_planned_for_and_everything_offered_satisfies_its_policy(name: str):
+    mechanism = SMALL[name]
+    comparison = plan(mechanism)
+    assert [c.mechanism for c in comparison.candidates if c.configured] == [mechanism]
+    for candidate in comparison.candidates:
+        assert implies(candidate.mechanism.policy, mechanism.policy) is None or candidate.configured
+        assert math.isfinite(candidate.variance)
+    variances = [candidate.variance for candidate in comparison.candidates]
+    np.testing.assert_allclose(variances, sorted(variances), rtol=1e-8)
+    for refused in comparison.refused:
+        allowed, taken = (m.policy.entry(*refused.pair) for m in (mechanism, refused.mechanism))
+        assert allowed is not None
+        assert taken is None or taken > allowed
+        assert refused.allowed == float(allowed)
+
+
+def test_proposals_are_registered_mechanisms():
+    assert set(PROPOSERS) <= set(MECHANISMS)
+
+
+def test_each_mechanism_is_offered_once():
+    for mechanism in (LINE, GRID, HighLow(1.0, 12, frozenset({2, 3}))):
+        comparison = plan(mechanism)
+        found = [identity(candidate.mechanism) for candidate in comparison.candidates]
+        assert len(set(found)) == len(found)
+        ids = {c.mechanism.id for c in comparison.candidates}
+        ids |= {r.mechanism.id for r in comparison.refused} | {u.id for u in comparison.unsuited}
+        assert ids >= set(PROPOSERS)
+
+
+@pytest.mark.parametrize("mechanism", [LINE, GRID], ids=["line", "grid"])
+def test_predictions_are_those_of_the_estimators(mechanism: Mechanism):
+    domain = domain_of(mechanism)
+    line = len(domain.shape) == 1
+    ranges = (np.arange(3, 8), np.array([1]))
+    workload = workload_of(domain, ranges=ranges, quantiles=(0.5, 0.9) if line else (), top=3)
+    for candidate in compare(mechanism, domain, workload, "ranges", "respondents").candidates:
+        found, shares = candidate.predictions, workload.shares
+
+        def variances(sets: list[np.ndarray], m: Mechanism = candidate.mechanism) -> np.ndarray:
+            return predicted_set_variances(m, 1, sets, shares=workload.shares)
+
+        np.testing.assert_array_equal(found.ranges, variances(list(ranges)))
+        values = variances([np.array([value]) for value in range(12)])
+        np.testing.assert_array_equal(found.values, values)
+        np.testing.assert_array_equal(found.top, values[workload.top_values])
+        boxes = variances(list(workload.boxes.sets))
+        assert candidate.variance == pytest.approx(boxes.mean(), rel=1e-12)
+        n = 1000
+        respondents = np.sqrt(
+            predicted_set_variances(candidate.mechanism, n, ranges, shares=shares)
+        )
+        np.testing.assert_allclose(np.sqrt(found.ranges / n), respondents, rtol=1e-12)
+        if line:
+            prefixes = np.array([np.arange(12) <= cut for cut in workload.quantile_positions])
+            expected = predicted_linear_variances(
+                candidate.mechanism, 1, prefixes.astype(np.float64), shares=shares
+            )
+            np.testing.assert_array_equal(found.quantiles, expected)
+
+
+@pytest.mark.parametrize("mechanism", [LINE, GRID], ids=["line", "grid"])
+def test_the_population_adds_what_sampling_adds(mechanism: Mechanism):
+    domain = domain_of(mechanism)
+    workload = workload_of(domain)
+    sets = workload.boxes.sets
+    both = [
+        predicted_set_variances(mechanism, 1, sets, shares=workload.shares, estimand=estimand)
+        for estimand in ("respondents", "population")
+    ]
+    added = sampling_variances(workload.boxes, workload.shares)
+    np.testing.assert_allclose(both[1], both[0] + added, rtol=1e-9, atol=1e-15)
+    candidates = compare(mechanism, domain, workload, "ranges", "population").candidates
+    (own,) = [c for c in candidates if c.configured]
+    assert own.variance == pytest.approx(both[1].mean(), rel=1e-9)
+
+
+def test_errors_and_respondents_are_inverse():
+    candidate = plan(LINE).candidates[0]
+    n = candidate.respondents(0.01)
+    assert candidate.error(n) <= 0.01 < candidate.error(n - 1)
+
+
+def test_published_queries_are_what_is_sorted_by():
+    ranges, quantiles = (np.arange(4),), (0.5,)
+    comparison = plan(LINE, "published", ranges=ranges, quantiles=quantiles)
+    for candidate in comparison.candidates:
+        found = candidate.predictions
+        expected = (found.ranges[0] + found.quantiles[0]) / 2.0
+        assert candidate.variance == pytest.approx(expected, rel=1e-12)
+    by_top = plan(LINE, "published", top=2)
+    for candidate in by_top.candidates:
+        assert candidate.variance == pytest.approx(candidate.predictions.top.mean(), rel=1e-12)
+    labels = Labels(("a", "b", "c"))
+    workload = Workload((3,), ordered=False, shares=uniform_shares(3))
+    assert workload.objective("ranges") is workload.values
+    mechanism = BlockHadamard(1.0, Blocks.one(3))
+    assert compare(mechanism, labels, workload, "ranges", "respondents").candidates
+
+
+def test_all_ranges_are_all_and_samples_are_uniform():
+    workload = Workload((3, 2), ordered=True, shares=uniform_shares(6))
+    boxes = workload.boxes
+    assert boxes.exact
+    assert len({tuple(box.tolist()) for box in boxes.sets}) == boxes.total == 6 * 3
+    large = Workload((400,), ordered=True, shares=uniform_shares(400)).boxes
+    assert (len(large.sets), large.total, large.exact) == (MOST_QUERIES, 80_200, False)
+    # The mean length of a range of m values is (m + 2)/3; six standard errors of 2,500 draws.
+    lengths = np.array([box.size for box in large.sets])
+    assert abs(lengths.mean() - 134.0) < 6 * lengths.std() / math.sqrt(MOST_QUERIES)
+    assert {int(box[0]) for box in large.sets} >= {0}
+    assert max(int(box[-1]) for box in large.sets) == 399
+    again = Workload((400,), ordered=True, shares=uniform_shares(400)).boxes
+    assert all(np.array_equal(a, b) for a, b in zip(large.sets, again.sets, strict=True))
+
+
+def test_values_of_large_domains_are_evenly_spaced():
+    values = Workload((43_750,), ordered=True, shares=uniform_shares(43_750)).values
+    assert (values.sets[0][0], values.sets[-1][0], values.total) == (0, 43_749, 43_750)
+    assert not values.exact
+    thinned = values.thin(5)
+    assert [int(one[0]) for one in thinned.sets][::4] == [0, 43_749]
+
+
+def test_priors():
+    zipf = zipf_shares((2, 3))
+    np.testing.assert_allclose(zipf.sum(), 1.0)
+    assert zipf[0] / zipf[1] == pytest.approx(2**1.1)
+    assert zipf[0] / zipf[3] == pytest.approx(2**1.1)
+    np.testing.assert_array_equal(counted_shares(np.array([1.0, 0.0, 3.0])), [0.25, 0.0, 0.75])
+    np.testing.assert_array_equal(counted_shares(np.array([1e308, 1e308])), [0.5, 0.5])
+    for counts in ([1.0, -1.0], [0.0, 0.0], [1.0, math.inf], [math.nan, 1.0]):
+        with pytest.raises(ValueError, match="expected"):
+            counted_shares(np.array(counts))
+
+
+def test_quantiles_of_the_prior_are_smallest_positions():
+    workload = Workload((10,), True, uniform_shares(10), quantiles=(0.05, 0.3, 0.31, 0.999))
+    assert workload.quantile_positions.tolist() == [0, 2, 3, 9]
+
+
+def test_the_bound_of_prefixes_covers_by_hoeffding():
+    """The bound's own failure probability at its half-width is what it promises."""
+    spread, n = prefix_spread(LINE, workload_of(domain_of(LINE))), 500
+    assert spread is not None
+    alpha = math.exp(-1.0)
+    # docs/theory.md section 6: the geometric prefix has this range, but for prefixes at the ends.
+    assert spread == pytest.approx((1 + alpha**2) / (1 - alpha) ** 2, rel=1e-6)
+    half = prefix_bound(spread, 11, n, 0.95)
+    assert 11 * 2 * math.exp(-2 * n * half**2 / spread**2) == pytest.approx(0.05)
+
+
+def test_a_sweep_agrees_with_the_plan_where_nothing_is_scaled():
+    domain, workload = domain_of(LINE), workload_of(domain_of(LINE))
+    candidates = compare(LINE, domain, workload, "ranges", "population").candidates
+    swept = sweep(
+        LINE.policy, domain, workload, "ranges", "population", candidates, factors=(0.5, 1.0)
+    )
+    assert swept is not None
+    assert swept.queries == swept.total == 78 <= SWEPT_QUERIES
+    assert {key[0] for key in swept.variances} == {c.mechanism.id for c in candidates}
+    for candidate in candidates:
+        low, same = swept.variances[candidate.mechanism.id, candidate.variant]
+        assert same == pytest.approx(candidate.variance, rel=1e-12)
+        assert low > same
+
+
+def test_nearly_as_good_for_half_the_bits_is_told():
+    candidate = plan(LINE).candidates[0]
+
+    def other(variance: float, bits: int) -> Candidate:
+        cost = replace(candidate.cost, report_bits=bits)
+        return replace(candidate, variance=variance, cost=cost)
+
+    best, near, far, long = other(1.0, 64), other(1.1, 8), other(2.0, 8), other(1.1, 33)
+    assert list(cheaper_rivals([best, near, far, long])) == [near]

@@ -1,0 +1,233 @@
+"""`ldpstream plan`: its document, table and picture, and what it refuses."""
+
+import json
+import os
+import re
+import shlex
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+from ldpstream.agents.config import load_config
+from ldpstream.agents.plan.model import PlanDocument
+from ldpstream.estimators.predict import predicted_linear_variances, predicted_set_variances
+from tests.stream.cli import configured, invoke, refused
+
+COLLECTIONS = """
+[collection.ages]
+mechanism = "l1-geometric"
+epsilon = 1.0
+domain = { interval = [0.0, 64.0], bins = 16 }
+publish = { top = 2, quantiles = [0.5], ranges = { young = [0, 20] } }
+
+[collection.places]
+mechanism = "block-hadamard"
+epsilon = 1.0
+domain = { grid = [4, 6], blocks = [2, 3] }
+estimand = "population"
+
+[collection.modes]
+mechanism = "high-low"
+epsilon = 1.0
+domain = { values = ["bus", "train", "walk, slowly"] }
+sensitive = ["bus"]
+
+[collection.answers]
+mechanism = "binary"
+epsilon = [1.0, inf]
+domain = { values = ["yes", "no"] }
+
+[collection.clicks]
+mechanism = "lip"
+epsilon = 1.0
+prior = { levels = 4 }
+domain = { values = ["no", "yes"] }
+"""
+NAMES = ("ages", "places", "modes", "answers", "clicks")
+VALIDATOR = Draft202012Validator(PlanDocument.model_json_schema())
+
+
+def plan(tmp_path: Path, name: str, *options: str) -> dict[str, Any]:
+    file = configured(tmp_path, COLLECTIONS)
+    result = invoke("plan", "-c", file, name, "--respondents", "10000", "--json", *options)
+    assert (result.exit_code, result.stderr) == (0, "")
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_document_is_as_described_and_best_first(tmp_path: Path, name: str):
+    document = plan(tmp_path, name)
+    assert [error.message for error in VALIDATOR.iter_errors(document)] == []
+    spec = load_config(configured(tmp_path, COLLECTIONS)).collections[name].spec
+    assert document["collection"] == name
+    assert document["fingerprint"] == spec.fingerprint.hex()
+    assert document["policy"] == spec.mechanism.policy.describe()
+    mechanisms = document["mechanisms"]
+    assert [m["mechanism"] for m in mechanisms if m["configured"]] == [spec.mechanism.id]
+    errors = [m["error"] for m in mechanisms]
+    np.testing.assert_allclose(errors, sorted(errors), rtol=1e-8)
+    assert mechanisms[0]["ratio"] == 1.0
+    assert document["verdict"].startswith(mechanisms[0]["mechanism"])
+    for one in mechanisms:
+        assert one["cost"]["report_bits"] <= 8 * one["cost"]["report_bytes"]
+        assert one["cost"]["message_bytes"] == 24 + one["cost"]["report_bytes"]
+        assert one["cost"]["state_bytes"] == 8 * one["cost"]["statistic"]
+        assert one["cost"]["decode_ms"] > 0
+
+
+def test_errors_are_those_of_the_estimators_at_so_many_respondents(tmp_path: Path):
+    document = plan(tmp_path, "ages", "--prior", "zipf")
+    mechanism = load_config(configured(tmp_path, COLLECTIONS)).collections["ages"].spec.mechanism
+    (own,) = [m for m in document["mechanisms"] if m["configured"]]
+    shares = np.arange(1.0, 17.0) ** -1.1
+    shares /= shares.sum()
+    for estimand in ("respondents", "population"):
+        keys: Any = {"shares": shares, "estimand": estimand}
+        (young,) = predicted_set_variances(mechanism, 10_000, [np.arange(5)], **keys)
+        assert own["ranges"][0]["name"] == "young"
+        assert own["ranges"][0][estimand] == pytest.approx(np.sqrt(young), rel=1e-9)
+        median = int(np.searchsorted(np.cumsum(shares), 0.5))
+        prefix = (np.arange(16) <= median).astype(float)[None]
+        (below,) = predicted_linear_variances(mechanism, 10_000, prefix, **keys)
+        assert own["quantiles"][0]["value"] == [4.0 * median, 4.0 * (median + 1)]
+        assert own["quantiles"][0][estimand] == pytest.approx(np.sqrt(below), rel=1e-9)
+        assert own["quantiles"][0]["bound"] > own["quantiles"][0][estimand]
+        (first, second) = predicted_set_variances(
+            mechanism, 10_000, [np.array([0]), np.array([1])], **keys
+        )
+        assert [value[estimand] for value in own["top"]] == pytest.approx(np.sqrt([first, second]))
+    mean = (own["ranges"][0]["respondents"] ** 2 + own["quantiles"][0]["respondents"] ** 2) / 2
+    assert own["error"] == pytest.approx(np.sqrt(mean))
+
+
+def test_the_winner_of_binary_is_the_one_channel_that_spends_both_budgets(tmp_path: Path):
+    document = plan(tmp_path, "answers")
+    assert document["mechanisms"][0]["mechanism"] == "binary"
+    assert document["mechanisms"][0]["epsilon"] == [1.0, "inf"]
+
+
+def test_what_does_not_satisfy_the_policy_is_named_with_the_pair(tmp_path: Path):
+    document = plan(tmp_path, "places")
+    (l1,) = [one for one in document["refused"] if one["mechanism"] == "l1-geometric"]
+    assert (l1["value"], l1["other"], l1["allowed"]) == ([0, 0], [0, 2], 1.0)
+    assert l1["taken"] == 2.0
+    needs = {one["mechanism"]: one["needs"] for one in document["unsuited"]}
+    assert needs["binary"] == "2 values, got 24"
+    shown = invoke("plan", "-c", configured(tmp_path, COLLECTIONS), "places", "--respondents", "9")
+    assert "from [0, 0] to [0, 2] the policy allows 1, and it spends 2" in shown.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_table_names_every_mechanism_and_the_verdict(tmp_path: Path, name: str):
+    document = plan(tmp_path, name)
+    file = configured(tmp_path, COLLECTIONS)
+    result = invoke("plan", "-c", file, name, "--respondents", "10000")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"{name}: {document['verdict']}\n")
+    for one in document["mechanisms"]:
+        assert one["mechanism"] in result.stdout
+    for one in document["unsuited"]:
+        assert f"no: {one['mechanism']}: needs {one['needs']}" in result.stdout
+
+
+def test_a_file_of_counts_is_a_prior(tmp_path: Path):
+    file = tmp_path / "counts.txt"
+    file.write_text("1\n0\n3\n")
+    document = plan(tmp_path, "modes", "--prior", str(file))
+    assert document["prior"] == f"the counts of {file}"
+    top = document["mechanisms"][0]["top"]
+    assert [(one["value"], one["share"]) for one in top] == [
+        ("walk, slowly", 0.75),
+        ("bus", 0.25),
+        ("train", 0.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        (b"1\n2\n", "expected 3 counts, one for each value, got 2"),
+        (b"1\n2\n3\n4\n", "expected 3 counts, one for each value, got 4"),
+        (b"1\n-2\n3\n", "count 2: expected a finite number >= 0"),
+        (b"1\nnan\n3\n", "count 2: expected a finite number >= 0"),
+        (b"1\ntwo\n3\n", "count 2: expected a finite number >= 0"),
+        (b"1\n2\ninf\n", "count 3: expected a finite number >= 0"),
+        (b"0\n0\n0\n", "counts: expected at least one above 0"),
+        (b"\xff\n0\n0\n", "expected UTF-8, one count a line"),
+    ],
+)
+def test_impossible_priors_are_refused(tmp_path: Path, counts: bytes, message: str):
+    file = tmp_path / "counts.txt"
+    file.write_bytes(counts)
+    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "modes", "--respondents", "10"]
+    assert refused(invoke(*command, "--prior", str(file))) == f"{file}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["modes", "--respondents", "0"], "Invalid value for '--respondents': 0 is not in the"),
+        (["modes", "--respondents", "-5"], "Invalid value for '--respondents'"),
+        (["modes", "--respondents", "many"], "Invalid value for '--respondents'"),
+        (["modes"], "Missing option '--respondents'"),
+        (["none", "--respondents", "10"], "expected one of the collections ages, places, modes"),
+        (["modes", "--respondents", "10", "--workload", "all"], "Invalid value for '--workload'"),
+        (["modes", "--respondents", "10", "--prior", "none.txt"], "--prior: expected uniform, zip"),
+        (["modes", "--respondents", "10", "--plot", "p.pdf"], "--plot: expected a file that ends"),
+        (["modes", "--respondents", "10", "--plot", "no/such/p.png"], "--plot: cannot write no/su"),
+    ],
+)
+def test_wrong_use_is_refused_by_name(tmp_path: Path, arguments: list[str], message: str):
+    result = invoke("plan", "-c", configured(tmp_path, COLLECTIONS), *arguments)
+    assert message in refused(result)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_picture_is_a_png_of_some_size(tmp_path: Path, name: str):
+    file = tmp_path / "plan.png"
+    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), name, "--respondents", "1000"]
+    result = invoke(*command, "--plot", str(file))
+    assert (result.exit_code, result.stderr) == (0, f"{file}: written\n")
+    content = file.read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", content[16:24])
+    assert width > 900
+    assert height > 600
+    assert len(content) > 20_000
+
+
+def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ldpstream.agents.cli.plan.find_spec", lambda _: None)
+    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "modes", "--respondents", "1000"]
+    message = refused(invoke(*command, "--plot", str(tmp_path / "plan.png")))
+    assert message == (
+        "--plot: expected matplotlib, which the extra plots brings: pip install 'ldpstream[plots]'"
+    )
+
+
+def test_the_commands_of_the_page_run_as_they_stand_there(tmp_path: Path):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "plan.md").read_text()
+    (code,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    script = tmp_path / "bin" / "ldpstream"
+    script.parent.mkdir()
+    program = shlex.join([sys.executable, "-m", "ldpstream.agents.cli"])
+    script.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+    script.chmod(0o755)
+    path = f"{script.parent}{os.pathsep}{os.environ['PATH']}"
+    result = subprocess.run(
+        ["sh", "-eu", "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert (result.returncode, result.stderr) == (0, "plan.png: written\n")
+    assert result.stdout.count("l1-geometric is best for") == 2
+    assert json.loads((tmp_path / "plan.json").read_text())["collection"] == "ages"
