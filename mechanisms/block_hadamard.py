@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.block_decoder import BlockDecoder
 from ldpstream.mechanisms.block_layout import BlockLayout
-from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.block_mechanism import BlockMechanism
 from ldpstream.mechanisms.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -25,14 +25,11 @@ from ldpstream.mechanisms.certificate import (
     certify_by_structure,
 )
 from ldpstream.mechanisms.channel import Channel
-from ldpstream.mechanisms.checks import read_epsilon
 from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy, bernoulli
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.mechanism import Json, Reports
-from ldpstream.mechanisms.policy import BlockPolicy
-from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from ldpstream.mechanisms.walsh import move_to_sign, positive
 
@@ -40,50 +37,24 @@ _MAX_CHANNEL_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
-class BlockHadamard(SymbolMechanism):
+class BlockHadamard(BlockMechanism, SymbolMechanism):
     """Hadamard response with budget `epsilon` inside each block of a partition.
 
     Raises:
-        SpecError: where epsilon is no finite number above 0 or so small that reports say nothing,
-            or every block holds a single value, so that nothing is protected.
+        SpecError: as every `BlockMechanism`, and where reports say nothing at so small an epsilon.
     """
 
     id: ClassVar[str] = "block-hadamard"
-    epsilon: float
-    blocks: Blocks
 
     def __post_init__(self) -> None:
-        read_epsilon(self.epsilon, "epsilon")
-        if self.blocks.sizes.max() < 2:
-            raise SpecError("domain.blocks", "a block of two values or more: none is protected now")
+        super().__post_init__()
         if 2 * self.threshold <= WORD:
             raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
-
-    @classmethod
-    def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys; without blocks there is one."""
-        settings.only(cls.id, "epsilon", "blocks")
-        epsilon = settings.read_epsilon()
-        blocks = settings.blocks or Blocks.one(settings.domain.size)
-        try:
-            return cls(epsilon, blocks)
-        except SpecError as error:
-            raise error.within(settings.path) from None
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return self.blocks.size
 
     @property
     def outputs(self) -> int:
         """Number of reports: the sum of all K_j."""
         return self.layout.outputs
-
-    @property
-    def policy(self) -> BlockPolicy:
-        """Epsilon inside blocks, infinity between them."""
-        return BlockPolicy(self.epsilon, self.blocks)
 
     @cached_property
     def threshold(self) -> int:
@@ -161,13 +132,3 @@ class BlockHadamard(SymbolMechanism):
     @cached_property
     def _decoder(self) -> BlockDecoder:
         return BlockDecoder(self.layout, self.threshold)
-
-    def disclosed(self) -> list[str]:
-        """Return that the block is disclosed, and the values that are alone in theirs."""
-        if self.blocks.count == 1:
-            return []
-        phrases = [f"the value's block, one of {self.blocks.count}"]
-        alone = int(np.count_nonzero(self.blocks.sizes == 1))
-        if alone:
-            phrases.append(f"the value itself, for {alone} values alone in their block")
-        return phrases

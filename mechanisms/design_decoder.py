@@ -1,7 +1,6 @@
 """Linear queries of symmetric designs inside blocks: two-valued decoders, one transform."""
 
-from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.decoder import CountDecoder, Floats, Statistic
 from ldpstream.mechanisms.design import DesignLayout
-from ldpstream.mechanisms.support import Support
+from ldpstream.mechanisms.support import SupportTables
 from ldpstream.mechanisms.walsh import Number
 
 Indices = NDArray[np.int64]
@@ -39,22 +38,12 @@ class DesignDecoder(CountDecoder):
         self._layout = layout
         self._contracts = contracts
         self._slot = layout.offset + layout.blocks.position
-        supports = [design.support for design in layout.designs]
-
-        def of_value(get: Callable[[Support], Fraction]) -> Floats:
-            table = np.array([float(get(s)) for s in supports])
-            return table[layout.kinds][layout.blocks.of_value]
-
-        self._high = of_value(lambda s: s.high)
-        self._low = of_value(lambda s: s.low)
-        # 1/(own - other) from the exact gap: a difference of the two would lose digits.
-        self._step = of_value(lambda s: 1 / s.gap)
-        self._own_noise = of_value(lambda s: s.own_noise)
-        self._other_noise = of_value(lambda s: s.other_noise)
+        of_value = layout.kinds[layout.blocks.of_value]
+        self._tables = SupportTables.of([d.support for d in layout.designs], of_value)
         unlikely = [float(d.unlikely) for d in layout.designs]
         excess = [float(d.likely - d.unlikely) for d in layout.designs]
-        self._unlikely = np.array(unlikely)[layout.kinds][layout.blocks.of_value]
-        self._excess = np.array(excess)[layout.kinds][layout.blocks.of_value]
+        self._unlikely = np.array(unlikely)[of_value]
+        self._excess = np.array(excess)[of_value]
 
     def _batches(self) -> Iterator[tuple[Contract, Indices]]:
         """Yield each transform with the reports of blocks that it takes, int64 `(g, order)`."""
@@ -81,26 +70,26 @@ class DesignDecoder(CountDecoder):
     def shares(self, statistic: Statistic) -> Floats:
         """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
         supporting = self._contract(statistic)[self._slot]
-        sums: Floats = self._step * supporting + self._low * self._in_block(statistic)
+        sums: Floats = self._tables.step * supporting + self._tables.low * self._in_block(statistic)
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return `high^2 S_x + low^2 (N_j - S_x)`."""
         supporting = self._contract(statistic)[self._slot]
         rest = self._in_block(statistic) - supporting
-        moments: Floats = self._high**2 * supporting + self._low**2 * rest
+        moments: Floats = self._tables.high**2 * supporting + self._tables.low**2 * rest
         return moments
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return `low` and `high`; 0 and 1 for a value alone in its block."""
-        return self._low.copy(), self._high.copy()
+        return self._tables.low.copy(), self._tables.high.copy()
 
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: the weights supported, scaled, and moved by `low`."""
         layout = self._layout
         placed = np.zeros(layout.outputs)
-        placed[self._slot] = self._step * weights
-        moved = np.bincount(layout.blocks.of_value, self._low * weights, layout.blocks.count)
+        placed[self._slot] = self._tables.step * weights
+        moved = np.bincount(layout.blocks.of_value, self._tables.low * weights, layout.blocks.count)
         decoded: Floats = self._contract(placed) + np.repeat(moved, layout.orders)
         return decoded
 
@@ -125,7 +114,4 @@ class DesignDecoder(CountDecoder):
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the smaller and the larger of the own user's noise and a neighbour's."""
-        return (
-            np.minimum(self._own_noise, self._other_noise),
-            np.maximum(self._own_noise, self._other_noise),
-        )
+        return self._tables.noise_extremes()

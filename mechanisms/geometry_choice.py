@@ -4,7 +4,7 @@ Feldman et al. 2022 (Section 3) take a prime near `e^eps + 1` and at least three
 Here every prime is tried with the fewest coordinates, from two, that give k points, and the
 variance of the realised channel decides: the mean over uniform users of the block, exact.
 Two coordinates are randomised response on `q + 1` points, best in small blocks. Of the spaces
-within 5% of the least variance the one with the fewest points is taken: the statistic counts
+within 3% of the least variance the one with the fewest points is taken: the statistic counts
 points, and the best prime may need q times as many for a variance that is hardly smaller.
 """
 
@@ -18,7 +18,7 @@ from ldpstream.mechanisms.design import Design
 from ldpstream.mechanisms.dyadic import exp_floor, set_threshold
 from ldpstream.mechanisms.geometry import Geometry
 
-_TOLERANCE = Fraction(105, 100)
+_TOLERANCE = Fraction(103, 100)
 _LARGEST_BUDGET = 64
 # Float variances order the candidates; whatever is nearer than this is decided in rationals.
 _SCREEN = 1e-9

@@ -24,6 +24,7 @@ from ldpstream.mechanisms.decoder import Floats as Floats
 from ldpstream.mechanisms.decoder import Statistic as Statistic
 from ldpstream.mechanisms.domain_base import Domain
 from ldpstream.mechanisms.entropy import Entropy
+from ldpstream.mechanisms.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.policy import Policy
 from ldpstream.mechanisms.settings import Settings
 
@@ -116,6 +117,28 @@ class Mechanism(ABC):
         Raises:
             ValueOutsideDomainError: naming the position of the first bad value, never the value.
         """
+
+    def check_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return values as int64 of shape `(n,)`.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first bad value.
+        """
+        array = np.asarray(values)
+        expected = f"an integer in 0..{self.size - 1}"
+        if array.size == 0:
+            return np.zeros(0, dtype=np.int64)
+        if array.dtype.kind not in "iu" or array.ndim != 1:
+            raise ValueOutsideDomainError(0, expected)
+        # One comparison finds both ends: a negative number is huge as unsigned.
+        if array.dtype.kind == "i":
+            array = array.astype(np.int64, copy=False)
+            outside = array.view(np.uint64) >= self.size
+        else:
+            outside = array >= self.size
+        if outside.any():
+            raise ValueOutsideDomainError(int(np.argmax(outside)), expected)
+        return array.astype(np.int64, copy=False)
 
     @abstractmethod
     def encode(self, reports: Reports) -> NDArray[np.uint8]:

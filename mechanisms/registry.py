@@ -13,6 +13,7 @@ from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.settings import Settings
+from ldpstream.mechanisms.subset_selection import SubsetSelection
 
 MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
     {
@@ -23,6 +24,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
             BlockHadamard,
             RandomizedResponse,
             ProjectiveGeometry,
+            SubsetSelection,
             L1Geometric,
             Lip,
         )

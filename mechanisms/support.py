@@ -8,8 +8,15 @@ is the unbiased decoder of x, and all that a user adds to its variance is
 (docs/theory.md section 8).
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -51,3 +58,37 @@ class Support:
 
 ALONE = Support(Fraction(1), Fraction(0))
 """A value alone in its block, reported exactly."""
+
+
+@dataclass(frozen=True)
+class SupportTables:
+    """What decoders need of each value's `Support`, float64 `(k,)` each.
+
+    `step` is `1/(own - other) = high - low`, from the exact gap: a difference would lose digits.
+    """
+
+    high: Floats
+    low: Floats
+    step: Floats
+    own_noise: Floats
+    other_noise: Floats
+
+    @classmethod
+    def of(cls, supports: Sequence[Support], kinds: NDArray[np.int64]) -> Self:
+        """Return the tables of values whose supports are numbered by `kinds`, int64 `(k,)`."""
+
+        def table(get: Callable[[Support], Fraction]) -> Floats:
+            return np.array([float(get(support)) for support in supports])[kinds]
+
+        return cls(
+            high=table(lambda s: s.high),
+            low=table(lambda s: s.low),
+            step=table(lambda s: 1 / s.gap),
+            own_noise=table(lambda s: s.own_noise),
+            other_noise=table(lambda s: s.other_noise),
+        )
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return the smaller and the larger of the own user's noise and a neighbour's."""
+        pair = self.own_noise, self.other_noise
+        return np.minimum(*pair), np.maximum(*pair)

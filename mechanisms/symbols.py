@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.decoder import CountDecoder
-from ldpstream.mechanisms.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.mechanism import Mechanism, Reports, Statistic
 
 
@@ -65,25 +64,3 @@ class SymbolMechanism(Mechanism):
     def absorb(self, statistic: Statistic, reports: Reports) -> None:
         """Add reports, shape `(n,)`, to the counts in place."""
         statistic += np.bincount(reports, minlength=self.outputs)
-
-    def check_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return values as int64 of shape `(n,)`.
-
-        Raises:
-            ValueOutsideDomainError: naming the position of the first bad value.
-        """
-        array = np.asarray(values)
-        expected = f"an integer in 0..{self.size - 1}"
-        if array.size == 0:
-            return np.zeros(0, dtype=np.int64)
-        if array.dtype.kind not in "iu" or array.ndim != 1:
-            raise ValueOutsideDomainError(0, expected)
-        # One comparison finds both ends: a negative number is huge as unsigned.
-        if array.dtype.kind == "i":
-            array = array.astype(np.int64, copy=False)
-            outside = array.view(np.uint64) >= self.size
-        else:
-            outside = array >= self.size
-        if outside.any():
-            raise ValueOutsideDomainError(int(np.argmax(outside)), expected)
-        return array.astype(np.int64, copy=False)

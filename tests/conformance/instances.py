@@ -14,6 +14,7 @@ from ldpstream.mechanisms.lip_settings import Prior
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.subset_selection import SubsetSelection
 from ldpstream.mechanisms.symbols import SymbolMechanism
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
@@ -69,6 +70,16 @@ PROJECTIVE_GEOMETRY = {
     "huge": ProjectiveGeometry(50.0, UNEQUAL),
     "large": ProjectiveGeometry(1.0, Blocks(np.arange(300) // 40)),
 }
+SUBSET_SELECTION = {
+    "one-block": SubsetSelection(1.0, Blocks.one(8)),
+    "two-values": SubsetSelection(2.0, Blocks.one(2)),
+    "unequal": SubsetSelection(0.5, UNEQUAL),
+    "ragged-grid": SubsetSelection(1.0, RAGGED),
+    "enumerated": SubsetSelection(3.0, Blocks(np.arange(64) // 16)),
+    "tiny": SubsetSelection(1e-6, UNEQUAL),
+    "huge": SubsetSelection(50.0, UNEQUAL),
+    "large": SubsetSelection(1.0, Blocks(np.arange(300) // 40)),
+}
 L1_GEOMETRIC = {
     "line": L1Geometric(1.0, (9,)),
     "two-values": L1Geometric(2.0, (2,)),
@@ -108,6 +119,7 @@ INSTANCES: dict[str, Mechanism] = {
         BLOCK_HADAMARD,
         RANDOMIZED_RESPONSE,
         PROJECTIVE_GEOMETRY,
+        SUBSET_SELECTION,
         L1_GEOMETRIC,
         LIP,
     )

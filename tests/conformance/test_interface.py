@@ -11,7 +11,7 @@ from ldpstream.mechanisms import MECHANISMS, SeededEntropy, ValueOutsideDomainEr
 from ldpstream.mechanisms.canonical import canonical_json
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.symbols import SymbolMechanism
-from tests.conformance.instances import INSTANCES, LISTED, SYMBOLS
+from tests.conformance.instances import INSTANCES, LISTED, SYMBOLS, is_listed
 
 EVERY = pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())
 EVERY_LISTED = pytest.mark.parametrize("mechanism", LISTED.values(), ids=LISTED.keys())
@@ -126,7 +126,8 @@ def test_a_seed_repeats_and_the_system_does_not(mechanism: Mechanism):
     values = np.tile(np.arange(mechanism.size), 400)
     seeded = [mechanism.privatize(values, entropy=SeededEntropy(9)) for _ in range(2)]
     assert np.array_equal(*seeded)
-    rows = mechanism.channel().rows
+    # Reports too many to be listed are noisy.
+    rows = mechanism.channel().rows if is_listed(mechanism) else ({0: Fraction(1, 2)},)
     if any(Fraction(1, 10) < p < Fraction(9, 10) for row in rows for p in row.values()):
         # Equal with probability far below 1e-6: some value of 400 users is noisy.
         assert not np.array_equal(mechanism.privatize(values), mechanism.privatize(values))

@@ -156,7 +156,7 @@ def test_a_report_of_projective_geometry_has_the_variance_of_the_theory(
     support = realise(Fraction(epsilon), Geometry(q, dimension)).support
     assert float(support.other_noise) == pytest.approx(published, abs=0.5 * 10 ** -(3 - (q == 3)))
     mechanism = ProjectiveGeometry(float(epsilon), Blocks.one(50_000))
-    assert float(mechanism.design(50_000).support.other_noise) <= 1.05 * published
+    assert float(mechanism.design(50_000).support.other_noise) <= 1.035 * published
 
 
 @pytest.mark.parametrize(("epsilon", "ratio"), [(1.0, 1.24), (2.0, 2.25), (3.0, 5.2), (4.0, 13.4)])

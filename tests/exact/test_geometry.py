@@ -98,7 +98,7 @@ def is_prime(q: int) -> bool:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0, 7.0, 50.0])
 @pytest.mark.parametrize("size", [2, 3, 6, 40, 133, 500])
-def test_the_space_is_within_a_twentieth_of_the_best_and_smallest_so(epsilon: float, size: int):
+def test_the_space_is_within_3_percent_of_the_best_and_smallest_so(epsilon: float, size: int):
     exact = budget(epsilon)
     found = choose(exact, size)
     assert is_prime(found.q)
@@ -109,7 +109,7 @@ def test_the_space_is_within_a_twentieth_of_the_best_and_smallest_so(epsilon: fl
         noise[Geometry(q, t)] = realise(exact, Geometry(q, t)).support.mean_noise(size)
         if q + 1 >= size:
             break  # two coordinates from here on: more points for nothing
-    limit = min(noise.values()) * Fraction(105, 100)
+    limit = min(noise.values()) * Fraction(103, 100)
     assert noise[found] <= limit
     assert found.points == min(g.points for g, v in noise.items() if v <= limit)
 

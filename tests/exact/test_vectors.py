@@ -67,7 +67,8 @@ def test_specs(vector: dict):
     assert spec.canonical.decode("ascii") == vector["canonical"]
     assert spec.fingerprint.hex() == vector["fingerprint"]
     assert hashlib.sha256(spec.canonical).hexdigest()[:16] == vector["fingerprint"]
-    assert spec.mechanism.outputs == vector["outputs"]
+    # Only symbols are numbered.
+    assert getattr(spec.mechanism, "outputs", None) == vector.get("outputs")
     assert spec.mechanism.report_bytes == vector["report_bytes"]
 
 

@@ -1,0 +1,112 @@
+"""Linear queries of `subset-selection`, from how many reports hold each value."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.decoder import ROUNDING, Floats, LinearDecoder, Statistic
+from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.subset_layout import SubsetLayout
+from ldpstream.mechanisms.subsets import Subsets
+from ldpstream.mechanisms.support import SupportTables
+
+Indices = NDArray[np.int64]
+
+
+class SubsetDecoder(LinearDecoder):
+    """`h_x` is `high` at reports that hold x, `low` at the others of its block, 0 elsewhere.
+
+    A report of a block always holds as many values, so that `sum_x h_x = 1` over its block: a query
+    is decoded as `mean_j N_j` and its deviations u from its mean in each block,
+    `h_w = mean_j + step sum_(x in report) u_x`. Whole blocks are so exact.
+    """
+
+    def __init__(self, layout: SubsetLayout, subsets: Sequence[Subsets]) -> None:
+        self._blocks = layout.blocks
+        kinds = layout.kinds
+        self._of_value = kinds[layout.blocks.of_value]
+        self._tables = SupportTables.of([s.support for s in subsets], self._of_value)
+        self._chosen = np.array([s.chosen for s in subsets], dtype=np.int64)[kinds]
+        own = [Fraction(s.threshold, WORD) for s in subsets]
+        self._spread = np.array([float(s.spread) for s in subsets])[self._of_value]
+        self._own_spread = np.array([float(a * (1 - a)) for a in own])[self._of_value]
+        sizes = layout.blocks.sizes[layout.blocks.of_value]
+        # A value's distance from the mean of the others, over that from the mean of all.
+        self._stretch = sizes / np.maximum(sizes - 1, 1)
+
+    def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
+        return statistic[: self._blocks.size], statistic[self._blocks.size :]
+
+    def _centred(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the mean of each block, `(blocks,)`, and each value's deviation, `(k,)`."""
+        of_value, count = self._blocks.of_value, self._blocks.count
+        means: Floats = np.bincount(of_value, weights, count) / self._blocks.sizes
+        return means, weights - means[of_value]
+
+    def shares(self, statistic: Statistic) -> Floats:
+        """Return `step I_x + low N_j`, I_x being the number of reports that hold x."""
+        held, reports = self._split(statistic)
+        in_block = reports[self._blocks.of_value]
+        sums: Floats = self._tables.step * held + self._tables.low * in_block
+        return sums
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        """Return `high^2 I_x + low^2 (N_j - I_x)`: the sums themselves, no estimates."""
+        held, reports = self._split(statistic)
+        rest = reports[self._blocks.of_value] - held
+        moments: Floats = self._tables.high**2 * held + self._tables.low**2 * rest
+        return moments
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Return `low` and `high`; 0 and 1 for a value alone in its block."""
+        return self._tables.low.copy(), self._tables.high.copy()
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return the smaller and the larger of the own user's noise and a neighbour's."""
+        return self._tables.noise_extremes()
+
+    def noise(self, weights: Floats) -> Floats:
+        """Return `step^2 (spread SS_x + a (1 - a) (w_x - mean of the others)^2)`.
+
+        SS_x is the sum of squares of the other values of the block around their mean: the report's
+        sum varies by which of the others it holds, and by whether it holds x.
+        """
+        of_value = self._blocks.of_value
+        _, u = self._centred(weights)
+        squares = np.bincount(of_value, u**2, self._blocks.count)[of_value]
+        others = np.maximum(squares - u**2 * self._stretch, 0.0)
+        own = self._own_spread * (u * self._stretch) ** 2
+        noise: Floats = self._tables.step**2 * (self._spread * others + own)
+        # The deviations of equal weights are rounding, not noise.
+        noise[noise <= (ROUNDING * self._tables.step * np.abs(weights).max()) ** 2] = 0.0
+        return noise
+
+    def total(self, weights: Floats, statistic: Statistic) -> float:
+        """Return `sum_j mean_j N_j + sum_x step u_x I_x`."""
+        held, reports = self._split(statistic)
+        means, u = self._centred(weights)
+        return float((means * reports).sum() + (self._tables.step * u * held).sum())
+
+    def span(self, weights: Floats) -> tuple[float, float]:
+        """Return the extremes of `h_w`: the reports of the least and the largest weights."""
+        of_value, sizes, count = self._blocks.of_value, self._blocks.sizes, self._blocks.count
+        means, u = self._centred(weights)
+        order = np.lexsort((u, of_value))
+        block = of_value[order]
+        rank = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[block]
+        steps = (self._tables.step * u)[order]
+        lowest = rank < self._chosen[block]
+        highest = rank >= (sizes - self._chosen)[block]
+        least = means + np.bincount(block[lowest], steps[lowest], count)
+        largest = means + np.bincount(block[highest], steps[highest], count)
+        return float(least.min()), float(largest.max())
+
+    def groups(self) -> Indices | None:
+        """Return the block of each value; None where there is one block."""
+        return None if self._blocks.count == 1 else self._blocks.of_value
+
+    def group_reports(self, statistic: Statistic) -> Indices:
+        """Return the reports of each block, which the statistic counts."""
+        return self._split(statistic)[1].copy()
