@@ -2,7 +2,7 @@
 
 A million values at a time: on the (125, 350) grid with blocks of (25, 35), on two values, and for
 `l1-geometric` on the grid and on a line with a tiny epsilon; and one value at a time into a
-message. Times are the best of several; one process, one core.
+message (with `lip` a value and its prior). Times are the best of several; one process, one core.
 """
 
 import time
@@ -23,10 +23,13 @@ GRID, BLOCK = (125, 350), (25, 35)
 LINE = 65_536
 VALUES = 1_000_000
 SINGLES = 2_000
-MESSAGES: dict[str, dict[str, object]] = {
-    "block-hadamard": {"grid": list(GRID), "blocks": list(BLOCK)},
-    "l1-geometric": {"grid": list(GRID)},
+CELL = [60, 120]
+MESSAGES: dict[str, tuple[dict[str, object], list[object]]] = {
+    "block-hadamard": ({"domain": {"grid": list(GRID), "blocks": list(BLOCK)}}, CELL),
+    "l1-geometric": ({"domain": {"grid": list(GRID)}}, CELL),
+    "lip": ({"domain": {"values": ["no", "yes"]}, "prior": {"levels": 64}}, ["yes", 0.3]),
 }
+"""Of each mechanism the keys of a collection, and the label of one value."""
 
 
 def best_seconds(call: Callable[[], object], repetitions: int = 7) -> float:
@@ -64,13 +67,13 @@ def main() -> None:
 
             rate = VALUES / best_seconds(run) / 1e6
             print(f"{mechanism.id:16}{mechanism.size:8}{name:>9}{rate:12.1f}")
-    for mechanism_id, domain in MESSAGES.items():
-        table = {"mechanism": mechanism_id, "epsilon": 1.0, "domain": domain}
+    for mechanism_id, (keys, label) in MESSAGES.items():
+        table = {"mechanism": mechanism_id, "epsilon": 1.0, **keys}
         spec = CollectionSpec.from_mapping("checkins", table, base=Path())
 
-        def messages(spec: CollectionSpec = spec) -> None:
+        def messages(spec: CollectionSpec = spec, label: list[object] = label) -> None:
             for _ in range(SINGLES):
-                spec.frame([[60, 120]])
+                spec.frame([label])
 
         microseconds = best_seconds(messages) / SINGLES * 1e6
         print(f"{mechanism_id}: one value into one message, system entropy: {microseconds:.1f} us")

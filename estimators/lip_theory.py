@@ -26,25 +26,35 @@ class Flips:
 
 
 def opt_lip(prior: ArrayLike, epsilon: ArrayLike) -> Flips:
-    """Return the best channel under eps-LIP at a known prior.
+    """Return the best channel under eps-LIP at a known prior, epsilon above 0.
 
     Posteriors at their extremes, `lo = max(e^-eps P, 1 - e^eps (1-P))` and
     `hi = min(e^eps P, 1 - e^-eps (1-P))`, report 1 with probability `l1 = (P - lo)/(hi - lo)`. The
     error is the mean of the concave a(1 - a) over the posterior a, so no other channel, with any
     number of reports, does better. Where [LIP] Theorem 2 keeps the bound this is the same channel.
     """
-    p = np.asarray(prior, dtype=np.float64)
-    low, high = lip_posteriors(p, epsilon)
-    ones = (p - low) / (high - low)
-    return Flips(zero=(1.0 - high) * ones / (1.0 - p), one=1.0 - high * ones / p)
+    p, growth = np.asarray(prior, dtype=np.float64), np.exp(epsilon)
+    below, above = _distances(p, epsilon)
+    low = np.maximum(p / growth, 1.0 - growth * (1.0 - p))
+    beyond = np.maximum((1.0 - p) / growth, 1.0 - growth * p)  # 1 - hi
+    return Flips(
+        zero=beyond * below / ((below + above) * (1.0 - p)), one=low * above / ((below + above) * p)
+    )
 
 
 def lip_posteriors(prior: ArrayLike, epsilon: ArrayLike) -> tuple[Floats, Floats]:
     """Return the least and the largest posterior that eps-LIP allows at a prior."""
-    p, growth = np.asarray(prior, dtype=np.float64), np.exp(epsilon)
-    low = np.maximum(p / growth, 1.0 - growth * (1.0 - p))
-    high = np.minimum(growth * p, 1.0 - (1.0 - p) / growth)
-    return low, high
+    p = np.asarray(prior, dtype=np.float64)
+    below, above = _distances(p, epsilon)
+    return np.asarray(p - below), np.asarray(p + above)
+
+
+def _distances(prior: Floats, epsilon: ArrayLike) -> tuple[Floats, Floats]:
+    """Return `(P - lo, hi - P)`, without the cancellation of the differences."""
+    shrink, grow = -np.expm1(-np.asarray(epsilon)), np.expm1(epsilon)
+    below = np.minimum(prior * shrink, (1.0 - prior) * grow)
+    above = np.minimum(prior * grow, (1.0 - prior) * shrink)
+    return np.asarray(below), np.asarray(above)
 
 
 def paper_lip(prior: ArrayLike, epsilon: ArrayLike) -> Flips:
@@ -87,8 +97,8 @@ def error(prior: ArrayLike, flips: Flips) -> Floats:
 def opt_lip_error(prior: ArrayLike, epsilon: ArrayLike) -> Floats:
     """Return the error of `opt_lip` in closed form: `P(1-P) - (P - lo)(hi - P)`."""
     p = np.asarray(prior, dtype=np.float64)
-    low, high = lip_posteriors(p, epsilon)
-    return np.asarray(p * (1.0 - p) - (p - low) * (high - p))
+    below, above = _distances(p, epsilon)
+    return np.asarray(p * (1.0 - p) - below * above)
 
 
 def context_free_error(epsilon: ArrayLike) -> Floats:

@@ -1,9 +1,11 @@
 """What `lip` is compared with: the paper's channel, LDP, and the order of their errors."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
+from benchmarks.lip_curves import Users, root_error
 
 from ldpstream.estimators import lip_theory
 from ldpstream.mechanisms.entropy import WORD
@@ -89,3 +91,32 @@ def test_the_figures_of_the_theory():
     assert gains == pytest.approx([1.31, 1.036, 1.0003], abs=0.005)
     assert 100 * lip_theory.opt_lip_error(0.1, 1.0) == pytest.approx(7.91, abs=0.005)
     assert 100 * lip_theory.context_free_error(1.0) == pytest.approx(92.1, abs=0.05)
+
+
+def test_the_figures_errors_are_those_of_enumeration():
+    """Three users with wrong priors: every bit and report, and the square of the sum's error."""
+    users = Users(np.array([0.1, 0.4, 0.8]), np.array([0.3, 1.0, 0.5]))
+    flips = lip_theory.opt_lip(users.priors, 1.0)
+    expected = 0.0
+    for bits in product((0, 1), repeat=3):
+        for reports in product((0, 1), repeat=3):
+            chance, off = 1.0, 0.0
+            for i, (bit, report) in enumerate(zip(bits, reports, strict=True)):
+                one, zero = 1.0 - flips.one[i], flips.zero[i]
+                if not report:
+                    one, zero = 1.0 - one, 1.0 - zero
+                p = users.priors[i]
+                chance *= users.chances[i] * one if bit else (1.0 - users.chances[i]) * zero
+                off += p * one / (p * one + (1.0 - p) * zero) - bit
+            expected += chance * off**2
+    assert root_error(users, flips) == pytest.approx(math.sqrt(expected / 3), rel=1e-12)
+    right = Users.right(users.priors)
+    mean = lip_theory.opt_lip_error(users.priors, 1.0).mean()
+    assert root_error(right, flips) == pytest.approx(math.sqrt(mean), rel=1e-12)
+
+
+def test_extreme_priors_and_budgets_keep_their_bound_in_floating_point():
+    priors = np.concatenate([np.geomspace(1e-12, 0.5, 50), 1.0 - np.geomspace(1e-12, 0.5, 50)])
+    for epsilon in (1e-6, 0.1, 5.0, 12.0):
+        loss = lip_theory.realised_loss(priors, lip_theory.opt_lip(priors, epsilon))
+        assert loss == pytest.approx(epsilon, rel=1e-8)

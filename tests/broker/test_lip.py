@@ -1,0 +1,91 @@
+"""`lip` through a broker: values with priors sent, a worker's final document, its metrics."""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+
+pytestmark = pytest.mark.broker
+COMMAND = [sys.executable, "-m", "ldpstream.agents.cli"]
+
+
+def command(*words: str | Path) -> str:
+    return subprocess.run([*COMMAND, *words], check=True, capture_output=True, text=True).stdout
+
+
+def final(url: str) -> dict[str, object]:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        windows = json.loads(command("query", url, "ill", "--all", "--json"))["windows"]
+        if windows and windows[0]["final"]:
+            return dict(windows[0])
+        time.sleep(0.3)
+    raise AssertionError("no final window")
+
+
+def samples(url: str) -> dict[str, float]:
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    named = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
+    return {name: float(number) for name, number in named}
+
+
+def test_a_wrong_prior_shows_in_the_document_and_in_metrics(lab: Lab, tmp_path: Path):
+    """Everybody gives a prior 0.3 too low. By chance unnoticed with probability below 1e-6."""
+    rng = np.random.default_rng(5)
+    n = 6_000
+    priors = rng.uniform(0.1, 0.5, n)
+    ill = rng.random(n) < priors + 0.3
+    times = START_MS + rng.integers(0, WINDOW_MS, n)
+    (tmp_path / "values.csv").write_text(
+        "".join(
+            f"{t},{('well', 'ill')[int(x)]},{prior},{(0.5, 2)[i % 2]}\n"
+            for i, (t, x, prior) in enumerate(zip(times, ill, priors, strict=True))
+        )
+    )
+    with lab.file.open("a") as file:
+        file.write(
+            f"""
+[collection.ill]
+mechanism = "lip"
+epsilon = [0.5, 2.0]
+prior = {{ levels = 64 }}
+domain = {{ values = ["well", "ill"] }}
+topic = "ill-{lab.collection.topics.source}"
+partitions = 2
+precision = "1ms"
+window = {{ size = "10s", grace = "0s", idle = "off" }}
+publish = {{ every = "500ms", top = 2 }}
+"""
+        )
+    with lab.worker() as worker:
+        values = tmp_path / "values.csv"
+        command("send", "-c", lab.file, "ill", values, "--times", "--batch", "50")
+        command("close", "-c", lab.file, "ill", "--until", str(START_MS + WINDOW_MS))
+        document = final(worker.url)
+        name = 'ldpstream_prior_calibration_wrong{collection="ill"}'
+        deadline = time.monotonic() + 30
+        while samples(worker.url).get(name) is None and time.monotonic() < deadline:
+            time.sleep(0.3)
+        found = samples(worker.url)
+
+    assert document["n"] == n
+    shares = {entry["value"]: entry for entry in document["distribution"]}
+    # 5.5 standard errors: with priors or without, and only without is the truth inside.
+    truth = ill.mean()
+    assert abs(shares["ill"]["share"] - truth) < 5.5 * shares["ill"]["se"]
+    assert document["mmse"]["high"] < truth
+    assert document["calibration"]["wrong"] is True
+    assert found[name] == 1.0
+    flagged = 'ldpstream_prior_calibration_flagged_levels{collection="ill"}'
+    assert found[flagged] == document["calibration"]["flagged"] > 0
+    share = 'ldpstream_estimate{collection="ill",query="mmse:ill"}'
+    assert found[share] == document["mmse"]["share"]
