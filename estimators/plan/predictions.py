@@ -7,11 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.estimate import indicator
 from ldpstream.estimators.options import Estimand
 from ldpstream.estimators.plan.workload import Objective, Queries, Workload
 from ldpstream.estimators.predict import predicted_linear_variances, predicted_set_variances
+from ldpstream.estimators.prefixes import Prefixes
 from ldpstream.mechanisms.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
@@ -98,12 +98,9 @@ def prefix_spread(mechanism: Mechanism, workload: Workload) -> float | None:
     """
     if workload.size > _MOST_PREFIXES:
         return None
-    queries, widest = prepare_queries(mechanism), 0.0
-    for cut in range(workload.size - 1):
-        weights = indicator(mechanism.size, workload.given(np.arange(cut + 1)))
-        query = queries.linear_query(weights)
-        widest = max(widest, query.largest - query.least)
-    return widest
+    prefixes = Prefixes.of(mechanism, workload.estimated)
+    spread = prefixes.prepared.sums(mechanism.empty()).spread[:-1]
+    return float(spread.max(initial=0.0))
 
 
 def prefix_bound(spread: float, prefixes: int, n: int, confidence: float) -> float:

@@ -17,10 +17,10 @@ Integers = NDArray[np.int64]
 Objective = Literal["published", "ranges", "values"]
 """What mechanisms are sorted by: the published ranges and quantiles, all ranges, all values."""
 
-MOST_QUERIES = 2_500
+MOST_QUERIES = 2_100
 """Of all values or ranges so many are predicted at most, evenly spaced or drawn at random."""
 _FEWEST_QUERIES = 64
-_MOST_WORK = 4_000_000
+_MOST_WORK = 1_000_000
 _ROUNDING = 1e-12
 _SEED = 0
 

@@ -13,7 +13,12 @@ from ldpstream.estimators.plan.compare import (
     compare,
     identity,
 )
-from ldpstream.estimators.plan.predictions import prefix_bound, prefix_spread, sampling_variances
+from ldpstream.estimators.plan.predictions import (
+    Predictions,
+    prefix_bound,
+    prefix_spread,
+    sampling_variances,
+)
 from ldpstream.estimators.plan.priors import counted_shares, uniform_shares, zipf_shares
 from ldpstream.estimators.plan.sweep import SWEPT_QUERIES, sweep
 from ldpstream.estimators.plan.workload import MOST_QUERIES, Objective, Workload
@@ -29,6 +34,7 @@ from ldpstream.mechanisms.proposals import PROPOSERS
 from ldpstream.mechanisms.registry import MECHANISMS
 from tests.conformance.instances import INSTANCES
 
+C = (math.e + 1) / (math.e - 1)
 LINE = L1Geometric(1.0, (12,))
 GRID = BlockHadamard(1.0, box_blocks((3, 4), (3, 2), "blocks"))
 SMALL = {name: m for name, m in INSTANCES.items() if m.size <= 16}
@@ -159,7 +165,7 @@ def test_all_ranges_are_all_and_samples_are_uniform():
     assert len({tuple(box.tolist()) for box in boxes.sets}) == boxes.total == 6 * 3
     large = Workload((400,), ordered=True, shares=uniform_shares(400)).boxes
     assert (len(large.sets), large.total, large.exact) == (MOST_QUERIES, 80_200, False)
-    # The mean length of a range of m values is (m + 2)/3; six standard errors of 2,500 draws.
+    # The mean length of a range of m values is (m + 2)/3; six standard errors of the draws.
     lengths = np.array([box.size for box in large.sets])
     assert abs(lengths.mean() - 134.0) < 6 * lengths.std() / math.sqrt(MOST_QUERIES)
     assert {int(box[0]) for box in large.sets} >= {0}
@@ -228,3 +234,23 @@ def test_nearly_as_good_for_half_the_bits_is_told():
 
     best, near, far, long = other(1.0, 64), other(1.1, 8), other(2.0, 8), other(1.1, 33)
     assert list(cheaper_rivals([best, near, far, long])) == [near]
+
+
+@pytest.mark.parametrize("n", [100, 10_000])
+def test_the_bound_of_total_variation_is_below_the_closed_forms(n: int):
+    """docs/theory.md sections 2 and 3, for any shares: these are proved by the same inequality."""
+    sizes = np.array([1, 3, 5, 1, 2])
+    blocks = Blocks(np.repeat(np.arange(5), sizes))
+    sensitive, k = frozenset({0, 4, 7}), 12
+    for mechanism, closed in (
+        (BlockHadamard(1.0, blocks), C / 2 * math.sqrt((sizes**2).sum() / n)),
+        (
+            HighLow(1.0, k, sensitive),
+            (math.sqrt(3 * len(sensitive) ** 2 * C**2 / n) + math.sqrt(C * k / n)) / 2,
+        ),
+    ):
+        for shares in (uniform_shares(k), zipf_shares((k,)), counted_shares(np.eye(k)[4])):
+            workload = Workload((k,), ordered=True, shares=shares)
+            found = Predictions.of(mechanism, workload).values
+            variances = found + sampling_variances(workload.values, shares)
+            assert np.sqrt(variances / n).sum() / 2 <= closed
