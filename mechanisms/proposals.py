@@ -23,6 +23,7 @@ from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import Policy
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.subset_selection import SubsetSelection
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
         HighLow.id: _high_low,
         BlockHadamard.id: partial(_in_blocks, BlockHadamard),
         RandomizedResponse.id: partial(_in_blocks, RandomizedResponse),
+        SubsetSelection.id: partial(_in_blocks, SubsetSelection),
         ProjectiveGeometry.id: partial(_in_blocks, ProjectiveGeometry),
         L1Geometric.id: partial(_on_steps, L1Geometric),
     }

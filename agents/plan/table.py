@@ -40,13 +40,14 @@ def show_plan(document: PlanDocument, console: Console) -> None:
     for unsuited in document.unsuited:
         reason = f"no: {unsuited.mechanism}: needs {unsuited.needs}"
         console.print(reason, markup=False, soft_wrap=True)
-    console.print("decode is measured in this run; all else is exact", markup=False)
+    exact = "decode is measured in this run, ~ is of a fixed sample; all else is exact"
+    console.print(exact, markup=False)
 
 
 def _mechanisms(document: PlanDocument) -> Table:
     table = Table()
-    table.add_column("mechanism")
-    for column in ("epsilon", "error", "of best", "n for 1%", "a value", "a range", "worst value"):
+    table.add_column("mechanism", no_wrap=True)
+    for column in ("epsilon", "error", "of best", "n for 1%", "a value", "a range"):
         table.add_column(column, justify="right")
     for column in ("TV at most", "bits", "message", "state", "decode"):
         table.add_column(column, justify="right")
@@ -60,7 +61,6 @@ def _mechanisms(document: PlanDocument) -> Table:
             _count(one.respondents_for_1_percent),
             _mean(one.values),
             _mean(one.all_ranges),
-            _number(one.values.worst),
             _number(one.total_variation) if one.total_variation < 1.0 else "1",
             f"{one.cost.report_bits:,}",
             f"{one.cost.message_bytes:,} B",
@@ -74,7 +74,7 @@ def _queries(document: PlanDocument) -> Table:
     """Return each published query's errors under the best mechanisms."""
     shown = document.mechanisms[:_MOST_COLUMNS]
     table = Table()
-    table.add_column("published query")
+    table.add_column("published query", no_wrap=True)
     for one in shown:
         table.add_column(Text(title(one.mechanism, one.variant)), justify="right")
     for name, row in _rows(shown):

@@ -38,7 +38,7 @@ def _sentences(asked: Asked, comparison: Comparison) -> Iterator[str]:
             yield f"The configured one, {named(candidate)}, has {times(candidate, best)}."
     for rival in cheaper_rivals(comparison.candidates):
         bits = f"{rival.cost.report_bits:,} instead of {best.cost.report_bits:,} bits a report"
-        yield f"{named(rival)} does with {bits}, and {times(rival, best)}."
+        yield f"{named(rival)} needs {bits}, for {times(rival, best)}."
 
 
 def times(candidate: Candidate, best: Candidate) -> str:
