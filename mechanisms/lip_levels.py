@@ -40,7 +40,9 @@ class Level:
 
     def __str__(self) -> str:
         """Name the priors and the budget."""
-        return f"prior {float(self.low):.6g}..{float(self.high):.6g}, epsilon {self.epsilon!s}"
+        return (
+            f"prior {float(self.low):.6g}..{float(self.high):.6g}, epsilon {float(self.epsilon):g}"
+        )
 
 
 def level_edges(levels: int) -> tuple[float, ...]:

@@ -176,7 +176,7 @@ def test_a_midpoint_channel_fails_the_certificate_of_its_level_by_name():
     pairs[7] = (math.ceil(float(flips.zero) * WORD), WORD - math.ceil(float(flips.one) * WORD))
     vars(mechanism)["thresholds"] = tuple(pairs)
     certificate = mechanism.certify()
-    assert str(certificate.violation).startswith("level 7 (prior 0.264706..0.5, epsilon 1/2)")
+    assert str(certificate.violation).startswith("level 7 (prior 0.264706..0.5, epsilon 0.5)")
     assert not certificate.passed
 
 
