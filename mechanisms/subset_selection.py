@@ -80,6 +80,11 @@ class SubsetSelection(BlockMechanism):
         return self.layout.report_bytes
 
     @property
+    def report_bits(self) -> int:
+        """Number of bits that are not always 0: of the block's number, and one for each value."""
+        return (self.blocks.count - 1).bit_length() + int(self.blocks.sizes.max())
+
+    @property
     def statistic_size(self) -> int:
         """One count for each value and one for each block."""
         return self.size + self.blocks.count
