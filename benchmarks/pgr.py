@@ -175,7 +175,7 @@ def main() -> None:
     options = parser.parse_args()
     figures = list(read(json.loads(options.path.read_text("utf-8"))))
     print(
-        f"{'data':9}{'mechanism':21}{'k':>6}{'n':>7}{'eps':>7}{'published':>11}{'predicted':>11}"
+        f"{'data':10}{'mechanism':21}{'k':>6}{'n':>7}{'eps':>7}{'published':>11}{'predicted':>11}"
         f"{'measured':>11}{'+-':>7}{'trials':>7}{'pub/pred':>9}{'z':>7}  ours (q, t): predicted"
     )
     apart, worst_measured = 0, 0.0
@@ -190,7 +190,7 @@ def main() -> None:
             space, error = our_space(figure)
             ours = f"  ({space.q}, {space.dimension}): {error:.2f}"
         print(
-            f"{figure.data:9}{NAMES[figure.mechanism]:21}{figure.k:6}{figure.n:7}"
+            f"{figure.data:10}{NAMES[figure.mechanism]:21}{figure.k:6}{figure.n:7}"
             f"{figure.epsilon:7.3f}{figure.error:11.2f}{predicted:11.2f}{mean:11.2f}"
             f"{spread / math.sqrt(len(errors)):7.2f}{len(errors):7}"
             f"{figure.error / predicted:9.4f}{z:7.1f}{ours}",

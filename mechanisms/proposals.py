@@ -107,7 +107,6 @@ PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
         RandomizedResponse.id: partial(_in_blocks, RandomizedResponse),
         SubsetSelection.id: partial(_in_blocks, SubsetSelection),
         ProjectiveGeometry.id: partial(_in_blocks, ProjectiveGeometry),
-        SubsetSelection.id: partial(_in_blocks, SubsetSelection),
         L1Geometric.id: partial(_on_steps, L1Geometric),
     }
 )
