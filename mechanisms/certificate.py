@@ -40,11 +40,12 @@ class RealisedLoss:
 class Certificate:
     """What a mechanism promises, what it realises, and what leaves the device in the clear.
 
-    `losses` holds one entry for each different finite budget of the policy; under a metric only
-    that of one step, of which all others are multiples. `unprotected_pairs` counts ordered pairs of
-    values that the policy does not protect, `unprotected` says which. `proof` is "enumeration"
-    (every pair of `Policy.pairs` at every output) or "structure" (the few different ratios that the
-    mechanism's construction can produce, and the tables that construct it).
+    `losses` holds one entry for each different finite budget of `Policy.constraints`, by structure
+    under other L^p metrics than L1 those of a step in one and in all dimensions: the others follow.
+    `unprotected_pairs` counts ordered pairs of values that the policy does not protect,
+    `unprotected` says which. `proof` is "enumeration" (every constraint at every output) or
+    "structure" (the few different ratios that the mechanism's construction can produce, and the
+    tables that construct it).
     """
 
     mechanism: str

@@ -3,7 +3,7 @@
 A report has the same form as a value: each coordinate is moved by independent two-sided geometric
 noise and clamped to its dimension. Same policy as [ML] Section IV, `E = epsilon * |x - x'|_1` per
 index step, with `log2(k)` bits where the paper sends the sum of all sizes, and less noise unless
-epsilon times the sizes is small.
+epsilon times the sizes is small. `E = epsilon * |x - x'|_p` is kept with less for each step.
 """
 
 import math
@@ -18,6 +18,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.canonical import json_number
 from ldpstream.mechanisms.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -28,15 +29,15 @@ from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import read_epsilon
 from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.domain_base import check_extents
-from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, geometric_threshold
+from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, exp_floor, geometric_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.geometric_axis import GeometricAxis
-from ldpstream.mechanisms.interval import Interval
 from ldpstream.mechanisms.l1_geometric_decoder import L1GeometricDecoder
+from ldpstream.mechanisms.lp_norm import check_p, keeps_lp
 from ldpstream.mechanisms.mechanism import Json, Reports
 from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.rounded_interval import RoundedInterval
+from ldpstream.mechanisms.metric_settings import read_metric
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from ldpstream.mechanisms.two_sided import TwoSidedGeometric
@@ -49,13 +50,16 @@ _LARGEST_MOMENT = 1e240
 class L1Geometric(SymbolMechanism):
     """Budget `epsilon` for each index step, in dimensions of `shape` values.
 
+    With a `p` above 1 the budget is epsilon times the L^p distance: noise as under the L1 metric,
+    for `lp_norm.l1_epsilon` a step.
     Values and reports count in row-major order. `widths` are those of the bins of an interval,
     one a dimension, and `rounded` says that numbers are rounded at random to the edges: both only
     serve to say what the policy means for real numbers.
 
     Raises:
         SpecError: where epsilon is no finite number above 0 or so small that reports say nothing or
-            that decoders leave the range of floats, or the shape is no domain.
+            that decoders leave the range of floats, the shape is no domain, or p no whole number
+            in 1..64 or infinity.
     """
 
     id: ClassVar[str] = "l1-geometric"
@@ -63,10 +67,12 @@ class L1Geometric(SymbolMechanism):
     shape: tuple[int, ...]
     widths: tuple[float, ...] | None = None
     rounded: bool = False
+    p: float = 1
 
     def __post_init__(self) -> None:
         read_epsilon(self.epsilon, "epsilon")
         check_extents(self.shape, "shape")
+        object.__setattr__(self, "p", check_p(self.p, "p"))
         if self.threshold >= WORD:
             raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
         moments = [2.0 * math.log(axis.peak) for axis in self.axes]
@@ -76,16 +82,10 @@ class L1Geometric(SymbolMechanism):
     @classmethod
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys."""
-        settings.only(cls.id, "epsilon")
-        epsilon, domain = settings.read_step_epsilon(), settings.domain
-        if not domain.ordered:
-            raise SpecError(
-                f"{settings.path}.domain",
-                f"an ordered domain with {cls.id} (size, sizes, grid or interval), got labels",
-            )
-        widths = domain.widths if isinstance(domain, Interval | RoundedInterval) else None
+        settings.only(cls.id, "epsilon", "policy")
+        policy = read_metric(settings, cls.id)
         try:
-            return cls(epsilon, domain.shape, widths, isinstance(domain, RoundedInterval))
+            return cls(policy.epsilon, policy.shape, policy.widths, policy.rounded, policy.p)
         except SpecError as error:
             raise error.within(settings.path) from None
 
@@ -99,14 +99,14 @@ class L1Geometric(SymbolMechanism):
         """Number of reports: one for each value."""
         return self.size
 
-    @property
+    @cached_property
     def policy(self) -> MetricPolicy:
-        """Epsilon times the L1 distance."""
-        return MetricPolicy(self.epsilon, self.shape, self.widths, self.rounded)
+        """Epsilon times the L^p distance."""
+        return MetricPolicy(self.epsilon, self.shape, self.widths, self.rounded, p=self.p)
 
     @cached_property
     def threshold(self) -> int:
-        """The realised alpha, `e^-epsilon` in units of 2^-64 rounded up."""
+        """The realised alpha, in units of 2^-64 rounded up: `e^-s`, s the budget of a step."""
         return geometric_threshold(self.policy.step)
 
     @cached_property
@@ -120,11 +120,12 @@ class L1Geometric(SymbolMechanism):
         return tuple(GeometricAxis(self.threshold, length) for length in self.extents)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the realised threshold and the shape."""
+        """Return epsilon, the realised threshold, the shape, and p where it is not 1."""
         return {
             "epsilon": float(self.epsilon),
             "threshold": hex(self.threshold),
             "shape": list(self.shape),
+            **({} if self.p == 1 else {"p": json_number(self.p)}),
         }
 
     def channel(self) -> Channel:
@@ -149,13 +150,28 @@ class L1Geometric(SymbolMechanism):
         neighbouring values give each output probabilities whose ratio is alpha or 1/alpha, ends
         included (`s_y alpha^|x - y|` with `|x - y|` one more or less). So one step realises
         `2^64 / threshold`, and the losses of all steps between two values add up. The
-        enumeration compares all neighbours at every output, which is all that the metric needs.
+        enumeration compares all neighbours at every output, which is all that the L1 metric needs.
+
+        For other p the enumeration compares all pairs with no value between them. By structure, a
+        step's ratio is within `e^s` and `s |d|_1 <= epsilon |d|_p` (Hoelder's inequality, checked
+        exactly); shown are the losses of one step and of a step in every dimension, the tightest.
         """
         policy = self.policy
         if self.size <= ENUMERATION_LIMIT:
             return certify_by_enumeration(self.id, policy, self.channel(), self.disclosed())
-        ratio = Fraction(WORD, self.threshold)
-        return certify_by_structure(self.id, policy, {policy.step: ratio}, self.disclosed())
+        ratio, dimensions = Fraction(WORD, self.threshold), len(self.extents)
+        if self.p == 1 or dimensions == 1:
+            return certify_by_structure(self.id, policy, {policy.step: ratio}, self.disclosed())
+        kept = keeps_lp(policy.step, budget(self.epsilon), dimensions=dimensions, p=self.p)
+        broken = not kept or ratio > exp_floor(policy.step)
+        everywhere = policy.budget_of(tuple(int(extent > 1) for extent in self.shape))
+        return certify_by_structure(
+            self.id,
+            policy,
+            {budget(self.epsilon): ratio, everywhere: ratio**dimensions},
+            self.disclosed(),
+            violation=f"a step's ratio above e^{float(policy.step)}" if broken else None,
+        )
 
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.

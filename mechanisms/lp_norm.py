@@ -67,6 +67,16 @@ def l1_epsilon(epsilon: Fraction, *, dimensions: int, p: float) -> Fraction:
     return epsilon * Fraction(root // dimensions, WORD)
 
 
+def keeps_lp(step: Fraction, epsilon: Fraction, *, dimensions: int, p: float) -> bool:
+    """Return whether `step |d|_1 <= epsilon |d|_p` for all vectors of D dimensions, exactly.
+
+    It is so iff it is for the vector of ones: `step D <= epsilon D^(1/p)`.
+    """
+    if p == math.inf:
+        return step * dimensions <= epsilon
+    return (step * dimensions) ** int(p) <= epsilon ** int(p) * dimensions
+
+
 def integer_root(number: int, degree: int) -> int:
     """Return the largest integer whose power of this degree is at most `number` >= 0.
 

@@ -29,7 +29,8 @@ data = "./data"                 # for files of the worker
 # binary:         two values, `epsilon = [from first to second, from second to first]`.
 # lip:            two values and `prior = 0.1`, or `prior = { levels = 64 }` and each device's own
 #                 prior beside its value; `epsilon` may be a list to choose from, beside it too.
-# l1-geometric:   ordered domains; values d index steps apart are protected by d times epsilon.
+# l1-geometric:   ordered domains; values d index steps apart are protected by d times epsilon;
+#                 with `policy = { metric = "l2" }` d is their straight distance on a grid.
 mechanism = "block-hadamard"
 epsilon = 1.0                   # finite and above 0: the smaller, the more private
 

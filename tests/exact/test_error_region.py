@@ -1,10 +1,13 @@
 """The test region of two values ([CA] Theorem 1 and Figure 1): vertices, channels, infinities."""
 
 import math
+import struct
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from benchmarks.test_region import figure
 
 from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.channel import Channel
@@ -96,3 +99,11 @@ def test_a_broken_channel_leaves_the_region_and_the_test_is_named():
     assert (
         ErrorRegion.of(MatrixPolicy.of([[0, 0.7], [0.7, 0]]), 0, 1).first_outside(boundary) is None
     )
+
+
+def test_the_figure_is_drawn(tmp_path: Path):
+    file = tmp_path / "region.png"
+    figure().savefig(file, dpi=50)
+    data = file.read_bytes()
+    assert data.startswith(b"\x89PNG")
+    assert struct.unpack(">II", data[16:24]) == (720, 270)

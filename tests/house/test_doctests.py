@@ -1,4 +1,4 @@
-"""Every example in a docstring runs.
+"""Every example in a docstring or on a page of the documentation runs.
 
 Modules are found by walking the installed package: collecting files would import each twice, once
 by its place in a room and once by its name in the package.
@@ -7,11 +7,14 @@ by its place in a room and once by its name in the package.
 import doctest
 import importlib
 import pkgutil
+import re
+from pathlib import Path
 
 import pytest
 
 import ldpstream
 
+PAGES = sorted((Path(__file__).resolve().parents[2] / "docs").glob("*.md"))
 NAMES = sorted(m.name for m in pkgutil.walk_packages(ldpstream.__path__, "ldpstream."))
 
 
@@ -23,3 +26,19 @@ def test_the_walk_finds_the_rooms():
 def test_examples_run(name: str):
     results = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert results.failed == 0
+
+
+def test_there_are_pages_with_examples():
+    assert any(examples(page) for page in PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_a_page_run_one_after_the_other(page: Path):
+    test = doctest.DocTestParser().get_doctest(examples(page), {}, page.name, str(page), 0)
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def examples(page: Path) -> str:
+    """Return the sessions with the interpreter on a page."""
+    text = page.read_text("utf-8")
+    return "\n".join(re.findall(r"^```pycon\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))

@@ -1,0 +1,161 @@
+"""`l1-geometric` under `epsilon * |x - x'|_p`: kept at every pair, tight on the diagonal."""
+
+import dataclasses
+import math
+from fractions import Fraction
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms import l1_geometric
+from ldpstream.mechanisms.dyadic import budget, exp_bounds
+from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.lp_norm import keeps_lp, l1_epsilon
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.spec import CollectionSpec
+
+CASES = [
+    L1Geometric(1.0, (4, 5), p=2),
+    L1Geometric(0.3, (8, 8), p=2),
+    L1Geometric(2.0, (3, 1, 3), p=3),
+    L1Geometric(0.5, (2, 2, 2, 2), p=2),
+    L1Geometric(0.5, (3, 4), p=math.inf),
+    L1Geometric(0.7, (9,), p=2),
+]
+EVERY = pytest.mark.parametrize("mechanism", CASES, ids=lambda m: f"{m.shape}-l{m.p}")
+
+
+@EVERY
+def test_every_pair_at_every_output_is_within_the_lp_budget(mechanism: L1Geometric):
+    rows = mechanism.channel().rows
+    for x, z in permutations(range(mechanism.size), 2):
+        d = np.subtract(np.unravel_index(x, mechanism.shape), np.unravel_index(z, mechanism.shape))
+        ratio = max(p / rows[z][y] for y, p in rows[x].items())
+        entry = mechanism.policy.entry(x, z)
+        assert float(entry) == pytest.approx(mechanism.epsilon * np.linalg.norm(d, mechanism.p))
+        assert ratio <= exp_bounds(entry)[0]
+
+
+@EVERY
+def test_a_step_in_every_dimension_uses_the_budget_up(mechanism: L1Geometric):
+    ratio, dimensions = Fraction(WORD, mechanism.threshold), len(mechanism.extents)
+    exponent = 0 if mechanism.p == math.inf else 1 / mechanism.p
+    whole = mechanism.epsilon * dimensions**exponent
+    assert dimensions * math.log(ratio) == pytest.approx(whole, rel=1e-12)
+
+
+@EVERY
+def test_both_proofs_pass(mechanism: L1Geometric, monkeypatch: pytest.MonkeyPatch):
+    enumerated = mechanism.certify()
+    monkeypatch.setattr(l1_geometric, "ENUMERATION_LIMIT", 0)
+    structured = mechanism.certify()
+    assert (enumerated.proof, structured.proof) == ("enumeration", "structure")
+    assert enumerated.passed
+    assert structured.passed
+    assert enumerated.policy == structured.policy
+    # The two losses that the proof by structure shows are among the enumerated ones.
+    assert set(structured.losses) <= set(enumerated.losses)
+    assert structured.losses[-1].low == pytest.approx(float(structured.losses[-1].budget))
+
+
+@EVERY
+def test_a_step_with_too_much_fails(mechanism: L1Geometric, monkeypatch: pytest.MonkeyPatch):
+    broken = dataclasses.replace(mechanism)
+    vars(broken)["threshold"] = mechanism.threshold - 8
+    assert not broken.certify().passed
+    monkeypatch.setattr(l1_geometric, "ENUMERATION_LIMIT", 0)
+    certificate = broken.certify()
+    assert not certificate.passed
+    assert certificate.violation is not None
+
+
+def test_the_whole_epsilon_a_step_breaks_the_l2_policy_across(monkeypatch: pytest.MonkeyPatch):
+    mechanism = L1Geometric(1.0, (4, 5), p=2)
+    violation = L1Geometric(1.0, (4, 5)).channel().satisfies(mechanism.policy)
+    assert violation is not None
+    steps = mechanism.policy.steps(violation.value, violation.other)
+    assert min(steps) > 0
+    vars(mechanism.policy)["step"] = budget(1.0)
+    monkeypatch.setattr(l1_geometric, "ENUMERATION_LIMIT", 0)
+    assert not mechanism.certify().passed
+
+
+@pytest.mark.parametrize("p", [2, 3, math.inf])
+@pytest.mark.parametrize("dimensions", [2, 3, 5])
+def test_hoelder_is_checked_exactly(p: float, dimensions: int):
+    epsilon = Fraction(1)
+    step = l1_epsilon(epsilon, dimensions=dimensions, p=p)
+    assert keeps_lp(step, epsilon, dimensions=dimensions, p=p)
+    more = step + Fraction(1, WORD)
+    assert not keeps_lp(more, epsilon, dimensions=dimensions, p=p)
+
+
+def test_p_is_a_part_of_the_spec_and_of_the_certificate():
+    one, two = L1Geometric(1.0, (70, 70)), L1Geometric(1.0, (70, 70), p=2)
+    assert "p" not in one.parameters()
+    assert two.parameters() == {
+        **one.parameters(), "p": 2.0, "threshold": hex(two.threshold)
+    }  # fmt: skip
+    assert L1Geometric(1.0, (7, 7), p=math.inf).parameters()["p"] == "inf"
+    assert two.certify().policy["metric"] == "l2"
+    with pytest.raises(SpecError, match=r"^p: expected a whole number in 1\.\.64, or inf"):
+        L1Geometric(1.0, (7, 7), p=0.5)
+
+
+def spec(folder: Path, **keys: object) -> CollectionSpec:
+    (folder / "edges.csv").write_text("0,0,0,1,0.5\n", "utf-8")
+    given = {"mechanism": "l1-geometric", "domain": {"grid": [4, 5]}, "epsilon": 0.5, **keys}
+    return CollectionSpec.from_mapping(
+        "c", {key: value for key, value in given.items() if value is not None}, base=folder
+    )
+
+
+def test_a_collection_asks_for_a_metric(tmp_path: Path):
+    plain = spec(tmp_path)
+    assert spec(tmp_path, policy={"metric": "l1"}).fingerprint == plain.fingerprint
+    two = spec(tmp_path, policy={"metric": "lp", "p": 2})
+    assert two.fingerprint == spec(tmp_path, policy={"metric": "l2"}).fingerprint
+    assert two.fingerprint != plain.fingerprint
+    assert two.mechanism == L1Geometric(0.5, (4, 5), p=2)
+    assert two.mechanism.policy == MetricPolicy(0.5, (4, 5), p=2)
+    bins = {"interval": [[0.0, 8.0], [0.0, 5.0]], "bins": [4, 5]}
+    assert spec(tmp_path, domain=bins, policy={"metric": "l2"}).mechanism == L1Geometric(
+        0.5, (4, 5), (2.0, 1.0), p=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            {"policy": {"blocks": 2}},
+            r'^collection\.c\.policy: expected metric = "l1", "l2" or "lp"',
+        ),
+        (
+            {"policy": {"metric": "graph", "file": "edges.csv"}, "epsilon": None},
+            r'^collection\.c\.policy: expected metric = "l1", "l2" or "lp"',
+        ),
+        (
+            {"policy": {"metric": "l2", "scale": [1, 2]}},
+            r"^collection\.c\.policy\.scale: expected no scale with l1-geometric",
+        ),
+        (
+            {"policy": {"metric": "l2"}, "epsilon": None},
+            r"^collection\.c\.epsilon: expected a value",
+        ),
+        (
+            {"policy": {"metric": "l2"}, "domain": {"values": ["a", "b"]}},
+            r"^collection\.c\.domain: expected an ordered domain with l1-geometric",
+        ),
+        ({"policy": "l2"}, r"^collection\.c\.policy: expected a table with one of"),
+    ],
+)
+def test_a_policy_that_it_cannot_keep_is_refused(
+    tmp_path: Path, keys: dict[str, object], message: str
+):
+    with pytest.raises(SpecError, match=message):
+        spec(tmp_path, **keys)
