@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import get_args
+from typing import Final, get_args
 
 import click
 
@@ -16,11 +16,17 @@ from ldpstream.estimators.plan.compare import Comparison, compare
 from ldpstream.estimators.plan.sweep import sweep
 from ldpstream.estimators.plan.workload import Objective
 
+_MOST_RESPONDENTS: Final = 10**12
+
 
 @click.command()
 @config_option
 @click.option(
-    "--respondents", type=click.IntRange(1), required=True, metavar="N", help="How many report."
+    "--respondents",
+    type=click.IntRange(1, _MOST_RESPONDENTS),
+    required=True,
+    metavar="N",
+    help="How many report.",
 )
 @click.option(
     "--prior",

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ldpstream.agents.document.model import Number
 from ldpstream.agents.plan.ask import Asked
 from ldpstream.agents.plan.model import (
     CostPart,
@@ -26,6 +27,7 @@ from ldpstream.mechanisms.canonical import Json
 from ldpstream.mechanisms.mechanism import Mechanism
 
 _ONE_PERCENT = 0.01
+_LARGEST_EXACT = 1 << 53
 
 
 def compose(asked: Asked, comparison: Comparison) -> PlanDocument:
@@ -56,14 +58,15 @@ def epsilon_of(mechanism: Mechanism) -> Json:
 
 def _mechanism(asked: Asked, one: Candidate, best: Candidate) -> MechanismPlan:
     n, workload, found = asked.respondents, asked.workload, one.predictions
+    needed = one.respondents(_ONE_PERCENT)
     return MechanismPlan(
         mechanism=one.mechanism.id,
         variant=one.variant,
         epsilon=epsilon_of(one.mechanism),
         configured=one.configured,
         error=one.error(n),
-        ratio=math.sqrt(one.variance / best.variance) if best.variance > 0.0 else 1.0,
-        respondents_for_1_percent=one.respondents(_ONE_PERCENT),
+        ratio=_ratio(one, best),
+        respondents_for_1_percent=needed if needed <= _LARGEST_EXACT else None,
         total_variation=_total_variation(asked, one),
         ranges=[
             RangeErrors(name=configured.name, **errors.model_dump())
@@ -90,6 +93,12 @@ def _mechanism(asked: Asked, one: Candidate, best: Candidate) -> MechanismPlan:
         all_ranges=_summary(found.boxes, workload.boxes, n) if found.boxes.size else None,
         cost=_cost(one.cost),
     )
+
+
+def _ratio(one: Candidate, best: Candidate) -> Number:
+    if one.variance == best.variance:
+        return 1.0
+    return math.sqrt(one.variance / best.variance) if best.variance > 0.0 else None
 
 
 def _errors(variances: Floats, queries: Queries, asked: Asked) -> list[Errors]:

@@ -69,9 +69,9 @@ class MechanismPlan(Part):
     epsilon: JsonValue = Field(description="What it would spend, as its own key epsilon; or null")
     configured: bool
     error: float = Field(description="Root mean square standard error of the workload")
-    ratio: float = Field(description="The error over the best mechanism's")
-    respondents_for_1_percent: int = Field(
-        description="Respondents for a standard error of 0.01 of the workload"
+    ratio: Number = Field(description="The error over the best one's; null over no error")
+    respondents_for_1_percent: int | None = Field(
+        description="Respondents for a standard error of 0.01 of the workload; null above 2^53"
     )
     total_variation: float = Field(
         description="What the mean total-variation distance of all values' shares is at most"

@@ -57,7 +57,7 @@ def _mechanisms(document: PlanDocument) -> Table:
             Text(f"{title(one.mechanism, one.variant)}{mark}"),
             _epsilon(one.epsilon),
             _number(one.error),
-            f"{ratio_text(one.ratio)}x",
+            "" if one.ratio is None else f"{ratio_text(one.ratio)}x",
             _count(one.respondents_for_1_percent),
             _mean(one.values),
             _mean(one.all_ranges),
@@ -127,7 +127,9 @@ def _mean(summary: Summary | None) -> str:
     return f"{'' if summary.predicted == summary.total else '~'}{_number(summary.mean)}"
 
 
-def _count(number: int) -> str:
+def _count(number: int | None) -> str:
+    if number is None:
+        return "> 9e15"
     return f"{number:,}" if number < 10**9 else f"{number:.2g}"
 
 

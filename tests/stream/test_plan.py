@@ -48,8 +48,14 @@ mechanism = "lip"
 epsilon = 1.0
 prior = { levels = 4 }
 domain = { values = ["no", "yes"] }
+
+[collection.whole]
+mechanism = "block-hadamard"
+epsilon = 1.0
+domain = { grid = [4, 6], blocks = [2, 3] }
+publish = { top = 0, ranges = { block = [[0, 1], [3, 5]] } }
 """
-NAMES = ("ages", "places", "modes", "answers", "clicks")
+NAMES = ("ages", "places", "modes", "answers", "clicks", "whole")
 VALIDATOR = Draft202012Validator(PlanDocument.model_json_schema())
 
 
@@ -113,6 +119,15 @@ def test_the_winner_of_binary_is_the_one_channel_that_spends_both_budgets(tmp_pa
     assert document["mechanisms"][0]["epsilon"] == [1.0, "inf"]
 
 
+def test_what_is_known_without_error_has_none(tmp_path: Path):
+    document = plan(tmp_path, "whole")
+    exact = [one for one in document["mechanisms"] if one["error"] == 0.0]
+    assert "block-hadamard" in {one["mechanism"] for one in exact}
+    assert {one["respondents_for_1_percent"] for one in exact} == {1}
+    for one in document["mechanisms"]:
+        assert one["ratio"] == (1.0 if one in exact else None)
+
+
 def test_what_does_not_satisfy_the_policy_is_named_with_the_pair(tmp_path: Path):
     document = plan(tmp_path, "places")
     (l1,) = [one for one in document["refused"] if one["mechanism"] == "l1-geometric"]
@@ -174,6 +189,7 @@ def test_impossible_priors_are_refused(tmp_path: Path, counts: bytes, message: s
     ("arguments", "message"),
     [
         (["modes", "--respondents", "0"], "Invalid value for '--respondents': 0 is not in the"),
+        (["modes", "--respondents", f"1{'0' * 400}"], "Invalid value for '--respondents'"),
         (["modes", "--respondents", "-5"], "Invalid value for '--respondents'"),
         (["modes", "--respondents", "many"], "Invalid value for '--respondents'"),
         (["modes"], "Missing option '--respondents'"),
