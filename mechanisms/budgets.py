@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.blocks import Blocks
 from ldpstream.mechanisms.dyadic import budget
 from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.lip_policy import LipPolicy
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import BlockPolicy, HighLowPolicy, Policy
 
@@ -60,6 +61,19 @@ def block_budget(policy: Policy) -> BlockBudget:
     pairs, budgets = _finite_pairs(policy)
     least = _above_zero(min(budgets))
     return BlockBudget(least, _connected(policy.size, pairs), np.unique(pairs[:, 0]))
+
+
+def by_entries(policy: Policy) -> Policy:
+    """Return a policy whose entries say all that it asks, and which implies the given one.
+
+    Itself, but for `lip`, which bounds the odds against priors: there LDP with the least epsilon
+    inside each level, which implies LIP with it at every prior (docs/theory.md section 7).
+    """
+    if not isinstance(policy, LipPolicy):
+        return policy
+    levels = np.repeat(np.arange(len(policy.levels)), 2)
+    epsilon = min(level.epsilon for level in policy.levels)
+    return BlockPolicy(float_below(epsilon), Blocks(levels))
 
 
 def l1_budget(policy: Policy, shape: Sequence[int]) -> Fraction:

@@ -8,6 +8,7 @@ from ldpstream.estimators.options import Estimand
 from ldpstream.estimators.plan.cost import Cost
 from ldpstream.estimators.plan.predictions import Predictions, mean_variance
 from ldpstream.estimators.plan.workload import Objective, Workload
+from ldpstream.mechanisms.budgets import by_entries
 from ldpstream.mechanisms.canonical import canonical_json
 from ldpstream.mechanisms.domain_base import Domain
 from ldpstream.mechanisms.errors import SpecError
@@ -73,7 +74,7 @@ def compare(
 
     All are sorted by the mean variance of the objective's queries, for one estimand.
     """
-    policy = configured.policy
+    policy = by_entries(configured.policy)
     queries = workload.objective(objective)
     candidates, refused, unsuited = [], [], []
     for found in proposals(configured, domain):
@@ -108,7 +109,7 @@ def compare(
 
 def proposals(configured: Mechanism, domain: Domain) -> Iterator[Proposal | Unsuited]:
     """Yield the configured mechanism, then what others there are for its policy."""
-    found = list(propose(configured.policy, domain))
+    found = list(propose(by_entries(configured.policy), domain))
     own = identity(configured)
     variants = [
         p.variant for p in found if isinstance(p, Proposal) and identity(p.mechanism) == own

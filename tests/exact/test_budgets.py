@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,15 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.mechanisms.blocks import Blocks, box_blocks
-from ldpstream.mechanisms.budgets import block_budget, float_below, l1_budget
-from ldpstream.mechanisms.dyadic import budget
+from ldpstream.mechanisms.budgets import block_budget, by_entries, float_below, l1_budget
+from ldpstream.mechanisms.dyadic import budget, exp_floor
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.graph_policy import GraphPolicy
+from ldpstream.mechanisms.lip import Lip
 from ldpstream.mechanisms.matrix_policy import MatrixPolicy
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policy_order import implies
 from ldpstream.mechanisms.policy_scale import scaled
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from tests.conformance.instances import INSTANCES
 
 SHAPE = (3, 4)
 POLICIES: dict[str, Policy] = {
@@ -105,3 +109,23 @@ def test_scaling_multiplies_every_entry(name: str):
 def test_scaling_keeps_what_is_no_budget():
     policy = MetricPolicy(0.5, SHAPE, (1.0, 2.0))
     assert scaled(policy, 2.0) == replace(policy, epsilon=1.0)
+
+
+def test_what_stands_for_lip_implies_it_at_every_prior_of_a_level():
+    """Of every channel for the stand-in the posterior is within e^+-eps of each prior's odds."""
+    lip = INSTANCES["lip:levels"]
+    policy = by_entries(lip.policy)
+    assert isinstance(policy, BlockPolicy)
+    assert isinstance(lip, Lip)
+    odds = exp_floor(budget(policy.epsilon))
+    channel = RandomizedResponse(policy.epsilon, policy.blocks).channel()
+    for level in lip.policy.levels:
+        assert budget(policy.epsilon) <= level.epsilon
+        priors = (level.low, (level.low + level.high) / 2, level.high)
+        rows = zip(*(row.values() for row in channel.rows[:2]), strict=True)
+        for prior, (zero, one) in product(priors, list(rows)):
+            mixed = (1 - prior) * zero + prior * one
+            for chance in (zero, one):
+                assert chance <= odds * mixed
+                assert mixed <= odds * chance
+    assert by_entries(POLICIES["l1"]) is POLICIES["l1"]

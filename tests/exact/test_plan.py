@@ -25,6 +25,7 @@ from ldpstream.estimators.plan.workload import MOST_QUERIES, Objective, Workload
 from ldpstream.estimators.predict import predicted_linear_variances, predicted_set_variances
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.budgets import by_entries
 from ldpstream.mechanisms.domain import Domain, Labels, Size, Sizes
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
@@ -60,15 +61,15 @@ def plan(mechanism: Mechanism, objective: Objective = "values", **keys: object) 
 @pytest.mark.parametrize("name", SMALL)
 def test_every_mechanism_is_planned_for_and_everything_offered_satisfies_its_policy(name: str):
     mechanism = SMALL[name]
-    comparison = plan(mechanism)
+    comparison, policy = plan(mechanism), by_entries(mechanism.policy)
     assert [c.mechanism for c in comparison.candidates if c.configured] == [mechanism]
     for candidate in comparison.candidates:
-        assert implies(candidate.mechanism.policy, mechanism.policy) is None or candidate.configured
+        assert implies(candidate.mechanism.policy, policy) is None or candidate.configured
         assert math.isfinite(candidate.variance)
     variances = [candidate.variance for candidate in comparison.candidates]
     np.testing.assert_allclose(variances, sorted(variances), rtol=1e-8)
     for refused in comparison.refused:
-        allowed, taken = (m.policy.entry(*refused.pair) for m in (mechanism, refused.mechanism))
+        allowed, taken = (p.entry(*refused.pair) for p in (policy, refused.mechanism.policy))
         assert allowed is not None
         assert taken is None or taken > allowed
         assert refused.allowed == float(allowed)
