@@ -84,15 +84,23 @@ def _in_blocks(
 
 
 def _on_steps(
-    mechanism: Callable[..., Mechanism], policy: Policy, domain: Domain
+    mechanism: Callable[..., Mechanism],
+    policy: Policy,
+    domain: Domain,
+    *,
+    norms: bool = False,
 ) -> Iterator[Proposal]:
-    """Propose epsilon a step: the policy's own, and the largest that satisfies it."""
+    """Propose epsilon a step: the policy's own, and the largest that satisfies it.
+
+    `norms` says that the mechanism takes the p of an L^p policy and finds the step itself.
+    """
     if not domain.ordered:
         raise SpecError("domain", "an ordered domain, got labels")
-    step = l1_budget(policy, domain.shape)
-    if isinstance(policy, MetricPolicy):
-        yield Proposal(mechanism(float_below(step), domain.shape))
+    if isinstance(policy, MetricPolicy) and policy.scale is None and (norms or policy.p == 1):
+        given = {} if policy.p == 1 else {"p": policy.p}
+        yield Proposal(mechanism(policy.epsilon, policy.shape, **given))
         return
+    step = l1_budget(policy, domain.shape)
     whole = block_budget(policy).epsilon
     if whole > step:
         yield Proposal(mechanism(float_below(whole), domain.shape), "epsilon a step")
@@ -107,7 +115,7 @@ PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
         RandomizedResponse.id: partial(_in_blocks, RandomizedResponse),
         SubsetSelection.id: partial(_in_blocks, SubsetSelection),
         ProjectiveGeometry.id: partial(_in_blocks, ProjectiveGeometry),
-        L1Geometric.id: partial(_on_steps, L1Geometric),
+        L1Geometric.id: partial(_on_steps, L1Geometric, norms=True),
     }
 )
 """By mechanism id: a new mechanism is a line here."""

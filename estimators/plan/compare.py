@@ -124,8 +124,13 @@ def proposals(configured: Mechanism, domain: Domain) -> Iterator[Proposal | Unsu
 
 
 def identity(mechanism: Mechanism) -> tuple[str, bytes]:
-    """Return what tells mechanisms apart: the id and the canonical parameters."""
-    return mechanism.id, canonical_json(dict(mechanism.parameters()))
+    """Return what tells channels apart: the id and the realised parameters.
+
+    Not the budget that was asked for: what is realised for it is among them too.
+    """
+    asked_for = ("epsilon", "p", "policy")
+    realised = {k: v for k, v in mechanism.parameters().items() if k not in asked_for}
+    return mechanism.id, canonical_json(realised)
 
 
 def _rank(candidate: Candidate) -> tuple[float, int, str]:

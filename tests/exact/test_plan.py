@@ -80,13 +80,26 @@ def test_proposals_are_registered_mechanisms():
 
 
 def test_each_mechanism_is_offered_once():
-    for mechanism in (LINE, GRID, HighLow(1.0, 12, frozenset({2, 3}))):
+    plane = L1Geometric(0.5, (3, 4), p=2)
+    for mechanism in (LINE, GRID, plane, HighLow(1.0, 12, frozenset({2, 3}))):
         comparison = plan(mechanism)
         found = [identity(candidate.mechanism) for candidate in comparison.candidates]
         assert len(set(found)) == len(found)
         ids = {c.mechanism.id for c in comparison.candidates}
         ids |= {r.mechanism.id for r in comparison.refused} | {u.id for u in comparison.unsuited}
         assert ids >= set(PROPOSERS)
+        if isinstance(mechanism, L1Geometric):
+            ours = [c for c in comparison.candidates if isinstance(c.mechanism, L1Geometric)]
+            assert [c.mechanism for c in ours] == [mechanism]
+
+
+def test_mechanisms_of_one_identity_have_one_channel():
+    found: dict[tuple[str, bytes], Mechanism] = {}
+    for mechanism in SMALL.values():
+        twin = found.setdefault(identity(mechanism), mechanism)
+        if twin is not mechanism:
+            assert twin.channel() == mechanism.channel()
+    assert len(found) > len(SMALL) / 2
 
 
 @pytest.mark.parametrize("mechanism", [LINE, GRID], ids=["line", "grid"])
