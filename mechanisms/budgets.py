@@ -21,6 +21,7 @@ from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.lip_policy import LipPolicy
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.prior_policy import PriorPolicy
 
 Indices = NDArray[np.int64]
 
@@ -66,9 +67,11 @@ def block_budget(policy: Policy) -> BlockBudget:
 def by_entries(policy: Policy) -> Policy:
     """Return a policy whose entries say all that it asks, and which implies the given one.
 
-    Itself, but for `lip`, which bounds the odds against priors: there LDP with the least epsilon
+    Itself, but for LIP, which bounds the odds against priors: there LDP with the least epsilon
     inside each level, which implies LIP with it at every prior (docs/theory.md section 7).
     """
+    if isinstance(policy, PriorPolicy):
+        return BlockPolicy(policy.epsilon, Blocks.one(policy.size))
     if not isinstance(policy, LipPolicy):
         return policy
     levels = np.repeat(np.arange(len(policy.levels)), 2)

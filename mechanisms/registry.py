@@ -10,6 +10,7 @@ from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.lip import Lip
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.optimal import Optimal
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.settings import Settings
@@ -27,6 +28,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
             SubsetSelection,
             L1Geometric,
             Lip,
+            Optimal,
         )
     }
 )

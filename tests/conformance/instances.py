@@ -1,17 +1,20 @@
 """Instances of every registered mechanism, on which every conformance check runs."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 
 from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.channel_file import load_channel
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.lip import Lip
 from ldpstream.mechanisms.lip_settings import Prior
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.optimal import Optimal
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.subset_selection import SubsetSelection
@@ -102,6 +105,9 @@ LIP = {
     "large": Lip(Prior(levels=64), (1.0,)),
 }
 
+CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
+OPTIMAL = {path.stem: Optimal(load_channel(path.name, CHANNELS)) for path in CHANNELS.iterdir()}
+
 
 def is_listed(mechanism: Mechanism) -> bool:
     """Whether its reports are few enough to be listed."""
@@ -122,6 +128,7 @@ INSTANCES: dict[str, Mechanism] = {
         SUBSET_SELECTION,
         L1_GEOMETRIC,
         LIP,
+        OPTIMAL,
     )
     for name, m in group.items()
 }

@@ -1,0 +1,60 @@
+"""The cone of a policy: the columns that a channel may have (docs/theory.md section 8)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Cone(ABC):
+    """The vectors `v >= 0` that may be a column of a channel over k values.
+
+    Columns are the rows of arrays `(n, k)`, scaled to `p.v = 1` for a design prior p.
+    """
+
+    climbs: ClassVar[int]
+    """How many climbs a round of the search begins, by what one costs."""
+    kicks: ClassVar[int]
+    """How many columns of the design a round disturbs."""
+
+    @abstractmethod
+    def best(self, directions: Floats, prior: Floats) -> Floats:
+        """Return the column with the largest `c.v` for each direction c, `(n, k)` both."""
+
+    @abstractmethod
+    def seeds(self) -> Floats:
+        """Return columns of the cone, `(n, k)`, of any scale, that tell all values apart."""
+
+    @abstractmethod
+    def contains(self, column: Floats) -> bool:
+        """Return whether a column, `(k,)`, of any scale is in the cone."""
+
+    def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
+        """Return columns of no smaller gain, by a search of the cone's own: as given by default."""
+        del prior, form, multipliers
+        return columns
+
+    def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
+        """Return extreme columns near the given ones: none by default."""
+        del prior, rng
+        return columns[:0]
+
+    def rays(self) -> Iterator[Floats] | None:
+        """Return all extreme rays in arrays `(n, k)` of any scale, None where too many."""
+        return None
+
+
+def scaled(columns: Floats, prior: Floats) -> Floats:
+    """Return columns `(n, k)` scaled to `p.v = 1`."""
+    out: Floats = columns / (columns @ prior)[:, None]
+    return out
+
+
+def gains(columns: Floats, form: Floats, multipliers: Floats) -> Floats:
+    """Return `v^T M v - lambda.v` of columns with `p.v = 1`, float64 `(n,)`."""
+    out: Floats = np.einsum("ij,ij->i", columns @ form, columns) - columns @ multipliers
+    return out

@@ -1,0 +1,112 @@
+"""The cone of localized information privacy for k values (docs/theory.md sections 7 and 8).
+
+With a prior pi, `e^-eps <= P(x | y)/pi[x] <= e^eps` says `e^-eps m <= v[x] <= e^eps m`, `m = pi.v`,
+of every column v. On `pi.v = 1` that is a box cut by a plane: a linear function is largest where
+its best values, by `c[x]/pi[x]`, are at the upper end, the worst at the lower, one in between.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.design.cone import Cone, scaled
+
+Floats = NDArray[np.float64]
+
+_MOST_ENUMERATED = 16
+_MOST_ROUNDS = 100
+_MOST_KICKS = 4
+_ROUNDING = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class LipCone(Cone):
+    """`prior` is pi, float64 `(k,)`, above 0 with sum 1; `epsilon` above 0."""
+
+    climbs: ClassVar[int] = 64
+    kicks: ClassVar[int] = 64
+    prior: Floats
+    epsilon: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the box: `e^-eps` and `e^eps`."""
+        return float(np.exp(-self.epsilon)), float(np.exp(self.epsilon))
+
+    def seeds(self) -> Floats:
+        """Return 1 and, for every value, a column that is high there and one that is low there."""
+        low, high = self.ends
+        rest = 1.0 - self.prior
+        tops = np.minimum(high, (1.0 - low * rest) / self.prior)
+        bottoms = np.maximum(low, (1.0 - high * rest) / self.prior)
+        columns = [np.ones(self.prior.size)]
+        for own in (tops, bottoms):
+            for place, level in enumerate(own):
+                column = np.full(self.prior.size, (1.0 - self.prior[place] * level) / rest[place])
+                column[place] = level
+                columns.append(column)
+        return np.array(columns)
+
+    def contains(self, column: Floats) -> bool:
+        """Return whether a column of any scale is within the ends."""
+        low, high = self.ends
+        mean = float(self.prior @ column)
+        return bool((column >= low * mean).all() and (column <= high * mean).all())
+
+    def best(self, directions: Floats, prior: Floats) -> Floats:
+        """Return the columns with the largest `c.v`, `p.v = 1`, by Dinkelbach's method.
+
+        `max c.v / p.v` is the t at which `max (c - t p).v`, over columns with `pi.v = 1`, is 0.
+        """
+        t = directions.sum(axis=1)
+        columns = np.ones_like(directions)
+        for _ in range(_MOST_ROUNDS):
+            columns = self._fill((directions - t[:, None] * prior) / self.prior)
+            reached = (directions * columns).sum(axis=1) / (columns @ prior)
+            if (reached <= t + _ROUNDING * np.abs(t)).all():
+                break
+            t = np.maximum(t, reached)
+        return scaled(columns, prior)
+
+    def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
+        """Return extreme columns in whose order of values a few have changed places."""
+        worth = columns / (columns @ self.prior)[:, None]
+        worth = worth + 1e-3 * rng.random(worth.shape)
+        rows = np.arange(len(columns))
+        for _ in range(_MOST_KICKS):
+            worth[rows, rng.integers(self.prior.size, size=rows.size)] = rng.uniform(
+                0.0, 1.0, rows.size
+            ) * np.exp(self.epsilon)
+        return scaled(self._fill(worth), prior)
+
+    def _fill(self, worth: Floats) -> Floats:
+        """Return columns with `pi.v = 1` that are as high as can be where worth, `(n, k)`, is."""
+        low, high = self.ends
+        order = np.argsort(-worth, axis=1, kind="stable")
+        sizes = self.prior[order]
+        # What is left above the lower end for each value in turn: the best take all they can.
+        left = (1.0 - low) / (high - low) - (np.cumsum(sizes, axis=1) - sizes)
+        levels = low + (high - low) * np.clip(left / sizes, 0.0, 1.0)
+        columns = np.empty_like(worth)
+        np.put_along_axis(columns, order, levels, axis=1)
+        return columns
+
+    def rays(self) -> Iterator[Floats] | None:
+        """Return all vertices of the box's cut: at most one value between the ends."""
+        return None if self.prior.size > _MOST_ENUMERATED else self._enumerate()
+
+    def _enumerate(self) -> Iterator[Floats]:
+        low, high = self.ends
+        size = self.prior.size
+        bits = (np.arange(1 << (size - 1))[:, None] >> np.arange(size - 1)) & 1
+        for place in range(size):
+            columns = np.insert(low + (high - low) * bits, place, 0.0, axis=1)
+            columns[:, place] = (1.0 - columns @ self.prior) / self.prior[place]
+            inside = (columns[:, place] >= low * (1 - _ROUNDING)) & (
+                columns[:, place] <= high * (1 + _ROUNDING)
+            )
+            if inside.any():
+                yield columns[inside]

@@ -1,0 +1,152 @@
+"""The weights of given columns that make a workload's variance least: A-optimal design.
+
+For columns `v_y` with `p.v_y = 1` the variance falls with `f(theta) = tr(G I^-1)`,
+`I = sum_y theta_y v_y v_y^T`, over `theta >= 0` with `sum_y theta_y v_y = 1` (docs/theory.md
+section 8). f is convex, its gradient `-g`, `g_y = v_y^T M v_y`, `M = I^-1 G I^-1`. The optimum has
+multipliers lambda with slacks `s_y = lambda.v_y - g_y >= 0` and `theta_y s_y = 0`.
+
+A primal-dual interior-point method with Mehrotra's centring. The Hessian is
+`2 (V I^-1 V^T) * (V M V^T)`, entry by entry, for columns in the rows of V: a step costs one
+Cholesky factor of as many rows as there are columns, a second's work in all for several hundred.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from ldpstream.estimators.design.errors import DesignError
+
+Floats = NDArray[np.float64]
+
+_MOST_STEPS = 150
+_SHORT_OF_BOUNDARY = 0.995
+_FEASIBLE = 1e-10
+_LEAST_CENTRING = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Master:
+    """Weights theta and slacks s of columns `(n, k)`: `(n,)` each; lambda `(k,)`; M `(k, k)`.
+
+    `trace` is f, and `complementarity` is `sum_y theta_y s_y / f`: how far f is above the best for
+    these columns at most, relative to f.
+    """
+
+    columns: Floats
+    weights: Floats
+    slacks: Floats
+    multipliers: Floats
+    trace: float
+    form: Floats
+    complementarity: float
+
+
+def solve(
+    gram: Floats,
+    columns: Floats,
+    weights: Floats,
+    multipliers: Floats | None,
+    tolerance: float,
+) -> Master:
+    """Return the best weights of columns, from given positive ones, `(n,)`.
+
+    `multipliers` are those of a solution for nearly the same columns, None at first. Stops where
+    the complementarity and the dual residual are below `tolerance`, relative to f.
+
+    Raises:
+        DesignError: where it does not converge, or the columns cannot tell all values apart.
+    """
+    theta, least = np.maximum(weights, 1e-12), 0.1 if multipliers is None else tolerance
+    s = np.zeros(0)
+    lam = multipliers
+    for _ in range(_MOST_STEPS):
+        solved, form = _information(gram, columns, theta)
+        g = np.einsum("ij,ij->i", columns @ form, columns)
+        f = float(theta @ g)
+        if lam is None:
+            lam = _fit_multipliers(columns, theta, g)
+        if not s.size:
+            s = np.maximum(columns @ lam - g, least * f)
+        dual = columns @ lam - g - s
+        primal = 1.0 - theta @ columns
+        gap = float(theta @ s)
+        if not np.isfinite(f):
+            break
+        if max(gap, np.abs(dual).max()) <= tolerance * f and np.abs(primal).max() <= _FEASIBLE:
+            return Master(columns, theta, s, lam, f, form, gap / f)
+        newton = _Newton.of(columns, solved, form, theta, s)
+        steps = newton.step(dual, primal, -theta * s)
+        reached = _length(theta, steps[0]), _length(s, steps[2])
+        ahead = float((theta + reached[0] * steps[0]) @ (s + reached[1] * steps[2]))
+        centre = max((ahead / gap) ** 3, _LEAST_CENTRING) * gap / len(theta)
+        steps = newton.step(dual, primal, centre - theta * s)
+        length = min(_length(theta, steps[0]), _length(s, steps[2]))
+        length = min(1.0, _SHORT_OF_BOUNDARY * length)
+        theta, lam, s = theta + length * steps[0], lam + length * steps[1], s + length * steps[2]
+    raise DesignError(f"no convergence: the weights of {len(columns)} columns")
+
+
+def _information(gram: Floats, columns: Floats, theta: Floats) -> tuple[Floats, Floats]:
+    """Return `I^-1 V^T`, `(k, n)`, and M."""
+    information = (columns.T * theta) @ columns
+    try:
+        factor = cho_factor(information)
+        inverse = cho_solve(factor, np.eye(len(information)))
+    except LinAlgError:
+        raise DesignError(
+            "no invertible channel: the columns cannot tell all values apart"
+        ) from None
+    form = inverse @ gram @ inverse
+    return inverse @ columns.T, (form + form.T) / 2.0
+
+
+def _fit_multipliers(columns: Floats, theta: Floats, g: Floats) -> Floats:
+    """Return the lambda for which `lambda.v_y` is nearest to `g_y`, weighted by theta."""
+    root = np.sqrt(theta)
+    fitted = np.linalg.lstsq(columns * root[:, None], g * root, rcond=None)[0]
+    return np.asarray(fitted, dtype=np.float64)
+
+
+def _length(position: Floats, step: Floats) -> float:
+    """Return the longest part of a step, at most all of it, that keeps a position from below 0."""
+    falling = step < 0.0
+    if not falling.any():
+        return 1.0
+    return min(1.0, float((-position[falling] / step[falling]).min()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Newton:
+    """Newton's equations at one point, factored."""
+
+    factor: tuple[Floats, bool]
+    solved: Floats
+    schur: Floats
+    columns: Floats
+    theta: Floats
+    s: Floats
+
+    @classmethod
+    def of(
+        cls, columns: Floats, whitened: Floats, form: Floats, theta: Floats, s: Floats
+    ) -> "_Newton":
+        hessian = 2.0 * (columns @ whitened) * (columns @ form @ columns.T)
+        hessian[np.diag_indices(len(theta))] += s / theta
+        try:
+            factor = cho_factor(hessian)
+        except LinAlgError:
+            raise DesignError(f"no convergence: the weights of {len(theta)} columns") from None
+        solved = cho_solve(factor, columns)
+        return cls(factor, solved, columns.T @ solved, columns, theta, s)
+
+    def step(
+        self, dual: Floats, primal: Floats, complementary: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the steps of theta, lambda and s that cancel the residuals to first order."""
+        right = complementary / self.theta - dual
+        direct = cho_solve(self.factor, right)
+        multipliers = np.linalg.solve(self.schur, self.columns.T @ direct - primal)
+        weights = direct - self.solved @ multipliers
+        return weights, multipliers, (complementary - self.s * weights) / self.theta

@@ -1,0 +1,194 @@
+"""The best channel that a policy allows: column generation (docs/theory.md section 8).
+
+Rounds of two steps: the best weights of the columns so far (`master`), then columns of the policy's
+cone that would improve them (`search`). With the largest gain over the whole cone,
+`f(theta)^2 / (lambda.1 + gain)` is a lower bound on f over all channels: for every other design
+`f' >= 2 s f - s^2 sum theta'_y v_y^T M v_y` by convexity, for any s, and the sum is at most
+`lambda.1 + gain`.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.design.cone import Cone, scaled
+from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.lip_cone import LipCone
+from ldpstream.estimators.design.master import Master, solve
+from ldpstream.estimators.design.pair_cone import PairCone, closed
+from ldpstream.estimators.design.search import search, search_all
+from ldpstream.estimators.design.tree_cone import TreeCone
+from ldpstream.estimators.design.workloads import Workload
+from ldpstream.mechanisms.policy import Policy
+from ldpstream.mechanisms.prior_policy import PriorPolicy
+
+Floats = NDArray[np.float64]
+Status = Literal["proved", "searched", "unfinished"]
+
+TOLERANCE = 1e-6
+_LOOSE = 1e-3
+_NEGLIGIBLE = 1e-5
+_QUIET_ROUNDS = 3
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The columns `v_y` of a channel, `(n, k)`, with `p.v_y = 1`, and their weights, `(n,)`.
+
+    The channel is `Q[x, y] = weights[y] v_y[x]`; `prior` is p. `population` and `respondents` are
+    the variances of one report, summed over all queries of the workload, of the best unbiased
+    linear decoder where p is true. No channel of the policy has a population variance below
+    `population - gap`, provided that the search has missed no column better than those it found:
+    status "proved" where every extreme ray of the cone was looked at, "searched" where no better
+    column was found from `starts` starts, "unfinished" where time was up with better ones known.
+    """
+
+    policy: Policy
+    workload: Workload
+    prior: Floats
+    columns: Floats
+    weights: Floats
+    population: float
+    respondents: float
+    gap: float
+    status: Status
+    starts: int
+
+
+def optimise(
+    policy: Policy,
+    workload: Workload,
+    prior: Floats | None = None,
+    *,
+    tolerance: float = TOLERANCE,
+    seconds: float = 100.0,
+    seed: int = 0,
+) -> Design:
+    """Return the best channel for a policy, a workload and a design prior, by default uniform.
+
+    The decoder of the channel stays unbiased for every distribution of values; only its variance is
+    tuned to the prior. `tolerance` is the largest gain, relative to f, that ends the search, and
+    `seconds` the time after which no round begins. The same seed gives the same design where time
+    is not what ends it.
+
+    Raises:
+        DesignError: for a prior that is no distribution above 0, a workload of another size, a
+            budget of 0 (no channel can tell the two values apart), or no convergence.
+    """
+    p = check_prior(policy.size, prior)
+    if workload.size != policy.size:
+        raise DesignError(f"workload: expected {policy.size} values, got {workload.size}")
+    scale = float(np.trace(workload.gram)) / policy.size
+    run = _Run(cone_of(policy), workload.gram / scale, p, tolerance, seconds, seed)
+    master, status, largest, starts = run.run()
+    trace = scale * master.trace
+    bound = trace * master.trace / max(float(master.multipliers.sum()) + largest, master.trace)
+    mean, square = p @ workload.gram @ p, p @ np.diag(workload.gram)
+    return Design(
+        policy=policy,
+        workload=workload,
+        prior=p,
+        columns=master.columns,
+        weights=master.weights,
+        population=float(trace - mean),
+        respondents=float(trace - square),
+        gap=float(trace - bound),
+        status=status,
+        starts=starts,
+    )
+
+
+def check_prior(size: int, prior: Floats | None) -> Floats:
+    """Return a design prior, float64 `(k,)`; uniform where none is given.
+
+    Raises:
+        DesignError: where it is not `size` numbers above 0 with sum 1. A share of 0 would leave the
+            variance that its value adds out of account: mix in a little of the uniform prior.
+    """
+    if prior is None:
+        return np.full(size, 1.0 / size)
+    given = np.asarray(prior, dtype=np.float64)
+    whole = given.shape == (size,) and abs(float(given.sum()) - 1.0) < 1e-9
+    if not whole or not (given > 0.0).all():
+        raise DesignError(f"prior: expected {size} numbers above 0 with sum 1")
+    shares: Floats = given / given.sum()
+    return shares
+
+
+def cone_of(policy: Policy) -> Cone:
+    """Return the cone of the columns that a policy allows.
+
+    Raises:
+        DesignError: where a budget between different values is 0.
+    """
+    if isinstance(policy, PriorPolicy):
+        prior = np.array([float(share) for share in policy.prior])
+        return LipCone(prior / prior.sum(), float(policy.budget))
+    budgets = closed(policy.size, ((x, z, float(b)) for x, z, b in policy.constraints()))
+    off = budgets + np.diag(np.full(policy.size, np.inf))
+    if off.min() <= 0.0:
+        value, other = np.unravel_index(int(off.argmin()), off.shape)
+        raise DesignError(f"no invertible channel: the budget of values {value} and {other} is 0")
+    return TreeCone.of(budgets) or PairCone(budgets)
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    cone: Cone
+    gram: Floats
+    prior: Floats
+    tolerance: float
+    seconds: float
+    seed: int
+
+    def run(self) -> tuple[Master, Status, float, int]:
+        """Return the last master, its status, the largest gain over the cone, and the starts."""
+        deadline = time.monotonic() + self.seconds
+        rng = np.random.default_rng(self.seed)
+        most = 2 * self.prior.size
+        columns, weights = self._begin()
+        multipliers, accuracy = None, _LOOSE
+        quiet = starts = 0
+        while True:
+            master = solve(self.gram, columns, weights, multipliers, accuracy)
+            effort = 4 if quiet else 1
+            found = search(self.cone, self.prior, master, rng, effort=effort, most=most)
+            starts += effort * (self.cone.climbs + self.cone.kicks)
+            gain = max(found.largest / master.trace, 0.0)
+            finest = accuracy <= self.tolerance
+            if finest and gain < self.tolerance:
+                every = search_all(self.cone, self.prior, master, most=most)
+                if every is not None:
+                    found, gain = every, max(every.largest / master.trace, 0.0)
+                quiet += 1
+                if gain < self.tolerance and (every is not None or quiet == _QUIET_ROUNDS):
+                    status: Status = "searched" if every is None else "proved"
+                    return master, status, max(found.largest, 0.0), starts
+            elif gain >= self.tolerance:
+                quiet = 0
+            if time.monotonic() > deadline:
+                return master, "unfinished", max(found.largest, 0.0), starts
+            accuracy = min(accuracy, max(0.03 * gain, 0.5 * self.tolerance))
+            kept = master.slacks < gain * master.trace
+            kept |= master.weights * len(columns) > _NEGLIGIBLE
+            columns = np.concatenate([master.columns[kept], found.columns])
+            fresh = np.full(len(found.columns), 0.01 / len(columns))
+            weights = np.concatenate([master.weights[kept], fresh])
+            multipliers = master.multipliers
+
+    def _begin(self) -> tuple[Floats, Floats]:
+        """Return columns and weights that make a channel: seeds, and what they leave of 1."""
+        seeds = scaled(self.cone.seeds(), self.prior)
+        mean, part = seeds.mean(axis=0), 1.0
+        for _ in range(_HALVINGS):
+            part /= 2.0
+            rest = 1.0 - part * mean
+            if self.cone.contains(rest):
+                columns = np.concatenate([seeds, scaled(rest[None], self.prior)])
+                shares = np.full(len(seeds), part / len(seeds))
+                return columns, np.append(shares, rest @ self.prior)
+        raise DesignError("no invertible channel: the budgets are too small for double precision")

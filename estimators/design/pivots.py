@@ -1,0 +1,114 @@
+"""From an extreme ray of a policy's cone to the next: moves along the edges of the cone.
+
+At an extreme ray the pairs that keep their budget with equality join all values; a spanning tree of
+them determines the ray. Without one edge of it the values fall in two parts, and one part may be
+scaled against the other until another pair reaches its budget: the ray at the other end of an edge.
+A convex function along an edge is largest at an end, so a ray that beats all its neighbours is
+a local optimum in a stronger sense than one that no linear program leaves.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_TIGHT = 1e-9
+_MOST_STEPS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs `v[value] <= e^budget v[other]` that define a cone of k values; `(m,)` each."""
+
+    size: int
+    value: Integers
+    other: Integers
+    budget: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """The moves at one ray: parts `(t, k)` of 0 and 1, each with the factor that it may take."""
+
+    parts: Floats
+    factors: Floats
+
+
+def moves_at(pairs: Pairs, column: Floats) -> Moves:
+    """Return every move that changes an extreme ray of positive entries, `(k,)`."""
+    logs = np.log(column)
+    slack = pairs.budget - logs[pairs.value] + logs[pairs.other]
+    tight = np.flatnonzero(slack < _TIGHT)
+    below = _parts(pairs, tight)
+    inside = below > 0.0
+    first, second = inside[:, pairs.value], inside[:, pairs.other]
+    rise = np.where(first & ~second, slack, np.inf).min(axis=1)
+    fall = np.where(~first & second, slack, np.inf).min(axis=1)
+    up, down = np.flatnonzero(rise > _TIGHT), np.flatnonzero(fall > _TIGHT)
+    factors = np.exp(np.concatenate([rise[up], -fall[down]]))
+    return Moves(np.concatenate([below[up], below[down]]), factors)
+
+
+def ascend(
+    pairs: Pairs, column: Floats, prior: Floats, form: Floats, multipliers: Floats
+) -> Floats:
+    """Return a ray with `p.v = 1` at most 12 moves up from a ray, each to the best neighbour.
+
+    Whatever it passes becomes a column of the design, where the next round goes on from it.
+    """
+    for _ in range(_MOST_STEPS):
+        moves = moves_at(pairs, column)
+        gain = gains_of(moves, column, prior, form, multipliers)
+        now = column @ form @ column - multipliers @ column
+        if not gain.size or gain.max() <= now + 1e-10 * abs(multipliers @ column):
+            break
+        column = moved(moves, int(gain.argmax()), column, prior)
+    return column
+
+
+def moved(moves: Moves, which: int, column: Floats, prior: Floats) -> Floats:
+    """Return the ray that a move leads to, with `p.v = 1`."""
+    column = column * (1.0 + (moves.factors[which] - 1.0) * moves.parts[which])
+    out: Floats = column / (column @ prior)
+    return out
+
+
+def gains_of(
+    moves: Moves, column: Floats, prior: Floats, form: Floats, multipliers: Floats
+) -> Floats:
+    """Return the gain of the ray that each move leads to, float64 `(t,)`."""
+    change = moves.factors - 1.0
+    part = column * moves.parts
+    image = part @ form
+    quadratic = column @ form @ column + change * (
+        2.0 * image @ column + change * (image * part).sum(axis=1)
+    )
+    scale = column @ prior + change * (part @ prior)
+    linear = multipliers @ column + change * (part @ multipliers)
+    out: Floats = quadratic / scale**2 - linear / scale
+    return out
+
+
+def _parts(pairs: Pairs, tight: Integers) -> Floats:
+    """Return, for every edge of a spanning tree of the tight pairs, the values beyond it.
+
+    1 beyond and 0 before, `(t, k)`; values that no tight pair joins to the first are in no part.
+    """
+    near: list[list[int]] = [[] for _ in range(pairs.size)]
+    ends = pairs.value[tight].tolist(), pairs.other[tight].tolist()
+    for a, b in zip(*ends, strict=True):
+        near[a].append(b)
+        near[b].append(a)
+    order, parents = [0], [-1] * pairs.size
+    for x in order:
+        for z in near[x]:
+            if parents[z] < 0 and z:
+                parents[z] = x
+                order.append(z)
+    below = np.eye(pairs.size)
+    for x in order[:0:-1]:
+        below[parents[x]] += below[x]
+    return below[order[1:]]

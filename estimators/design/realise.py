@@ -1,0 +1,121 @@
+"""From a design to a channel that keeps its policy exactly: rounding outward.
+
+Probabilities become multiples of 2^-64. A column is first mixed with a little of the column of
+ones, which is inside every cone, so that rounding down breaks no budget; the amount grows until the
+integers keep the policy exactly. What the rounded columns leave of every row goes to one more
+report, nearly of the same probability for all values: its share grows until it keeps the policy as
+well. Rows then sum to 1 exactly, and the decoder is that of the rounded channel.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.optimise import Design
+from ldpstream.mechanisms.canonical import Json
+from ldpstream.mechanisms.channel_file import save_channel
+from ldpstream.mechanisms.designed_channel import DesignedChannel
+from ldpstream.mechanisms.dyadic import exp_floor
+from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.policy import Policy
+from ldpstream.mechanisms.prior_policy import PriorPolicy
+from ldpstream.mechanisms.tabled_policy import tabled
+
+Floats = NDArray[np.float64]
+Keeps = Callable[[list[int]], bool]
+
+_NEGLIGIBLE = 2.0**-40
+_LEAST_SHARE, _MOST_SHARE = 2.0**-38, 2.0**-8
+_LEAST_MIXED, _MOST_MIXED = 2.0**-50, 2.0**-6
+
+
+def realise(design: Design) -> DesignedChannel:
+    """Return the design's channel, rounded so that it keeps its policy exactly.
+
+    Raises:
+        DesignError: where no rounding keeps it: budgets too small for multiples of 2^-64.
+        SpecError: where the policy has more values than channel files hold.
+    """
+    policy = tabled(design.policy)
+    keeps = keeper(policy)
+    share = _LEAST_SHARE
+    while share <= _MOST_SHARE:
+        columns = [
+            _round(column * weight * (1.0 - share), keeps)
+            for column, weight in zip(design.columns, design.weights, strict=True)
+            if weight > _NEGLIGIBLE
+        ]
+        rest = [WORD - sum(row) for row in zip(*columns, strict=True)]
+        if min(rest) > 0 and keeps(rest):
+            return DesignedChannel(
+                policy=policy,
+                weights=tuple(zip(*columns, rest, strict=True)),
+                prior=tuple(design.prior.tolist()),
+                record=_record(design),
+            )
+        share *= 16.0
+    raise DesignError("no convergence: no rounding to multiples of 2^-64 keeps the policy")
+
+
+def write_channel(path: str | Path, design: Design) -> DesignedChannel:
+    """Realise a design, write its channel file, and return what was written.
+
+    Raises:
+        DesignError: as `realise`.
+        SpecError: as `realise`.
+        OSError: where the file cannot be written.
+    """
+    channel = realise(design)
+    save_channel(Path(path), channel)
+    return channel
+
+
+def keeper(policy: Policy) -> Keeps:
+    """Return the exact test whether one report, numerators of `Q[., y]`, keeps a policy."""
+    if isinstance(policy, PriorPolicy):
+        limit = exp_floor(policy.budget)
+
+        def keeps_prior(column: list[int]) -> bool:
+            ratio, _ = policy.worst_ratio(column)
+            return ratio is not None and ratio <= limit
+
+        return keeps_prior
+    floors = {budget: exp_floor(budget) for _, _, budget in policy.constraints()}
+    limits = [
+        (value, other, floors[budget].numerator, floors[budget].denominator)
+        for value, other, budget in policy.constraints()
+    ]
+
+    def keeps_pairs(column: list[int]) -> bool:
+        return all(column[x] * bottom <= top * column[z] for x, z, top, bottom in limits)
+
+    return keeps_pairs
+
+
+def _round(column: Floats, keeps: Keeps) -> list[int]:
+    """Return numerators over 2^64 of a column of probabilities that keep the policy."""
+    possible = column > 0.0
+    mixed = _LEAST_MIXED
+    while mixed <= _MOST_MIXED:
+        level = mixed * float(column[possible].mean())
+        inside = np.where(possible, (1.0 - mixed) * column + level, 0.0)
+        rounded = [int(entry) for entry in np.ldexp(inside, 64)]
+        if keeps(rounded):
+            return rounded
+        mixed *= 4.0
+    raise DesignError("no convergence: no rounding to multiples of 2^-64 keeps the policy")
+
+
+def _record(design: Design) -> dict[str, Json]:
+    return {
+        "workload": design.workload.name,
+        "queries": design.workload.queries,
+        "population_variance": design.population,
+        "respondents_variance": design.respondents,
+        "gap": design.gap,
+        "status": design.status,
+        "starts": design.starts,
+    }

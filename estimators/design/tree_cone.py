@@ -1,0 +1,188 @@
+"""Cones whose extreme rays are free choices, one at each vertex of a tree.
+
+`v[x] / v[parent of x]` is at one of two levels. Two policies are of this form:
+
+- a tree of budgets, of which a line is one: k - 1 equalities fix a ray, and an edge gives at most
+  one of its two, so that every edge keeps its budget with equality in one direction;
+- classical local differential privacy: a ray has a set of values at `e^eps`, the others at 1; the
+  tree is a star around a vertex that is no value.
+
+The largest linear function is found exactly, by dynamic programming from the leaves up; and all
+`2^choices` rays can be enumerated where there are few.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.design.cone import gains, scaled
+from ldpstream.estimators.design.pair_cone import PairCone, essential_pairs
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Bits = NDArray[np.bool_]
+
+_MOST_CHOICES = 23
+_CHUNK_BITS = 14
+_MOST_ROUNDS = 100
+_MOST_KICKS = 4
+_ROUNDING = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class TreeCone(PairCone):
+    """`parents` int64 `(k,)`, -1 for none: the level is then that of `v[x]` itself; levels `(k,)`.
+
+    `order` lists the vertices, each after its parent. A vertex of two equal levels is no choice:
+    the root of a tree of values is at 1.
+    """
+
+    climbs: ClassVar[int] = 64
+    kicks: ClassVar[int] = 64
+    parents: Integers
+    order: Integers
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, budgets: Floats) -> Self | None:
+        """Return the cone of closed budgets, None where it is of neither form."""
+        size = len(budgets)
+        off = budgets[~np.eye(size, dtype=np.bool_)]
+        if not np.isfinite(off).all() or off.min() <= 0.0:
+            return None
+        if np.ptp(off) == 0.0:
+            apart, nowhere = np.full(size, np.exp(off[0])), np.full(size, -1)
+            return cls(budgets, nowhere, np.arange(size), np.ones(size), apart)
+        value, other = essential_pairs(budgets)
+        edges = set(zip(value.tolist(), other.tolist(), strict=True))
+        if len(edges) != 2 * (size - 1) or any((b, a) not in edges for a, b in edges):
+            return None
+        # k - 1 edges that join all values, as finite budgets do, are a tree.
+        parents, order = np.full(size, -1), [0]
+        for x in order:
+            for a, b in edges:
+                if a == x and b != parents[x]:
+                    parents[b] = x
+                    order.append(b)
+        low, high = np.ones(size), np.ones(size)
+        below = np.array(order[1:])
+        low[below] = np.exp(-budgets[parents[below], below])
+        high[below] = np.exp(budgets[below, parents[below]])
+        return cls(budgets, parents, np.array(order), low, high)
+
+    @cached_property
+    def free(self) -> Integers:
+        """The vertices that are choices."""
+        return np.flatnonzero(self.low < self.high)
+
+    @cached_property
+    def below(self) -> Floats:
+        """1 where the choice of a free vertex moves a value: `(choices, k)`."""
+        under = np.eye(len(self.parents))
+        for x in self.order[::-1]:
+            if self.parents[x] >= 0:
+                under[self.parents[x]] += under[x]
+        return under[self.free]
+
+    def best(self, directions: Floats, prior: Floats) -> Floats:
+        """Return the columns with the largest `c.v` for each direction, by Dinkelbach's method.
+
+        `max c.v / p.v` is the t at which `max (c - t p).v`, over columns of any scale, is 0.
+        """
+        t = directions.sum(axis=1)
+        columns = np.ones_like(directions)
+        for _ in range(_MOST_ROUNDS):
+            columns = self._columns(self._greedy(directions - t[:, None] * prior))
+            reached = (directions * columns).sum(axis=1) / (columns @ prior)
+            if (reached <= t + _ROUNDING * np.abs(t)).all():
+                break
+            t = np.maximum(t, reached)
+        return scaled(columns, prior)
+
+    def _greedy(self, directions: Floats) -> Bits:
+        """Return the choices of the largest `c.v`: high where the part below adds to it."""
+        total = directions.copy()
+        chosen = np.zeros(total.shape, dtype=np.bool_)
+        for x in self.order[::-1]:
+            chosen[:, x] = total[:, x] > 0.0
+            if self.parents[x] >= 0:
+                level = np.where(chosen[:, x], self.high[x], self.low[x])
+                total[:, self.parents[x]] += total[:, x] * level
+        return chosen
+
+    def _columns(self, chosen: Bits) -> Floats:
+        columns: Floats = np.where(chosen, self.high, self.low)
+        for x in self.order:
+            if self.parents[x] >= 0:
+                columns[:, x] *= columns[:, self.parents[x]]
+        return columns
+
+    def _choices(self, columns: Floats) -> Bits:
+        """Read the choices off extreme columns of any scale."""
+        if (self.parents < 0).all():
+            middle = columns.max(axis=1, keepdims=True) * np.sqrt(self.low / self.high)
+        else:
+            middle = columns[:, self.parents] * np.sqrt(self.low * self.high)
+        chosen: Bits = columns > middle
+        return chosen
+
+    def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
+        """Return columns that no change of one choice makes better."""
+        chosen = self._choices(columns)
+        for _ in range(_MOST_ROUNDS):
+            column = scaled(self._columns(chosen), prior)
+            gain = self._changed(chosen, column, prior, form, multipliers)
+            now = gains(column, form, multipliers)
+            least = now + _ROUNDING * np.abs(column @ multipliers)
+            better = np.flatnonzero(gain.max(axis=1) > least)
+            if not better.size:
+                break
+            chosen[better, self.free[gain[better].argmax(axis=1)]] ^= True
+        return scaled(self._columns(chosen), prior)
+
+    def _changed(
+        self, chosen: Bits, columns: Floats, prior: Floats, form: Floats, multipliers: Floats
+    ) -> Floats:
+        """Return the gain of every column with one choice changed, float64 `(n, choices)`."""
+        rise = (self.high / self.low)[self.free] - 1.0
+        change = np.where(chosen[:, self.free], -rise / (1.0 + rise), rise)
+        moved = columns[:, None, :] * self.below
+        image = moved @ form
+        square, cross = (image * moved).sum(axis=2), (image * columns[:, None, :]).sum(axis=2)
+        quadratic = ((columns @ form) * columns).sum(axis=1)[:, None]
+        quadratic = quadratic + change * (2.0 * cross + change * square)
+        linear = (columns @ multipliers)[:, None] + change * (moved @ multipliers)
+        scale = 1.0 + change * (moved @ prior)
+        out: Floats = quadratic / scale**2 - linear / scale
+        return out
+
+    def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
+        """Return columns with a few choices changed at random."""
+        chosen = self._choices(columns)
+        rows = np.arange(len(chosen))
+        for changes in range(_MOST_KICKS):
+            some = rows[rng.random(rows.size) < 1.0 / (1 + changes)]
+            chosen[some, rng.choice(self.free, some.size)] ^= True
+        return scaled(self._columns(chosen), prior)
+
+    def rays(self) -> Iterator[Floats] | None:
+        """Return all `2^choices` extreme rays, None for more than 2^23."""
+        if self.free.size > _MOST_CHOICES:
+            return None
+        return self._enumerate()
+
+    def _enumerate(self) -> Iterator[Floats]:
+        choices = self.free.size
+        step = 1 << min(choices, _CHUNK_BITS)
+        logs = np.log(self.low), np.log(self.high)
+        base = logs[0][self.free] @ self.below
+        spread = (logs[1] - logs[0])[self.free][:, None] * self.below
+        places = np.arange(choices)
+        for start in range(0, 1 << choices, step):
+            bits = (np.arange(start, start + step)[:, None] >> places) & 1
+            yield np.exp(base + bits @ spread)

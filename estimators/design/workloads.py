@@ -1,0 +1,78 @@
+"""Workloads: the queries whose total variance a design makes small, as their Gram matrix.
+
+A workload of queries `w_1, ..., w_q` enters only by `G = sum_i w_i w_i^T` (docs/theory.md
+section 8), which for prefixes and ranges is a product over the dimensions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """A name, the Gram matrix `G`, float64 `(k, k)`, and the number of queries in it."""
+
+    name: str
+    gram: Floats
+    queries: int
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return len(self.gram)
+
+
+def histogram(size: int) -> Workload:
+    """Return every single value: `G` is the identity."""
+    return Workload("histogram", np.eye(size), size)
+
+
+def prefixes(shape: Sequence[int]) -> Workload:
+    """Return all boxes that begin at the first value of every dimension, the whole included.
+
+    In one dimension `G[x, x'] = m - max(x, x')` for values counted from 0.
+    """
+    grams = [m - np.maximum.outer(np.arange(m), np.arange(m)) for m in shape]
+    return Workload("prefixes", _product(grams), prod(shape))
+
+
+def ranges(shape: Sequence[int]) -> Workload:
+    """Return all boxes: in one dimension `G[x, x'] = (min(x, x') + 1)(m - max(x, x'))`."""
+    grams = []
+    for m in shape:
+        values = np.arange(m)
+        begins, ends = values + 1, m - values
+        grams.append(np.minimum.outer(begins, begins) * np.minimum.outer(ends, ends))
+    return Workload("ranges", _product(grams), prod(m * (m + 1) // 2 for m in shape))
+
+
+def sets(size: int, members: Sequence[Integers], *, name: str = "sets") -> Workload:
+    """Return the indicators of given sets of values, each an array of different indices.
+
+    Raises:
+        ValueError: where there is no set, or one holds an index outside `0..size-1` or one twice.
+    """
+    if not members:
+        raise ValueError("workload: expected at least one set, got none")
+    gram = np.zeros((size, size))
+    for number, given in enumerate(members):
+        places = np.asarray(given, dtype=np.int64)
+        if places.size and (places.min() < 0 or places.max() >= size):
+            raise ValueError(f"set {number}: expected indices in 0..{size - 1}")
+        if np.unique(places).size < places.size:
+            raise ValueError(f"set {number}: expected every index once")
+        gram[np.ix_(places, places)] += 1.0
+    return Workload(name, gram, len(members))
+
+
+def _product(grams: Sequence[NDArray[np.int64]]) -> Floats:
+    gram: Floats = reduce(np.kron, grams).astype(np.float64)
+    return gram
