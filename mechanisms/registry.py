@@ -7,6 +7,7 @@ from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.lip import Lip
 from ldpstream.mechanisms.mechanism import Mechanism
@@ -26,6 +27,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
             RandomizedResponse,
             ProjectiveGeometry,
             SubsetSelection,
+            L1Bits,
             L1Geometric,
             Lip,
             Optimal,

@@ -10,6 +10,7 @@ from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.channel_file import load_channel
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.lip import Lip
 from ldpstream.mechanisms.lip_settings import Prior
@@ -104,6 +105,18 @@ LIP = {
     "huge": Lip(Prior(value=0.4), (50.0,)),
     "large": Lip(Prior(levels=64), (1.0,)),
 }
+L1_BITS = {
+    "line": L1Bits(1.0, (9,)),
+    "two-values": L1Bits(2.0, (2,)),
+    "plane": L1Bits(0.5, (3, 5)),
+    "flat-space": L1Bits(0.25, (2, 1, 3)),
+    "space": L1Bits(1.5, (3, 2, 4)),
+    "tiny": L1Bits(1e-6, (6,)),
+    "huge": L1Bits(50.0, (6,)),
+    "unlisted": L1Bits(1.0, (37,)),
+    "large": L1Bits(0.7, (3, 5, 5)),
+    "long": L1Bits(1.0, (300,)),
+}
 
 CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
 OPTIMAL = {path.stem: Optimal(load_channel(path.name, CHANNELS)) for path in CHANNELS.iterdir()}
@@ -126,6 +139,7 @@ INSTANCES: dict[str, Mechanism] = {
         RANDOMIZED_RESPONSE,
         PROJECTIVE_GEOMETRY,
         SUBSET_SELECTION,
+        L1_BITS,
         L1_GEOMETRIC,
         LIP,
         OPTIMAL,
