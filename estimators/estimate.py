@@ -13,13 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.intervals import (
     bernstein_half_width,
+    bernstein_worst_half_width,
     error_level,
     joint_normal_half_width,
     normal_half_width,
 )
 from ldpstream.estimators.options import Estimand, Method, OptionKeywords, Options
 from ldpstream.estimators.sums import Sums, check_counts, linear_sums, set_sums, value_sums
-from ldpstream.estimators.variance import exactly_known, sample_variance, variance
+from ldpstream.estimators.variance import (
+    exactly_known,
+    sample_variance,
+    variance,
+    worst_variance,
+)
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
@@ -31,7 +37,8 @@ class Estimate:
     """Estimates of q shares from n reports.
 
     `value`, `se`, `low`, `high` and `influence` are float64 of shape `(q,)`; NaN is undefined
-    (everything at n = 0, the population's error and all inexact Bernstein bounds at n = 1).
+    (everything at n = 0; at n = 1 the population's error, and all inexact Bernstein bounds of
+    counted symbols).
     `influence` is the most that one forged report moves the value. `confidence` is each query's
     own, or where `simultaneous` that of all of them together.
     """
@@ -143,6 +150,10 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
 def _half_width(sums: Sums, n: int, se: Floats, options: Options) -> Floats:
     level = error_level(options.confidence, options.method, options.family_of(se.size))
     if options.method == "bernstein":
+        if sums.reach is not None:
+            # The empirical bound needs the decoded reports' own variance, not an estimate of it.
+            worst = worst_variance(sums, n, sums.reach, options.estimand)
+            return bernstein_worst_half_width(worst, sums.spread, n, level)
         return bernstein_half_width(sample_variance(sums, n), sums.spread, n, level)
     if not (options.simultaneous and sums.indicators):
         return normal_half_width(se, level)

@@ -51,6 +51,18 @@ def joint_normal_half_width(variance: Floats, slope: Floats, n: int, level: floa
     return half + np.hypot(half, z * np.sqrt(variance))
 
 
+def bernstein_worst_half_width(variance: Floats, spread: Floats, n: int, level: float) -> Floats:
+    """Return Bernstein's half-width for a bound on the variance of one decoded report; n >= 1.
+
+    `sqrt(2 V L/n) + R L/(3 n)`, `L = log(2/level)`: Boucheron, Lugosi, Massart 2013, Corollary
+    2.11, on both sides, as no decoded report is further than R from its mean. Valid for any
+    independent reports whose variances are V or less on average, so for both estimands.
+    """
+    scale = math.log(2.0 / level)
+    width: Floats = np.sqrt(2.0 * variance * scale / n) + spread * scale / (3.0 * n)
+    return width
+
+
 def bernstein_half_width(sample_variance: Floats, spread: Floats, n: int, level: float) -> Floats:
     """Return the empirical Bernstein half-width, valid at every n >= 2; NaN below.
 

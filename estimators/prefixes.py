@@ -9,26 +9,13 @@ from numpy.typing import NDArray
 from ldpstream.estimators.count_prefixes import CountPrefixes
 from ldpstream.estimators.decoding import SetDecoder, prepare_queries
 from ldpstream.estimators.estimate import Estimate, bound
+from ldpstream.estimators.linear import LinearQueries
 from ldpstream.estimators.options import OptionKeywords, Options
-from ldpstream.estimators.queries import Queries
-from ldpstream.estimators.sums import Sums, check_counts, set_sums
+from ldpstream.estimators.sum_prefixes import ChainPrefixes, SetPrefixes, prepare_prefixes
+from ldpstream.estimators.sums import check_counts
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
 Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _SetPrefixes:
-    """Prefixes of sums, each a set like any other."""
-
-    queries: Queries
-    positions: Integers
-
-    def sums(self, statistic: Statistic) -> Sums:
-        """Return the sums of every prefix, q = m."""
-        cuts = range(int(self.positions.max()) + 1)
-        indicators = ((self.positions <= cut).astype(np.float64) for cut in cuts)
-        return set_sums(self.queries, statistic, indicators)
 
 
 @dataclass(frozen=True)
@@ -39,7 +26,7 @@ class Prefixes:
     """
 
     mechanism: Mechanism
-    prepared: CountPrefixes | _SetPrefixes
+    prepared: CountPrefixes | ChainPrefixes | SetPrefixes
 
     @classmethod
     def of(cls, mechanism: Mechanism, positions: Integers | None = None) -> Self:
@@ -56,7 +43,8 @@ class Prefixes:
         queries = prepare_queries(mechanism)
         if isinstance(queries, SetDecoder):
             return cls(mechanism, CountPrefixes.of(queries, order))
-        return cls(mechanism, _SetPrefixes(queries, order))
+        assert isinstance(queries, LinearQueries)
+        return cls(mechanism, prepare_prefixes(queries, order))
 
     def estimate(self, statistic: Statistic, n: int, **options: Unpack[OptionKeywords]) -> Estimate:
         """Estimate the share of every prefix, q = m; the last is 1.

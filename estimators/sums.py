@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.groups import Groups
 from ldpstream.estimators.queries import Queries, Query
+from ldpstream.mechanisms.decoder import LinearDecoder
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
@@ -23,7 +24,8 @@ class Sums:
     disclose: `sum_g N_g min_{x in g} v(x)` and the same with max. `least` and `largest` are
     `min h` and `max h` over the outputs; `slope` is the most by which the noise of two users of one
     group differs. `disclosed` says whether the channel discloses groups, `indicators` whether all
-    weights are 0 or 1.
+    weights are 0 or 1. `reach` is `max w - min w` where the statistic does not hold
+    `sum_i h(y_i)^2`, so that `squares` only estimates it; None where it does.
     """
 
     total: Floats
@@ -36,6 +38,7 @@ class Sums:
     slope: Floats
     disclosed: bool
     indicators: bool
+    reach: Floats | None = None
 
     @property
     def spread(self) -> Floats:
@@ -66,6 +69,7 @@ def value_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Sums:
         slope=noisiest - quietest,
         disclosed=groups.disclosed,
         indicators=True,
+        reach=np.ones(total.size) if isinstance(decoder, LinearDecoder) else None,
     )
 
 
@@ -99,12 +103,23 @@ def query_sums(
                 query.least,
                 query.largest,
                 float((noisiest - quietest).max()),
+                float(query.weights.max() - query.weights.min()),
             )
         )
-    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 8).T
-    total, squares, offset, floor, ceiling, least, largest, slope = columns
+    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 9).T
+    total, squares, offset, floor, ceiling, least, largest, slope, reach = columns
     return Sums(
-        total, squares, offset, floor, ceiling, least, largest, slope, groups.disclosed, indicators
+        total=total,
+        squares=squares,
+        offset=offset,
+        floor=floor,
+        ceiling=ceiling,
+        least=least,
+        largest=largest,
+        slope=slope,
+        disclosed=groups.disclosed,
+        indicators=indicators,
+        reach=reach if isinstance(queries.decoder, LinearDecoder) else None,
     )
 
 

@@ -11,6 +11,7 @@ exactly unbiased.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +122,18 @@ class CountDecoder(Decoder):
         return reports
 
 
+@dataclass(frozen=True)
+class Chain:
+    """Prefixes of an order whose noise is the same for users of every value.
+
+    `noise` is that noise, `least` and `largest` are the extremes of `h`: float64 `(m,)` each.
+    """
+
+    noise: Floats
+    least: Floats
+    largest: Floats
+
+
 class LinearDecoder(Decoder):
     """Decoders that are linear functions of a statistic of sums, with known noise."""
 
@@ -131,6 +144,16 @@ class LinearDecoder(Decoder):
     @abstractmethod
     def span(self, weights: Floats) -> tuple[float, float]:
         """Return `(least, largest)` of `h_w` over all reports; where inexact, too wide."""
+
+    def chain(
+        self,
+        positions: Integers,  # noqa: ARG002  # a default that knows no order
+    ) -> Chain | None:
+        """Return what is known of the m prefixes `{x : position of x <= i}` without a query each.
+
+        None, as by default, where nothing is: the prefixes are then sets like any other.
+        """
+        return None
 
 
 def remove_rounding(moments: Floats, weights: Floats) -> Floats:

@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.bit_rows import ones_from, packed_bernoulli, row_bytes, unpack
+from ldpstream.mechanisms.bit_rows import ones_from, packed_bernoulli, row_bytes
 from ldpstream.mechanisms.certificate import (
     ENUMERATION_LIMIT,
     Certificate,

@@ -19,7 +19,13 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.decoder import Floats, Integers, LinearDecoder, Statistic
+from ldpstream.mechanisms.decoder import (
+    Chain,
+    Floats,
+    Integers,
+    LinearDecoder,
+    Statistic,
+)
 from ldpstream.mechanisms.entropy import WORD
 
 Pair = tuple[Floats, Floats]
@@ -107,6 +113,19 @@ class L1BitsDecoder(LinearDecoder):
             low, high = _multiply((low, high), (np.array(ends[0]), np.array(ends[1])))
         return float(low), float(high)
 
+    def chain(self, positions: Integers) -> Chain | None:
+        """Return the prefixes of one dimension: each has one noisy end, the last one none."""
+        for axis, extent in enumerate(self._shape):
+            along = np.arange(extent).reshape(-1, *[1] * (len(self._shape) - axis - 1))
+            if np.array_equal(np.broadcast_to(along, self._shape).reshape(-1), positions):
+                noise = np.full(extent, self._noise / 4.0)
+                ends = np.full(extent, self._inverse)
+                noise[-1], ends[-1] = 0.0, 1.0
+                least = (1.0 - ends) / 2.0
+                least[-1] = 1.0
+                return Chain(noise, least, (1.0 + ends) / 2.0)
+        return None
+
     def _share(self, sums: Floats) -> Floats:
         entries = sums * self._inverse
         entries[..., -1] = sums[..., -1]
@@ -142,9 +161,7 @@ class L1BitsDecoder(LinearDecoder):
         both: Floats = without + self._subsets(halves, (*chosen, axis), axis + 1)
         return both
 
-    def _each(
-        self, vector: Floats | Statistic, operation: Callable[[Floats], Floats]
-    ) -> Floats:
+    def _each(self, vector: Floats | Statistic, operation: Callable[[Floats], Floats]) -> Floats:
         """Apply an operation along every dimension in turn."""
         table = np.asarray(vector, dtype=np.float64).reshape(self._shape)
         for place in range(len(self._shape)):
@@ -160,14 +177,16 @@ class L1BitsDecoder(LinearDecoder):
 
 def _factors(table: Floats) -> list[Floats] | None:
     """Return factors whose outer product is the table, one a dimension, or None."""
-    peak = np.unravel_index(int(np.abs(table).argmax()), table.shape)
-    height = float(table[peak])
-    if table.ndim == 1 or height == 0.0:
-        return [table[(*peak[:d], slice(None), *peak[d + 1 :])] for d in range(table.ndim)]
-    factors: list[Floats] = []
-    for d in range(table.ndim):
-        line = table[(*peak[:d], slice(None), *peak[d + 1 :])]
-        factors.append(line / height if factors else line)
+    peak = [int(i) for i in np.unravel_index(int(np.abs(table).argmax()), table.shape)]
+    lines = []
+    for axis in range(table.ndim):
+        others = [slice(i, i + 1) for i in peak]
+        others[axis] = slice(None)
+        lines.append(table[tuple(others)].reshape(-1))
+    height = float(np.abs(lines[0]).max())
+    if height == 0.0:
+        return lines
+    factors = [lines[0], *(line / line[i] for line, i in zip(lines[1:], peak[1:], strict=True))]
     outer: NDArray[np.float64] = reduce(np.multiply.outer, factors)
     return factors if np.array_equal(outer, table) else None
 

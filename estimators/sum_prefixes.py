@@ -1,0 +1,66 @@
+"""Prefixes over statistics of sums: in closed form where the decoder knows one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.linear import LinearQueries
+from ldpstream.estimators.sums import Sums, set_sums
+from ldpstream.mechanisms.decoder import Chain, LinearDecoder
+from ldpstream.mechanisms.mechanism import Statistic
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SetPrefixes:
+    """Prefixes of any order, each a set like any other; `positions` int64 `(k,)`."""
+
+    queries: LinearQueries
+    positions: Integers
+
+    def sums(self, statistic: Statistic) -> Sums:
+        """Return the sums of every prefix, q = m."""
+        cuts = range(int(self.positions.max()) + 1)
+        indicators = ((self.positions <= cut).astype(np.float64) for cut in cuts)
+        return set_sums(self.queries, statistic, indicators)
+
+
+@dataclass(frozen=True)
+class ChainPrefixes:
+    """Prefixes whose noise is known beforehand: running sums of the values' shares."""
+
+    decoder: LinearDecoder
+    positions: Integers
+    chain: Chain
+
+    def sums(self, statistic: Statistic) -> Sums:
+        """Return the sums of every prefix, q = m; the last one is everybody."""
+        m, n = self.chain.noise.size, float(self.decoder.group_reports(statistic).sum())
+        shares = np.bincount(self.positions, self.decoder.shares(statistic), m)
+        total = np.cumsum(shares, dtype=np.float64)
+        total[-1] = n
+        noise, reach = n * self.chain.noise, np.ones(m)
+        reach[-1] = 0.0
+        return Sums(
+            total=total,
+            squares=noise + total,
+            offset=total,
+            floor=noise,
+            ceiling=noise,
+            least=self.chain.least,
+            largest=self.chain.largest,
+            slope=np.zeros(m),
+            disclosed=False,
+            indicators=True,
+            reach=reach,
+        )
+
+
+def prepare_prefixes(queries: LinearQueries, positions: Integers) -> ChainPrefixes | SetPrefixes:
+    """Prepare an order: the position of each value, int64 `(k,)`, >= 0."""
+    chain = queries.linear.chain(positions)
+    if chain is None:
+        return SetPrefixes(queries, positions)
+    return ChainPrefixes(queries.linear, positions, chain)
