@@ -35,6 +35,7 @@ from ldpstream.mechanisms.interval import Interval
 from ldpstream.mechanisms.l1_bits_decoder import L1BitsDecoder
 from ldpstream.mechanisms.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.sign_sums import add_products
 
@@ -51,8 +52,9 @@ _LARGEST_SUM = 1e240
 class L1Bits(Mechanism):
     """Budget `epsilon` for each index step, in dimensions of `shape` values.
 
-    Values count in row-major order. `widths` are those of the bins of an interval, one a dimension:
-    they only serve to say what the policy means for real numbers. Reports are rows of packed bits,
+    Values count in row-major order. `widths` are those of the bins of an interval, one a dimension,
+    and `rounded` says that numbers are rounded at random to the edges: both only serve to say what
+    the policy means for real numbers. Reports are rows of packed bits,
     uint8 `(n, report_bytes)`: entries 0 to m - 2 of one dimension after the other, 1 for +1, the
     unused bits of the last byte 0 (`bit_rows`).
 
@@ -66,6 +68,7 @@ class L1Bits(Mechanism):
     epsilon: float
     shape: tuple[int, ...]
     widths: tuple[float, ...] | None = None
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         read_epsilon(self.epsilon, "epsilon")
@@ -81,16 +84,16 @@ class L1Bits(Mechanism):
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys."""
         settings.only(cls.id, "epsilon")
-        epsilon, domain = settings.read_epsilon(), settings.domain
+        epsilon, domain = settings.read_step_epsilon(), settings.domain
         if not domain.ordered:
             raise SpecError(
                 f"{settings.path}.domain",
                 f"an ordered domain with {cls.id} (size, sizes, grid or interval), got labels",
             )
         _check_lengths(tuple(m for m in domain.shape if m > 1), f"{settings.path}.domain")
-        widths = domain.widths if isinstance(domain, Interval) else None
+        widths = domain.widths if isinstance(domain, Interval | RoundedInterval) else None
         try:
-            return cls(epsilon, domain.shape, widths)
+            return cls(epsilon, domain.shape, widths, isinstance(domain, RoundedInterval))
         except SpecError as error:
             raise error.within(settings.path) from None
 
@@ -102,7 +105,7 @@ class L1Bits(Mechanism):
     @property
     def policy(self) -> MetricPolicy:
         """Epsilon times the L1 distance."""
-        return MetricPolicy(self.epsilon, self.shape, self.widths)
+        return MetricPolicy(self.epsilon, self.shape, self.widths, self.rounded)
 
     @cached_property
     def threshold(self) -> int:

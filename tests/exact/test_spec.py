@@ -19,6 +19,7 @@ from ldpstream.mechanisms import (
 
 BASE = {"mechanism": "block-hadamard", "epsilon": 1.0, "domain": {"values": ["a", "b", "c"]}}
 BINARY = {"mechanism": "binary", "epsilon": [1.0, 2.0], "domain": {"values": ["no", "yes"]}}
+BITS = {"mechanism": "l1-bits", "epsilon": 0.5, "domain": {"size": 10}}
 GEOMETRIC = {"mechanism": "l1-geometric", "epsilon": 0.5, "domain": {"size": 10}}
 HIGH_LOW = {
     "mechanism": "high-low",
@@ -135,9 +136,12 @@ ORDERED = {
 }
 
 
+@pytest.mark.parametrize("mapping", [GEOMETRIC, BITS], ids=["geometric", "bits"])
 @pytest.mark.parametrize(("domain", "shape"), ORDERED.values(), ids=ORDERED.keys())
-def test_l1_geometric_takes_every_ordered_domain(tmp_path: Path, domain: dict, shape: tuple):
-    mechanism = make(tmp_path, GEOMETRIC, domain=domain).mechanism
+def test_l1_mechanisms_take_every_ordered_domain(
+    tmp_path: Path, mapping: dict, domain: dict, shape: tuple
+):
+    mechanism = make(tmp_path, mapping, domain=domain).mechanism
     assert mechanism.shape == shape
     assert mechanism.policy.describe()["shape"] == list(shape)
 
@@ -223,6 +227,22 @@ IMPOSSIBLE = {
         "domain",
         "an ordered domain with l1-geometric (size, sizes, grid or interval), got labels",
     ),
+    "bits of labels": (
+        BITS,
+        {"domain": {"values": ["a", "b"]}},
+        "domain",
+        "an ordered domain with l1-bits (size, sizes, grid or interval), got labels",
+    ),
+    "bits of a long line": (BITS, {"domain": {"size": 70_000}}, "domain", "65536 bits a report"),
+    "bits of a large grid": (
+        BITS,
+        {"domain": {"grid": [2000, 2000]}},
+        "domain",
+        "at most 1048576 values in 2 dimensions",
+    ),
+    "bits epsilon tiny": (BITS, {"epsilon": 1e-20}, "epsilon", "at least 1e-18"),
+    "bits blocks": (BITS, {"domain": {"size": 10, "blocks": 5}}, "domain.blocks", "no blocks"),
+    "bits sensitive": (BITS, {"sensitive": [1]}, "sensitive", "no such key"),
     "geometric epsilon 0": (GEOMETRIC, {"epsilon": 0}, "epsilon", "a finite number above 0, got 0"),
     "geometric epsilon negative": (GEOMETRIC, {"epsilon": -2}, "epsilon", "above 0, got -2"),
     "geometric epsilon infinite": (GEOMETRIC, {"epsilon": math.inf}, "epsilon", "got inf"),

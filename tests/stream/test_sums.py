@@ -1,0 +1,155 @@
+"""Statistics of sums, negative ones too, through cells, finals and the API, without a broker."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from ldpstream.agents.cells import decode_chunk
+from ldpstream.agents.http import build_http
+from ldpstream.agents.view import final_content, totals
+from ldpstream.mechanisms.entropy import SeededEntropy
+from ldpstream.mechanisms.frame import decode_frame, encode_frame
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve_collections
+
+HOURS: dict[str, Any] = {
+    "mechanism": "l1-bits",
+    "epsilon": 1.0,
+    "domain": {"sizes": [7, 24]},
+    "partitions": 2,
+    "minimum": 10,
+    "window": {"size": "2m", "hop": "1m", "idle": "off", "future": "1m", "retention": "1h"},
+    "publish": {"top": 5, "ranges": {"week": [[0, 4], [8, 17]]}},
+}
+LINE: dict[str, Any] = {
+    "mechanism": "l1-bits",
+    "epsilon": 0.5,
+    "domain": {"size": 40},
+    "partitions": 1,
+    "minimum": 0,
+    "window": {"size": "1m", "retention": "1h"},
+    "publish": {"quantiles": [0.5], "ranges": {"upper": [30, 39]}},
+}
+
+
+def late_hours(seed: int, n: int) -> list[list[int]]:
+    """Users at large values: most entries of their bits are -1."""
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.integers(4, 7, n), rng.integers(15, 24, n)], axis=1).tolist()
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    made = serve_collections({"hours": HOURS, "line": LINE})
+    for partition in range(2):
+        for minute in range(3):
+            times = [START_MS + minute * MINUTE_MS] * 300
+            seed = 10 * partition + minute
+            made.collections["hours"].report(
+                partition, late_hours(seed, 300), times_ms=times, seed=seed
+            )
+    values = np.random.default_rng(3).binomial(39, 0.8, 3000).tolist()
+    made.collections["line"].report(0, values, times_ms=[START_MS] * 3000, seed=3)
+    return made
+
+
+def absorbed(served: Served, panes: range) -> np.ndarray:
+    """The statistic of the same reports, absorbed at once."""
+    mechanism = served.config.spec.mechanism
+    statistic = mechanism.empty()
+    for partition in range(2):
+        for minute in panes:
+            seed = 10 * partition + minute
+            labels = late_hours(seed, 300)
+            reports = served.config.spec.privatize(labels, entropy=SeededEntropy(seed))
+            mechanism.absorb(statistic, reports)
+    return statistic
+
+
+def test_panes_add_up_to_the_statistic_of_all_reports(pipeline: Pipeline):
+    hours = pipeline.collections["hours"]
+    for panes in (range(1), range(1, 3), range(3)):
+        start, end = (START_MS + edge * MINUTE_MS for edge in (panes.start, panes.stop))
+        found = totals(hours.context, hours.tails, start, end)
+        assert found.n == 600 * len(panes)
+        assert np.array_equal(found.statistic, absorbed(hours, panes))
+        assert found.statistic.min() < -30 * len(panes)
+        assert found.statistic[-1] == found.n
+    cells = [c for tail in hours.tails for name, c in tail.cells.items() if name.kind == "count"]
+    # 168 sums in chunks of 16.
+    parts = [decode_chunk(cell.value, 8 if cell.name.chunk == 10 else 16) for cell in cells]
+    assert any(part.sum() < 0 for part in parts)
+
+
+def test_a_report_with_an_unused_bit_is_rejected_alone(pipeline: Pipeline):
+    hours = pipeline.collections["hours"]
+    spec = hours.config.spec
+    # 6 + 23 bits in 4 bytes: three are unused.
+    open_ms = START_MS + 2 * MINUTE_MS
+    frame = decode_frame(
+        spec.frame(late_hours(9, 5), times_ms=[open_ms] * 5),
+        fingerprint=spec.fingerprint,
+        report_bytes=4,
+    )
+    payload = frame.payload.copy()
+    payload[2, 3] |= 0x80
+    before = totals(hours.context, hours.tails, open_ms, open_ms + MINUTE_MS)
+    hours.deliver(0, encode_frame(spec.fingerprint, np.full(5, open_ms), payload), now_ms=open_ms)
+    after = totals(hours.context, hours.tails, open_ms, open_ms + MINUTE_MS)
+    assert (after.n, after.rejected) == (before.n + 4, before.rejected + 1)
+    added = after.statistic - before.statistic
+    expected = spec.mechanism.empty()
+    spec.mechanism.absorb(expected, payload[[0, 1, 3, 4]])
+    assert np.array_equal(added, expected)
+
+
+async def test_documents_hold_ranges_and_quantiles(pipeline: Pipeline):
+    """Bernstein bounds hold at every n: this fails with probability below 1e-6."""
+    hours, line = pipeline.collections["hours"], pipeline.collections["line"]
+    hours.close(START_MS + 2 * MINUTE_MS)
+    stored = final_content(hours.context, hours.tails, START_MS)
+    assert stored is not None
+    asked = "method=bernstein&confidence=0.9999999"
+    async with TestClient(TestServer(build_http(pipeline))) as client:
+        span = f"start={START_MS}&end={START_MS + 2 * MINUTE_MS}"
+        answer = await read(client, f"/api/collections/hours/estimate?{span}")
+        final = json.loads(stored)
+        assert answer == final
+        assert (answer["n"], len(answer["distribution"])) == (1200, 5)
+        boxes = "range=4..6,15..23&range=0..6,0..23&range=0..3,0..23"
+        answer = await read(client, f"/api/collections/hours/estimate?{span}&{boxes}&{asked}")
+        late, whole, early = answer["ranges"]
+        assert late["low"] <= 1.0 <= late["high"]
+        assert early["low"] <= 0.0 <= early["high"]
+        assert (whole["low"], whole["share"], whole["high"], whole["se"]) == (1.0, 1.0, 1.0, 0.0)
+        truth = np.random.default_rng(3).binomial(39, 0.8, 3000)
+        chosen = "range=30..39&quantile=0.1&quantile=0.5"
+        answer = await read(client, f"/api/collections/line/estimate?{chosen}&{asked}")
+        (upper,) = answer["ranges"]
+        assert upper["low"] <= (truth >= 30).mean() <= upper["high"]
+        assert upper["high"] - upper["low"] < 0.5
+        tenth, half = answer["quantiles"]
+        for entry, p in ((tenth, 0.1), (half, 0.5)):
+            exact = int(np.quantile(truth, p, method="inverted_cdf"))
+            assert entry["low"] <= exact <= entry["high"]
+        assert half["high"] - half["low"] < 20
+    published = close_and_read(line)
+    assert [entry["p"] for entry in published["quantiles"]] == [0.5]
+
+
+async def read(client: TestClient[web.Request, web.Application], path: str) -> dict[str, Any]:
+    answer = await client.get(path)
+    assert answer.status == 200, await answer.text()
+    document: dict[str, Any] = await answer.json()
+    return document
+
+
+def close_and_read(served: Served) -> dict[str, Any]:
+    served.close(START_MS + MINUTE_MS)
+    stored = final_content(served.context, served.tails, START_MS)
+    assert stored is not None
+    document: dict[str, Any] = json.loads(stored)
+    return document
