@@ -123,14 +123,14 @@ class L1Bits(Mechanism):
         return tuple(length for length in self.shape if length > 1)
 
     @property
-    def bits(self) -> int:
+    def report_bits(self) -> int:
         """Number of noisy entries of a report."""
         return sum(self.extents) - len(self.extents)
 
     @property
     def report_bytes(self) -> int:
         """Length of a report: one bit for each noisy entry, in whole bytes."""
-        return row_bytes(self.bits)
+        return row_bytes(self.report_bits)
 
     @property
     def statistic_size(self) -> int:
@@ -151,9 +151,9 @@ class L1Bits(Mechanism):
         Raises:
             ValueError: where there are more than 1024.
         """
-        if self.bits > _MOST_LISTED_BITS:
-            raise ValueError(f"the 2^{self.bits} reports are too many to list")
-        numbers = np.arange(1 << self.bits, dtype="<i8")
+        if self.report_bits > _MOST_LISTED_BITS:
+            raise ValueError(f"the 2^{self.report_bits} reports are too many to list")
+        numbers = np.arange(1 << self.report_bits, dtype="<i8")
         rows: Reports = numbers.view(np.uint8).reshape(-1, 8)[:, : self.report_bytes].copy()
         return rows
 
@@ -167,7 +167,10 @@ class L1Bits(Mechanism):
         if self.size * len(reports) > _MOST_CHANNEL_ENTRIES:
             raise ValueError(f"the channel of {self.size} values is too large to enumerate")
         keep, flip = Fraction(self.threshold, WORD), Fraction(WORD - self.threshold, WORD)
-        powers = [keep ** (self.bits - flips) * flip**flips for flips in range(self.bits + 1)]
+        powers = [
+            keep ** (self.report_bits - flips) * flip**flips
+            for flips in range(self.report_bits + 1)
+        ]
         plain = self._plain(np.arange(self.size))
         flips = np.bitwise_count(plain[:, None, :] ^ reports).sum(axis=2, dtype=np.int64)
         rows = [{y: powers[count] for y, count in enumerate(row)} for row in flips.tolist()]
@@ -181,7 +184,7 @@ class L1Bits(Mechanism):
         `T / (2^64 - T)`. The losses of all steps between two values add up.
         """
         policy = self.policy
-        if self.size <= ENUMERATION_LIMIT and self.bits <= _MOST_LISTED_BITS:
+        if self.size <= ENUMERATION_LIMIT and self.report_bits <= _MOST_LISTED_BITS:
             return certify_by_enumeration(self.id, policy, self.channel(), self.disclosed())
         ratio = Fraction(self.threshold, WORD - self.threshold)
         return certify_by_structure(self.id, policy, {policy.step: ratio}, self.disclosed())
@@ -215,7 +218,7 @@ class L1Bits(Mechanism):
     @cached_property
     def _used(self) -> NDArray[np.uint8]:
         """The bits that a report uses, as a row."""
-        used: NDArray[np.uint8] = ~ones_from(np.array([self.bits]), self.report_bytes)[0]
+        used: NDArray[np.uint8] = ~ones_from(np.array([self.report_bits]), self.report_bytes)[0]
         return used
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:

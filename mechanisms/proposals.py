@@ -17,6 +17,7 @@ from ldpstream.mechanisms.budgets import block_budget, float_below, l1_budget
 from ldpstream.mechanisms.domain_base import Domain
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.metric_policy import MetricPolicy
@@ -115,6 +116,7 @@ PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
         RandomizedResponse.id: partial(_in_blocks, RandomizedResponse),
         SubsetSelection.id: partial(_in_blocks, SubsetSelection),
         ProjectiveGeometry.id: partial(_in_blocks, ProjectiveGeometry),
+        L1Bits.id: partial(_on_steps, L1Bits, norms=True),
         L1Geometric.id: partial(_on_steps, L1Geometric, norms=True),
     }
 )

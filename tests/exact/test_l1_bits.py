@@ -223,7 +223,7 @@ def test_the_statistic_sums_products_of_signs(shape: tuple[int, ...]):
     statistic = mechanism.empty()
     mechanism.absorb(statistic, rows)
     bits = np.unpackbits(rows, axis=1, bitorder="little")
-    assert not bits[:, mechanism.bits :].any()
+    assert not bits[:, mechanism.report_bits :].any()
     expected = np.zeros(shape, dtype=np.int64)
     for row in bits.astype(np.int64):
         products, start = np.ones(()), 0
