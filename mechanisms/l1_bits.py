@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.bit_rows import ones_from, packed_bernoulli, row_bytes
+from ldpstream.mechanisms.canonical import json_number
 from ldpstream.mechanisms.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
     certify_by_enumeration,
-    certify_by_structure,
 )
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import read_epsilon
@@ -31,13 +31,14 @@ from ldpstream.mechanisms.domain_base import check_extents
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, sign_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.interval import Interval
 from ldpstream.mechanisms.l1_bits_decoder import L1BitsDecoder
+from ldpstream.mechanisms.lp_norm import check_p
 from ldpstream.mechanisms.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.rounded_interval import RoundedInterval
+from ldpstream.mechanisms.metric_settings import read_metric
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.sign_sums import add_products
+from ldpstream.mechanisms.step_certificate import certify_steps
 
 LONGEST_REPORT_BYTES = 8192
 MOST_VALUES = 1 << 20
@@ -52,16 +53,17 @@ _LARGEST_SUM = 1e240
 class L1Bits(Mechanism):
     """Budget `epsilon` for each index step, in dimensions of `shape` values.
 
-    Values count in row-major order. `widths` are those of the bins of an interval, one a dimension,
-    and `rounded` says that numbers are rounded at random to the edges: both only serve to say what
-    the policy means for real numbers. Reports are rows of packed bits,
-    uint8 `(n, report_bytes)`: entries 0 to m - 2 of one dimension after the other, 1 for +1, the
-    unused bits of the last byte 0 (`bit_rows`).
+    With a `p` above 1 the budget is epsilon times the L^p distance, kept by `lp_norm.l1_epsilon` a
+    step. Values count in row-major order. `widths` are those of the bins of an interval, one a
+    dimension, and `rounded` says that numbers are rounded at random to the edges: both only serve
+    to say what the policy means for real numbers. Reports are rows of packed bits, uint8
+    `(n, report_bytes)`: entries 0 to m - 2 of one dimension after the other, 1 for +1, the unused
+    bits of the last byte 0 (`bit_rows`).
 
     Raises:
         SpecError: where epsilon is no finite number above 0 or so small that reports say nothing or
-            that decoders leave the range of floats, the shape is no domain, or its reports or its
-            statistic would be too large.
+            that decoders leave the range of floats, the shape is no domain, its reports or its
+            statistic would be too large, or p is no whole number in 1..64 or infinity.
     """
 
     id: ClassVar[str] = "l1-bits"
@@ -69,10 +71,12 @@ class L1Bits(Mechanism):
     shape: tuple[int, ...]
     widths: tuple[float, ...] | None = None
     rounded: bool = False
+    p: float = 1
 
     def __post_init__(self) -> None:
         read_epsilon(self.epsilon, "epsilon")
         check_extents(self.shape, "shape")
+        object.__setattr__(self, "p", check_p(self.p, "p"))
         _check_lengths(self.extents, "shape")
         if 2 * self.threshold <= WORD:
             raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
@@ -83,17 +87,11 @@ class L1Bits(Mechanism):
     @classmethod
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys."""
-        settings.only(cls.id, "epsilon")
-        epsilon, domain = settings.read_step_epsilon(), settings.domain
-        if not domain.ordered:
-            raise SpecError(
-                f"{settings.path}.domain",
-                f"an ordered domain with {cls.id} (size, sizes, grid or interval), got labels",
-            )
-        _check_lengths(tuple(m for m in domain.shape if m > 1), f"{settings.path}.domain")
-        widths = domain.widths if isinstance(domain, Interval | RoundedInterval) else None
+        settings.only(cls.id, "epsilon", "policy")
+        policy = read_metric(settings, cls.id)
+        _check_lengths(tuple(m for m in policy.shape if m > 1), f"{settings.path}.domain")
         try:
-            return cls(epsilon, domain.shape, widths, isinstance(domain, RoundedInterval))
+            return cls(policy.epsilon, policy.shape, policy.widths, policy.rounded, policy.p)
         except SpecError as error:
             raise error.within(settings.path) from None
 
@@ -102,10 +100,10 @@ class L1Bits(Mechanism):
         """Number of values."""
         return math.prod(self.shape)
 
-    @property
+    @cached_property
     def policy(self) -> MetricPolicy:
-        """Epsilon times the L1 distance."""
-        return MetricPolicy(self.epsilon, self.shape, self.widths, self.rounded)
+        """Epsilon times the L^p distance."""
+        return MetricPolicy(self.epsilon, self.shape, self.widths, self.rounded, p=self.p)
 
     @cached_property
     def threshold(self) -> int:
@@ -138,11 +136,12 @@ class L1Bits(Mechanism):
         return self.size
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the realised threshold and the shape."""
+        """Return epsilon, the realised threshold, the shape, and p where it is not 1."""
         return {
             "epsilon": float(self.epsilon),
             "threshold": hex(self.threshold),
             "shape": list(self.shape),
+            **({} if self.p == 1 else {"p": json_number(self.p)}),
         }
 
     def possible_reports(self) -> Reports:
@@ -181,13 +180,12 @@ class L1Bits(Mechanism):
 
         Structure otherwise: entries are independent, and one step of one coordinate changes the
         plain sign of exactly one of them, whose two probabilities have the ratio
-        `T / (2^64 - T)`. The losses of all steps between two values add up.
+        `T / (2^64 - T)`. Steps add up as in `step_certificate`.
         """
-        policy = self.policy
+        policy, ratio = self.policy, Fraction(self.threshold, WORD - self.threshold)
         if self.size <= ENUMERATION_LIMIT and self.report_bits <= _MOST_LISTED_BITS:
             return certify_by_enumeration(self.id, policy, self.channel(), self.disclosed())
-        ratio = Fraction(self.threshold, WORD - self.threshold)
-        return certify_by_structure(self.id, policy, {policy.step: ratio}, self.disclosed())
+        return certify_steps(self.id, policy, ratio, self.disclosed())
 
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)`, into reports, uint8 `(n, report_bytes)`.

@@ -23,22 +23,22 @@ from ldpstream.mechanisms.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
     certify_by_enumeration,
-    certify_by_structure,
 )
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import read_epsilon
 from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.domain_base import check_extents
-from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, exp_floor, geometric_threshold
+from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, geometric_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.geometric_axis import GeometricAxis
 from ldpstream.mechanisms.l1_geometric_decoder import L1GeometricDecoder
-from ldpstream.mechanisms.lp_norm import check_p, keeps_lp
+from ldpstream.mechanisms.lp_norm import check_p
 from ldpstream.mechanisms.mechanism import Json, Reports
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.metric_settings import read_metric
 from ldpstream.mechanisms.settings import Settings
+from ldpstream.mechanisms.step_certificate import certify_steps
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from ldpstream.mechanisms.two_sided import TwoSidedGeometric
 
@@ -152,26 +152,13 @@ class L1Geometric(SymbolMechanism):
         `2^64 / threshold`, and the losses of all steps between two values add up. The
         enumeration compares all neighbours at every output, which is all that the L1 metric needs.
 
-        For other p the enumeration compares all pairs with no value between them. By structure, a
-        step's ratio is within `e^s` and `s |d|_1 <= epsilon |d|_p` (Hoelder's inequality, checked
-        exactly); shown are the losses of one step and of a step in every dimension, the tightest.
+        For other p the enumeration compares all pairs with no value between them; by structure see
+        `step_certificate`.
         """
-        policy = self.policy
+        policy, ratio = self.policy, Fraction(WORD, self.threshold)
         if self.size <= ENUMERATION_LIMIT:
             return certify_by_enumeration(self.id, policy, self.channel(), self.disclosed())
-        ratio, dimensions = Fraction(WORD, self.threshold), len(self.extents)
-        if self.p == 1 or dimensions == 1:
-            return certify_by_structure(self.id, policy, {policy.step: ratio}, self.disclosed())
-        kept = keeps_lp(policy.step, budget(self.epsilon), dimensions=dimensions, p=self.p)
-        broken = not kept or ratio > exp_floor(policy.step)
-        everywhere = policy.budget_of(tuple(int(extent > 1) for extent in self.shape))
-        return certify_by_structure(
-            self.id,
-            policy,
-            {budget(self.epsilon): ratio, everywhere: ratio**dimensions},
-            self.disclosed(),
-            violation=f"a step's ratio above e^{float(policy.step)}" if broken else None,
-        )
+        return certify_steps(self.id, policy, ratio, self.disclosed())
 
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
