@@ -85,19 +85,15 @@ def _in_blocks(
 
 
 def _on_steps(
-    mechanism: Callable[..., Mechanism],
-    policy: Policy,
-    domain: Domain,
-    *,
-    norms: bool = False,
+    mechanism: Callable[..., Mechanism], policy: Policy, domain: Domain
 ) -> Iterator[Proposal]:
     """Propose epsilon a step: the policy's own, and the largest that satisfies it.
 
-    `norms` says that the mechanism takes the p of an L^p policy and finds the step itself.
+    The mechanism takes the p of an L^p policy and finds the step itself.
     """
     if not domain.ordered:
         raise SpecError("domain", "an ordered domain, got labels")
-    if isinstance(policy, MetricPolicy) and policy.scale is None and (norms or policy.p == 1):
+    if isinstance(policy, MetricPolicy) and policy.scale is None:
         given = {} if policy.p == 1 else {"p": policy.p}
         yield Proposal(mechanism(policy.epsilon, policy.shape, **given))
         return
@@ -116,8 +112,8 @@ PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
         RandomizedResponse.id: partial(_in_blocks, RandomizedResponse),
         SubsetSelection.id: partial(_in_blocks, SubsetSelection),
         ProjectiveGeometry.id: partial(_in_blocks, ProjectiveGeometry),
-        L1Bits.id: partial(_on_steps, L1Bits, norms=True),
-        L1Geometric.id: partial(_on_steps, L1Geometric, norms=True),
+        L1Bits.id: partial(_on_steps, L1Bits),
+        L1Geometric.id: partial(_on_steps, L1Geometric),
     }
 )
 """By mechanism id: a new mechanism is a line here."""
