@@ -176,7 +176,7 @@ class L1Geometric(SymbolMechanism):
 
     @cached_property
     def _noise(self) -> TwoSidedGeometric:
-        return TwoSidedGeometric(self.threshold, max(self.extents))
+        return TwoSidedGeometric((self.threshold,), max(self.extents))
 
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries, by tridiagonal inverses."""

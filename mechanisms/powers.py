@@ -50,16 +50,9 @@ class Powers:
         Takes one word a draw, in order; then, for each draw whose word equals the power's first
         digits, further words one by one until they differ.
         """
-        if not len(levels):
-            return np.zeros(0, dtype=np.bool_)
-        words = entropy.words(len(levels))
-        limits = self.first_digits[levels]
-        drawn: NDArray[np.bool_] = words < limits
-        for place in np.flatnonzero(words == limits):
-            drawn[place] = self._beyond_first(entropy, int(levels[place]))
-        return drawn
+        return PowerTable((self,)).bernoulli(entropy, levels)
 
-    def _beyond_first(self, entropy: Entropy, level: int) -> bool:
+    def beyond_first(self, entropy: Entropy, level: int) -> bool:
         """Compare the digits after the first 64, which were equal.
 
         The expansion ends after `2^level` words; a number equal to it so far is not below it.
@@ -70,3 +63,33 @@ class Powers:
             if word != digit:
                 return word < digit
         return False
+
+
+@dataclass(frozen=True)
+class PowerTable:
+    """The powers of several alphas, all with the same number of levels.
+
+    They are numbered alpha by alpha: level j of alpha i is number `i * levels + j`.
+    """
+
+    powers: tuple[Powers, ...]
+
+    @cached_property
+    def first_digits(self) -> NDArray[np.uint64]:
+        """The first 64 binary digits of every power, uint64."""
+        return np.concatenate([powers.first_digits for powers in self.powers])
+
+    def bernoulli(self, entropy: Entropy, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return draws, True with the probability that is the power of each number, `(n,)`.
+
+        Words are taken as in `Powers.bernoulli`.
+        """
+        if not len(numbers):
+            return np.zeros(0, dtype=np.bool_)
+        words = entropy.words(len(numbers))
+        limits = self.first_digits[numbers]
+        drawn: NDArray[np.bool_] = words < limits
+        for place in np.flatnonzero(words == limits):
+            alpha, level = divmod(int(numbers[place]), self.powers[0].levels)
+            drawn[place] = self.powers[alpha].beyond_first(entropy, level)
+        return drawn

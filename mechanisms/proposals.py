@@ -19,6 +19,8 @@ from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.matrix import Matrix
+from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import Policy
@@ -104,6 +106,13 @@ def _on_steps(
     yield Proposal(mechanism(float_below(step), domain.shape), "largest step")
 
 
+def _matrix(policy: Policy, domain: Domain) -> Iterator[Proposal]:
+    """Propose the built-in strategies with equal scales; on labels only the identity."""
+    line = domain.ordered and sum(extent > 1 for extent in domain.shape) <= 1
+    for name in STRATEGIES if line else ("identity",):
+        yield Proposal(Matrix(policy, Strategy.built_in(name, policy.size)), name)
+
+
 PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
     {
         Binary.id: _binary,
@@ -114,6 +123,7 @@ PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
         ProjectiveGeometry.id: partial(_in_blocks, ProjectiveGeometry),
         L1Bits.id: partial(_on_steps, L1Bits),
         L1Geometric.id: partial(_on_steps, L1Geometric),
+        Matrix.id: _matrix,
     }
 )
 """By mechanism id: a new mechanism is a line here."""

@@ -10,6 +10,7 @@ from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.lip import Lip
+from ldpstream.mechanisms.matrix import Matrix
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.optimal import Optimal
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
@@ -31,6 +32,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
             L1Geometric,
             Lip,
             Optimal,
+            Matrix,
         )
     }
 )

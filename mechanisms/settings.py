@@ -20,6 +20,8 @@ MECHANISM_KEYS: Final = (
     "policy",
     "prior",
     "strategy",
+    "workload",
+    "scales",
     "channel",
     "weights",
 )

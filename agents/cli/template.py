@@ -32,6 +32,7 @@ data = "./data"                 # for files of the worker
 # l1-geometric:   ordered domains; values d index steps apart are protected by d times epsilon;
 #                 with `policy = { metric = "l2" }` d is their straight distance on a grid.
 # l1-bits:        the same with a noisy bit a position: for ranges at a small epsilon times size.
+# matrix:         any `policy = {...}`, with a `strategy` of linear queries such as "prefix".
 mechanism = "block-hadamard"
 epsilon = 1.0                   # finite and above 0: the smaller, the more private
 

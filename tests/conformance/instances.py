@@ -1,6 +1,7 @@
 """Instances of every registered mechanism, on which every conformance check runs."""
 
 import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,18 @@ from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.channel_file import load_channel
+from ldpstream.mechanisms.graph_policy import GraphPolicy
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.lip import Lip
 from ldpstream.mechanisms.lip_settings import Prior
+from ldpstream.mechanisms.matrix import Matrix
+from ldpstream.mechanisms.matrix_strategy import Strategy
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.optimal import Optimal
+from ldpstream.mechanisms.policy import BlockPolicy
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.subset_selection import SubsetSelection
@@ -120,6 +126,22 @@ L1_BITS = {
 
 CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
 OPTIMAL = {path.stem: Optimal(load_channel(path.name, CHANNELS)) for path in CHANNELS.iterdir()}
+LINE, TRIPLE = Strategy.built_in("prefix", 3), BlockPolicy(20.0, Blocks.one(3))
+PAIRED = BlockPolicy(16.0, Blocks(np.array([0, 0, 1, 1])))
+CYCLE = GraphPolicy(5, tuple((x, (x + 1) % 5, Fraction(1, 2)) for x in range(5)))
+MATRIX = {
+    "two-values": Matrix(MetricPolicy(1.0, (2,)), Strategy.built_in("prefix", 2)),
+    "line": Matrix(MetricPolicy(8.0, (3,)), LINE),
+    "wavelets": Matrix(TRIPLE, Strategy.built_in("haar", 3)),
+    "identity": Matrix(TRIPLE, Strategy.built_in("identity", 3)),
+    "blocks": Matrix(PAIRED, Strategy.built_in("haar", 4)),
+    "own-rows": Matrix(TRIPLE, Strategy("file", np.array([[2, 0, 1], [1, 1, 1], [0, 3, -1]]))),
+    "own-scales": Matrix(TRIPLE, Strategy.built_in("haar", 3), (0.25, 0.1)),
+    "tiny": Matrix(MetricPolicy(1e-6, (6,)), Strategy.built_in("prefix", 6)),
+    "huge": Matrix(MetricPolicy(50.0, (4,)), Strategy.built_in("prefix", 4)),
+    "cycle": Matrix(CYCLE, Strategy.built_in("identity", 5)),
+    "large": Matrix(BlockPolicy(0.7, Blocks.one(70)), Strategy.built_in("hierarchical", 70)),
+}
 
 
 def is_listed(mechanism: Mechanism) -> bool:
@@ -143,6 +165,7 @@ INSTANCES: dict[str, Mechanism] = {
         L1_GEOMETRIC,
         LIP,
         OPTIMAL,
+        MATRIX,
     )
     for name, m in group.items()
 }

@@ -1,4 +1,4 @@
-"""The draws of `l1-geometric` as docs/wire.md specifies them, one word at a time.
+"""The draws of `l1-geometric` and `matrix` as docs/wire.md specifies them, one word at a time.
 
 An implementation of its own, in plain integers and lists.
 """
@@ -7,17 +7,18 @@ from fractions import Fraction
 
 from ldpstream.mechanisms.entropy import WORD, Entropy
 from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.matrix import Matrix
 
 
 def word(entropy: Entropy) -> int:
     return int(entropy.words(1)[0])
 
 
-def trials(threshold: int, levels: list[int], entropy: Entropy) -> list[bool]:
-    """One trial of `a^(2^level)` each: all first words, then those that ties need."""
-    firsts = [word(entropy) for _ in levels]
+def trials(asked: list[tuple[int, int]], entropy: Entropy) -> list[bool]:
+    """One trial of `a^(2^level)` each, a threshold and a level: all first words, then ties'."""
+    firsts = [word(entropy) for _ in asked]
     won = []
-    for level, drawn in zip(levels, firsts, strict=True):
+    for (threshold, level), drawn in zip(asked, firsts, strict=True):
         power = threshold ** (1 << level)
         digits = [power >> 64 * i & (WORD - 1) for i in reversed(range(1 << level))]
         place = 0
@@ -27,13 +28,14 @@ def trials(threshold: int, levels: list[int], entropy: Entropy) -> list[bool]:
     return won
 
 
-def signs_and_digits(threshold: int, rows: int, s: int, entropy: Entropy) -> list[list[int]]:
-    cells = [[0] * (1 + s) for _ in range(rows)]
-    left = [(row, column) for row in range(rows) for column in range(1 + s)]
+def signs_and_digits(thresholds: list[int], s: int, entropy: Entropy) -> list[list[int]]:
+    cells = [[0] * (1 + s) for _ in thresholds]
+    left = [(row, column) for row in range(len(cells)) for column in range(1 + s)]
     while left:
         words = [word(entropy) for _ in range(-(-len(left) // 64))]
         tossed = [cell for i, cell in enumerate(left) if words[i // 64] >> i % 64 & 1]
-        won = trials(threshold, [max(column - 1, 0) for _, column in tossed], entropy)
+        asked = [(thresholds[row], max(column - 1, 0)) for row, column in tossed]
+        won = trials(asked, entropy)
         left = []
         for (row, column), success in zip(tossed, won, strict=True):
             cells[row][column] = int(success)
@@ -43,18 +45,18 @@ def signs_and_digits(threshold: int, rows: int, s: int, entropy: Entropy) -> lis
 
 
 def moved(
-    threshold: int, largest: int, pairs: list[tuple[int, int]], entropy: Entropy
+    thresholds: list[int], largest: int, pairs: list[tuple[int, int]], entropy: Entropy
 ) -> list[int]:
-    """Move coordinates, each with the last one of its dimension."""
-    s = 0
-    while Fraction(threshold, WORD) ** (1 << s) >= Fraction(1, 2) and 1 << s < largest:
+    """Move coordinates, each with its threshold and the last one of its dimension."""
+    s, alpha = 0, Fraction(max(thresholds), WORD)
+    while alpha ** (1 << s) >= Fraction(1, 2) and 1 << s < largest:
         s += 1
-    cells = signs_and_digits(threshold, len(pairs), s, entropy)
+    cells = signs_and_digits(thresholds, s, entropy)
     sizes = [sum(bit << j for j, bit in enumerate(bits)) for _, *bits in cells]
     rooms = [last - x - 1 if up else x for (x, last), (up, *_) in zip(pairs, cells, strict=True)]
     going = [c for c, room in enumerate(rooms) if sizes[c] < room]
     while going:
-        won = trials(threshold, [s] * len(going), entropy)
+        won = trials([(thresholds[c], s) for c in going], entropy)
         for c, success in zip(going, won, strict=True):
             sizes[c] += success << s
         going = [
@@ -76,7 +78,7 @@ def as_specified(mechanism: L1Geometric, values: list[int], entropy: Entropy) ->
             rest, x = divmod(rest, m)
             split.insert(0, (x, m - 1))
         pairs += split
-    drawn = moved(mechanism.threshold, max(extents), pairs, entropy)
+    drawn = moved([mechanism.threshold] * len(pairs), max(extents), pairs, entropy)
     reports = []
     for place in range(0, len(drawn), len(extents)):
         report = 0
@@ -84,3 +86,22 @@ def as_specified(mechanism: L1Geometric, values: list[int], entropy: Entropy) ->
             report = report * m + y
         reports.append(report)
     return reports
+
+
+def matrix_as_specified(mechanism: Matrix, values: list[int], entropy: Entropy) -> list[list[int]]:
+    """Return the noisy rows of the reports of values."""
+    rows = mechanism.rows
+    kinds, low, high = rows.kinds.tolist(), rows.low.tolist(), rows.high.tolist()
+    ends = list(zip(low, high, strict=True))
+    columns = rows.entries.T.tolist()
+    pairs = [
+        (a - first, last - first)
+        for value in values
+        for a, (first, last) in zip(columns[value], ends, strict=True)
+    ]
+    thresholds = [rows.thresholds[kind] for kind in kinds] * len(values)
+    largest = max(last - first for first, last in ends) + 1
+    drawn = moved(thresholds, largest, pairs, entropy)
+    width = len(kinds)
+    cut = [drawn[i : i + width] for i in range(0, len(drawn), width)]
+    return [[y + first for y, first in zip(row, low, strict=True)] for row in cut]

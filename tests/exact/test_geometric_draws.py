@@ -45,7 +45,7 @@ class Scripted(TwoSidedGeometric):
         return success
 
     def bernoulli(self, entropy: object, levels: np.ndarray) -> np.ndarray:
-        alpha = Fraction(self.threshold, WORD)
+        alpha = Fraction(self.thresholds[0], WORD)
         drawn = [self.take(alpha ** (1 << int(level))) for level in levels]
         if entropy == "signs and digits" and not all(drawn):
             raise Anew
@@ -57,7 +57,7 @@ class Scripted(TwoSidedGeometric):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("ldpstream.mechanisms.two_sided.fair_coins", coins)
-            drawn = self._odds("signs and digits", 1)
+            drawn = self._odds("signs and digits", np.zeros(1, dtype=np.int64))
             patch.setattr(TwoSidedGeometric, "_odds", lambda *_: drawn)
             return int(self.move("trials", np.array([value]), np.array([last]))[0])
 
@@ -86,7 +86,7 @@ def test_the_draws_have_exactly_the_probabilities_of_the_channel(
     epsilon: float, m: int, digits: int
 ):
     mechanism = L1Geometric(epsilon, (m,))
-    noise = Scripted(mechanism.threshold, m)
+    noise = Scripted((mechanism.threshold,), m)
     assert noise.low_digits == digits
     for value, row in enumerate(mechanism.channel().rows):
         realised: Counter[int] = Counter()

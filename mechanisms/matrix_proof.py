@@ -1,0 +1,46 @@
+"""What a strategy's realised noise loses, exactly: the largest ratio for each budget.
+
+Two columns that differ by d_j in row j give each report probabilities whose ratio is at most
+`prod_j a_j^-d_j`, clamped or not, and some report reaches it: the one far beyond both in every row.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from ldpstream.mechanisms.dyadic import log_estimate
+from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.laplace_rows import LaplaceRows
+from ldpstream.mechanisms.matrix_pairs import ProtectedPairs
+
+_MARGIN = 1e-9
+
+
+def worst_ratios(rows: LaplaceRows, pairs: ProtectedPairs) -> dict[Fraction, Fraction]:
+    """Return the largest ratio of the pairs of each budget.
+
+    Floats leave out the pairs that are surely below another of the same budget: their relative
+    error is some 1e-12. Of the others all different products are computed in fractions.
+    """
+    rates = np.array([log_estimate(Fraction(WORD, t)) for t in rows.thresholds])
+    if len(rates) == 1:
+        losses = rates[0] * pairs.distances(rows.entries)
+    else:
+        losses = pairs.weighted(rows.entries, rates[rows.kinds])
+    largest = np.zeros(len(pairs.budgets))
+    np.maximum.at(largest, pairs.which, losses)
+    near = np.flatnonzero(losses >= largest[pairs.which] * (1.0 - _MARGIN))
+    worst = dict.fromkeys(pairs.budgets, Fraction(1))
+    for *counts, which in pairs.patterns(rows.entries, rows.kinds, near):
+        budget = pairs.budgets[which]
+        worst[budget] = max(worst[budget], _ratio(rows.thresholds, counts))
+    return worst
+
+
+def _ratio(thresholds: Sequence[int], counts: Sequence[int]) -> Fraction:
+    top = bottom = 1
+    for threshold, count in zip(thresholds, counts, strict=True):
+        top *= WORD**count
+        bottom *= threshold**count
+    return Fraction(top, bottom)
