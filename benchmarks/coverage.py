@@ -34,6 +34,8 @@ from ldpstream.mechanisms.blocks import Blocks
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -58,6 +60,8 @@ def small_mechanisms(epsilon: float) -> dict[str, Mechanism]:
         "block-hadamard, 1 block": BlockHadamard(epsilon, Blocks.one(40)),
         "block-hadamard, 5 of 8": BlockHadamard(epsilon, Blocks(np.arange(40) // 8)),
         "block-hadamard, 1-2-7-30": BlockHadamard(epsilon, Blocks(unequal)),
+        "randomized-response, 5 of 8": RandomizedResponse(epsilon, Blocks(np.arange(40) // 8)),
+        "projective, 1-2-7-30": ProjectiveGeometry(epsilon, Blocks(unequal)),
         "l1-geometric, 40": L1Geometric(epsilon, (40,)),
         "l1-geometric, 5 x 8": L1Geometric(epsilon, (5, 8)),
     }

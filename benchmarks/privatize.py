@@ -14,10 +14,12 @@ import numpy as np
 from ldpstream.mechanisms import CollectionSpec, Entropy, SeededEntropy, SystemEntropy
 from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import box_blocks
+from ldpstream.mechanisms.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
 
 GRID, BLOCK = (125, 350), (25, 35)
 LINE = 65_536
@@ -26,6 +28,9 @@ SINGLES = 2_000
 CELL = [60, 120]
 MESSAGES: dict[str, tuple[dict[str, object], list[object]]] = {
     "block-hadamard": ({"domain": {"grid": list(GRID), "blocks": list(BLOCK)}}, CELL),
+    "randomized-response": ({"domain": {"grid": list(GRID)}}, CELL),
+    "projective-geometry": ({"domain": {"grid": list(GRID)}}, CELL),
+    "subset-selection": ({"domain": {"grid": list(GRID), "blocks": list(BLOCK)}}, CELL),
     "l1-geometric": ({"domain": {"grid": list(GRID)}}, CELL),
     "lip": ({"domain": {"values": ["no", "yes"]}, "prior": {"levels": 64}}, ["yes", 0.3]),
 }
@@ -50,10 +55,12 @@ def main() -> None:
         BlockHadamard(1.0, box_blocks(GRID, BLOCK, "blocks")),
         HighLow(1.0, cells, frozenset(range(0, cells, 7))),
         Binary(1.0, 1.0),
+        RandomizedResponse(1.0, Blocks.one(cells)),
+        ProjectiveGeometry(1.0, Blocks.one(cells)),
         L1Geometric(1.0, GRID),
         L1Geometric(1e-5, (LINE,)),
     )
-    print(f"{'mechanism':16}{'values':>8}{'entropy':>9}{'M values/s':>12}")
+    print(f"{'mechanism':20}{'values':>8}{'entropy':>9}{'M values/s':>12}")
     for mechanism in mechanisms:
         values = np.random.default_rng(1).integers(0, mechanism.size, VALUES)
         for name, entropy in sources.items():
@@ -66,7 +73,7 @@ def main() -> None:
                 mechanism.privatize(values, entropy=entropy)
 
             rate = VALUES / best_seconds(run) / 1e6
-            print(f"{mechanism.id:16}{mechanism.size:8}{name:>9}{rate:12.1f}")
+            print(f"{mechanism.id:20}{mechanism.size:8}{name:>9}{rate:12.1f}")
     for mechanism_id, (keys, label) in MESSAGES.items():
         table = {"mechanism": mechanism_id, "epsilon": 1.0, **keys}
         spec = CollectionSpec.from_mapping("checkins", table, base=Path())

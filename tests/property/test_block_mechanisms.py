@@ -1,0 +1,107 @@
+"""Mechanisms inside blocks, on any partition and budget: draws, guarantee, totals."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldpstream.mechanisms import Blocks, SeededEntropy
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.block_mechanism import BlockMechanism
+from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.subset_selection import SubsetSelection
+from tests.exact.block_reference import REFERENCES
+
+epsilons = st.floats(0.01, 60.0)
+budgets = st.floats(1e-9, 1e300)
+KINDS = pytest.mark.parametrize(
+    "kind",
+    [BlockHadamard, RandomizedResponse, ProjectiveGeometry, SubsetSelection],
+    ids=lambda kind: kind.id,
+)
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> Blocks:
+    """Blocks of 1 to 40 values, one of them of two or more, mixed up."""
+    sizes = draw(st.lists(st.integers(1, 40), min_size=1, max_size=6).filter(lambda s: max(s) > 1))
+    table = np.repeat(np.arange(len(sizes)), sizes)
+    return Blocks(np.random.default_rng(draw(st.integers(0, 99))).permutation(table))
+
+
+def reports_of(mechanism: BlockMechanism, values: np.ndarray, seed: int) -> np.ndarray:
+    return mechanism.privatize(values, entropy=SeededEntropy(seed))
+
+
+@KINDS
+@settings(deadline=None, max_examples=30)
+@given(epsilon=epsilons, blocks=partitions(), seed=st.integers(0, 2**32))
+def test_reports_of_a_block_survive_and_say_which(
+    kind: type[BlockMechanism], epsilon: float, blocks: Blocks, seed: int
+):
+    mechanism = kind(epsilon, blocks)
+    values = np.random.default_rng(seed).integers(0, blocks.size, 60)
+    reports = reports_of(mechanism, values, seed)
+    payload = mechanism.encode(reports)
+    assert payload.shape == (60, mechanism.report_bytes)
+    decoded, valid = mechanism.decode(payload)
+    assert valid.all()
+    assert np.array_equal(decoded, reports)
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, decoded)
+    decoder = mechanism.decoder()
+    of_block = np.bincount(blocks.of_value[values], minlength=blocks.count)
+    assert np.array_equal(decoder.group_reports(statistic), of_block)
+    alone = np.flatnonzero(blocks.sizes[blocks.of_value] == 1)
+    counts = np.bincount(values, minlength=blocks.size)
+    assert np.array_equal(decoder.shares(statistic)[alone], counts[alone])
+
+
+@KINDS
+@settings(deadline=None, max_examples=30)
+@given(epsilon=budgets, blocks=partitions())
+def test_every_budget_and_partition_is_certified(
+    kind: type[BlockMechanism], epsilon: float, blocks: Blocks
+):
+    certificate = kind(epsilon, blocks).certify()
+    assert certificate.passed
+    assert certificate.loss_high is not None
+    assert certificate.loss_high <= epsilon
+    assert certificate.loss_high >= min(epsilon, 40.0) * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(
+    "kind", [RandomizedResponse, ProjectiveGeometry, SubsetSelection], ids=lambda kind: kind.id
+)
+@settings(deadline=None, max_examples=30)
+@given(epsilon=epsilons, blocks=partitions(), seed=st.integers(0, 2**32))
+def test_the_draws_follow_the_specification(
+    kind: type[BlockMechanism], epsilon: float, blocks: Blocks, seed: int
+):
+    mechanism = kind(epsilon, blocks)
+    values = np.random.default_rng(seed).integers(0, blocks.size, 12)
+    where = zip(blocks.of_value[values].tolist(), blocks.position[values].tolist(), strict=True)
+    expected = REFERENCES[kind.id](
+        mechanism.parameters(), blocks.sizes.tolist(), list(where), SeededEntropy(seed)
+    )
+    assert reports_of(mechanism, values, seed).tolist() == expected
+
+
+@settings(deadline=None, max_examples=30)
+@given(epsilon=epsilons, blocks=partitions(), seed=st.integers(0, 2**32))
+def test_sums_of_subsets_are_linear_and_blocks_exact(epsilon: float, blocks: Blocks, seed: int):
+    mechanism = SubsetSelection(epsilon, blocks)
+    rng = np.random.default_rng(seed)
+    statistic = mechanism.empty()
+    values = rng.integers(0, blocks.size, 40)
+    mechanism.absorb(statistic, reports_of(mechanism, values, seed))
+    decoder, weights = mechanism.decoder(), rng.normal(size=blocks.size)
+    shares = decoder.shares(statistic)
+    scale = 40 * max(1.0, np.abs(decoder.extremes()[1]).max()) * blocks.size
+    total = decoder.total(weights, statistic)
+    np.testing.assert_allclose(total, (weights * shares).sum(), atol=1e-12 * scale)
+    for block in range(blocks.count):
+        whole = (blocks.of_value == block).astype(float)
+        assert decoder.total(whole, statistic) == (blocks.of_value[values] == block).sum()
+        assert not decoder.noise(whole).any()
