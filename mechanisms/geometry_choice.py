@@ -5,7 +5,8 @@ Here every prime is tried with the fewest coordinates, from two, that give k poi
 variance of the realised channel decides: the mean over uniform users of the block, exact.
 Two coordinates are randomised response on `q + 1` points, best in small blocks. Of the spaces
 within 3% of the least variance the one with the fewest points is taken: the statistic counts
-points, and the best prime may need q times as many for a variance that is hardly smaller.
+points, and the best prime may need q times as many for a variance that is hardly smaller. None may
+have more than eight times as many points as the block has values.
 """
 
 from fractions import Fraction
@@ -18,6 +19,8 @@ from ldpstream.mechanisms.design import Design
 from ldpstream.mechanisms.dyadic import exp_floor, set_threshold
 from ldpstream.mechanisms.geometry import Geometry
 
+_MOST_POINTS = 8
+"""For each value of the block; two coordinates or q = 2 always need fewer."""
 _TOLERANCE = Fraction(103, 100)
 _LARGEST_BUDGET = 64
 # Float variances order the candidates; whatever is nearer than this is decided in rationals.
@@ -38,6 +41,8 @@ def choose(epsilon: Fraction, size: int) -> Geometry:
     # With two coordinates the first prime that gives size points is the best of all larger ones.
     primes = primes[: int(np.searchsorted(primes, size - 1)) + 1]
     dimensions, points = _fewest_coordinates(primes, size)
+    allowed = points <= _MOST_POINTS * size
+    primes, dimensions, points = primes[allowed], dimensions[allowed], points[allowed]
     noise = _mean_noise(epsilon, size, primes, points)
     order = np.lexsort((points, noise))
     best = noise[order[0]]

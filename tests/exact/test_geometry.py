@@ -65,14 +65,18 @@ def test_orthogonal_points_are_numbered(geometry: Geometry):
         assert np.array_equal(orthogonal, table[value] == 1)
 
 
-@EVERY
-def test_fast_sums_equal_dense_ones(geometry: Geometry):
+@pytest.mark.parametrize(("q", "t"), [*SPACES, (61, 3), (67, 2)])
+def test_fast_sums_equal_dense_ones(q: int, t: int):
+    geometry = Geometry(q, t)
+    table = incidence(geometry)
     rng = np.random.default_rng(1)
-    counts = rng.integers(0, 2**50, (3, geometry.points))
-    assert np.array_equal(hyperplane_sums(geometry, counts), counts @ incidence(geometry))
+    # Large totals leave what Fourier transforms keep exact.
+    for largest in (2**24, 2**46):
+        counts = rng.integers(0, largest, (3, geometry.points))
+        assert np.array_equal(hyperplane_sums(geometry, counts), counts @ table)
     reals = rng.normal(size=(2, geometry.points))
     np.testing.assert_allclose(
-        hyperplane_sums(geometry, reals), reals @ incidence(geometry), rtol=1e-12, atol=1e-10
+        hyperplane_sums(geometry, reals), reals @ table, rtol=1e-12, atol=1e-10
     )
 
 
@@ -106,7 +110,8 @@ def test_the_space_is_within_3_percent_of_the_best_and_smallest_so(epsilon: floa
     noise: dict[Geometry, Fraction] = {}
     for q in filter(is_prime, range(2, 2 * size + 1)):
         t = next(t for t in range(2, 20) if Geometry(q, t).points >= size)
-        noise[Geometry(q, t)] = realise(exact, Geometry(q, t)).support.mean_noise(size)
+        if Geometry(q, t).points <= 8 * size:
+            noise[Geometry(q, t)] = realise(exact, Geometry(q, t)).support.mean_noise(size)
         if q + 1 >= size:
             break  # two coordinates from here on: more points for nothing
     limit = min(noise.values()) * Fraction(103, 100)
