@@ -9,7 +9,7 @@ its expectation does not depend on how the n users are spread over the k values.
 
 A published figure is the mean of some trials of its own: `z` is its distance from the prediction in
 standard errors, with a trial's spread as measured here. Trials are repeated until the measured
-mean is known to 1%, at least 12 and at most `--repetitions` times.
+mean is known to 1%, at least 30 and at most `--repetitions` times.
 """
 
 import argparse
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Estimator = Callable[[Integers, Entropy], Floats]
 
-FEWEST_TRIALS = 12
+FEWEST_TRIALS = 30
 NAMES = {"SS": "subset-selection", "PG": "projective-geometry"}
 
 

@@ -6,7 +6,7 @@ variance of the realised channel decides: the mean over uniform users of the blo
 Two coordinates are randomised response on `q + 1` points, best in small blocks. Of the spaces
 within 3% of the least variance the one with the fewest points is taken: the statistic counts
 points, and the best prime may need q times as many for a variance that is hardly smaller. None may
-have more than eight times as many points as the block has values.
+have more than 32 times as many points as the block has values.
 """
 
 from fractions import Fraction
@@ -19,7 +19,7 @@ from ldpstream.mechanisms.design import Design
 from ldpstream.mechanisms.dyadic import exp_floor, set_threshold
 from ldpstream.mechanisms.geometry import Geometry
 
-_MOST_POINTS = 8
+_MOST_POINTS = 32
 """For each value of the block; two coordinates or q = 2 always need fewer."""
 _TOLERANCE = Fraction(103, 100)
 _LARGEST_BUDGET = 64
