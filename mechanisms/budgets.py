@@ -67,16 +67,17 @@ def block_budget(policy: Policy) -> BlockBudget:
 def by_entries(policy: Policy) -> Policy:
     """Return a policy whose entries say all that it asks, and which implies the given one.
 
-    Itself, but for LIP, which bounds the odds against priors: there LDP with the least epsilon
-    inside each level, which implies LIP with it at every prior (docs/theory.md section 7).
+    Itself, but for localized information privacy, which bounds the odds against priors: there LDP
+    with the least epsilon, inside each level of `lip`, which implies LIP with it at every prior
+    (docs/theory.md section 7).
     """
     if isinstance(policy, PriorPolicy):
         return BlockPolicy(policy.epsilon, Blocks.one(policy.size))
-    if not isinstance(policy, LipPolicy):
-        return policy
-    levels = np.repeat(np.arange(len(policy.levels)), 2)
-    epsilon = min(level.epsilon for level in policy.levels)
-    return BlockPolicy(float_below(epsilon), Blocks(levels))
+    if isinstance(policy, LipPolicy):
+        levels = np.repeat(np.arange(len(policy.levels)), 2)
+        epsilon = min(level.epsilon for level in policy.levels)
+        return BlockPolicy(float_below(epsilon), Blocks(levels))
+    return policy
 
 
 def l1_budget(policy: Policy, shape: Sequence[int]) -> Fraction:

@@ -12,9 +12,18 @@ from ldpstream.agents.cli.tables import table_console
 from ldpstream.agents.plan.ask import UNIFORM, Asked, PriorError, ask
 from ldpstream.agents.plan.compose import compose
 from ldpstream.agents.plan.table import show_plan
+from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.realise import write_channel
 from ldpstream.estimators.plan.compare import Comparison, compare
+from ldpstream.estimators.plan.optimum import (
+    SEARCH_SECONDS,
+    SEARCHED_VALUES,
+    Optimum,
+    find_optimum,
+)
 from ldpstream.estimators.plan.sweep import sweep
 from ldpstream.estimators.plan.workload import Objective
+from ldpstream.mechanisms.errors import SpecError
 
 _MOST_RESPONDENTS: Final = 10**12
 
@@ -40,6 +49,18 @@ _MOST_RESPONDENTS: Final = 10**12
     type=click.Choice(get_args(Objective)),
     help="What mechanisms are sorted by; by default what the collection publishes.",
 )
+@click.option(
+    "--search",
+    type=click.FloatRange(0.0),
+    metavar="SECONDS",
+    help="How long to search the best channel of any kind; 0: not at all. "
+    f"By default {SEARCH_SECONDS:g} up to {SEARCHED_VALUES} values, 0 beyond.",
+)
+@click.option(
+    "--optimise",
+    metavar="FILE",
+    help="Write the best channel that was found, for a collection of mechanism optimal.",
+)
 @click.option("--plot", metavar="FILE.png", help="Draw error against respondents and budget.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON document.")
 @click.argument("name")
@@ -50,6 +71,8 @@ def plan(
     respondents: int,
     prior: str,
     workload: Objective | None,
+    search: float | None,
+    optimise: str | None,
     plot: str | None,
     as_json: bool,
 ) -> None:
@@ -72,13 +95,45 @@ def plan(
         asked.objective,
         collection.estimand,
     )
-    document = compose(asked, comparison)
+    optimum = _search(asked, search, needed=optimise is not None)
+    document = compose(asked, comparison, optimum)
     if as_json:
         click.echo(document.to_json())
     else:
         show_plan(document, table_console())
+    if optimise is not None and optimum is not None:
+        _write(optimum, optimise)
     if plot is not None:
         _draw(asked, comparison, plot)
+
+
+def _search(asked: Asked, seconds: float | None, *, needed: bool) -> Optimum | None:
+    """Search the best channel as long as asked; without asking, where that is soon done."""
+    policy = asked.collection.spec.mechanism.policy
+    if seconds is None:
+        seconds = SEARCH_SECONDS if needed or policy.size <= SEARCHED_VALUES else 0.0
+    if seconds == 0.0:
+        if needed:
+            raise Refused("--search: expected some seconds with --optimise, got 0")
+        return None
+    estimand = asked.collection.estimand
+    try:
+        return find_optimum(policy, asked.workload, asked.objective, estimand, seconds=seconds)
+    except (DesignError, SpecError) as error:
+        if needed:
+            raise Refused(f"--optimise: {error}") from error
+        return None
+
+
+def _write(optimum: Optimum, file: str) -> None:
+    try:
+        channel = write_channel(file, optimum.design)
+    except OSError as error:
+        raise Refused(f"--optimise: cannot write {file}: {error.strerror or error}") from error
+    except (DesignError, SpecError) as error:
+        raise Refused(f"--optimise: {error}") from error
+    use = f'mechanism = "optimal" and channel = "{Path(file).name}" in place of epsilon use it'
+    click.echo(f"{file}: written, {channel.outputs} reports; {use}", err=True)
 
 
 def _check_picture(plot: str) -> None:

@@ -10,6 +10,7 @@ from ldpstream.agents.plan.model import (
     CostPart,
     Errors,
     MechanismPlan,
+    OptimumPart,
     PlanDocument,
     QuantileErrors,
     RangeErrors,
@@ -21,6 +22,7 @@ from ldpstream.agents.plan.model import (
 from ldpstream.agents.plan.verdict import verdict
 from ldpstream.estimators.plan.compare import Candidate, Comparison, Refused
 from ldpstream.estimators.plan.cost import Cost
+from ldpstream.estimators.plan.optimum import Optimum
 from ldpstream.estimators.plan.predictions import Floats, prefix_bound, sampling_variances
 from ldpstream.estimators.plan.workload import Queries
 from ldpstream.mechanisms.canonical import Json
@@ -30,7 +32,7 @@ _ONE_PERCENT = 0.01
 _LARGEST_EXACT = 1 << 53
 
 
-def compose(asked: Asked, comparison: Comparison) -> PlanDocument:
+def compose(asked: Asked, comparison: Comparison, optimum: Optimum | None) -> PlanDocument:
     """Return the plan document of a comparison of at least one candidate."""
     spec = asked.collection.spec
     best = comparison.candidates[0]
@@ -44,8 +46,9 @@ def compose(asked: Asked, comparison: Comparison) -> PlanDocument:
         prior=asked.prior,
         workload=asked.objective,
         workload_text=asked.workload_text,
-        verdict=verdict(asked, comparison),
-        mechanisms=[_mechanism(asked, one, best) for one in comparison.candidates],
+        verdict=verdict(asked, comparison, optimum),
+        optimum=None if optimum is None else _optimum(asked, optimum),
+        mechanisms=[_mechanism(asked, one, best, optimum) for one in comparison.candidates],
         refused=[_refused(asked, one) for one in comparison.refused],
         unsuited=[UnsuitedPart(mechanism=u.id, needs=u.needs) for u in comparison.unsuited],
     )
@@ -56,7 +59,9 @@ def epsilon_of(mechanism: Mechanism) -> Json:
     return mechanism.parameters().get("epsilon")
 
 
-def _mechanism(asked: Asked, one: Candidate, best: Candidate) -> MechanismPlan:
+def _mechanism(
+    asked: Asked, one: Candidate, best: Candidate, optimum: Optimum | None
+) -> MechanismPlan:
     n, workload, found = asked.respondents, asked.workload, one.predictions
     needed = one.respondents(_ONE_PERCENT)
     return MechanismPlan(
@@ -65,7 +70,8 @@ def _mechanism(asked: Asked, one: Candidate, best: Candidate) -> MechanismPlan:
         epsilon=epsilon_of(one.mechanism),
         configured=one.configured,
         error=one.error(n),
-        ratio=_ratio(one, best),
+        ratio=_ratio(one.variance, best.variance),
+        of_optimum=None if optimum is None else _ratio(one.variance, optimum.variance),
         respondents_for_1_percent=needed if needed <= _LARGEST_EXACT else None,
         total_variation=_total_variation(asked, one),
         ranges=[
@@ -95,10 +101,19 @@ def _mechanism(asked: Asked, one: Candidate, best: Candidate) -> MechanismPlan:
     )
 
 
-def _ratio(one: Candidate, best: Candidate) -> Number:
-    if one.variance == best.variance:
+def _ratio(variance: float, least: float) -> Number:
+    if variance == least:
         return 1.0
-    return math.sqrt(one.variance / best.variance) if best.variance > 0.0 else None
+    return math.sqrt(variance / least) if least > 0.0 else None
+
+
+def _optimum(asked: Asked, optimum: Optimum) -> OptimumPart:
+    return OptimumPart(
+        error=optimum.error(asked.respondents),
+        bound=optimum.bound(asked.respondents),
+        status=optimum.design.status,
+        reports=len(optimum.design.weights),
+    )
 
 
 def _errors(variances: Floats, queries: Queries, asked: Asked) -> list[Errors]:

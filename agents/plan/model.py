@@ -4,6 +4,8 @@ Errors are standard errors of shares at the document's number of respondents, fo
 They are predicted exactly for the design shares; `decode_ms` alone is a measurement.
 """
 
+from typing import Literal
+
 from pydantic import Field, JsonValue
 
 from ldpstream.agents.document.model import Number, Part
@@ -61,6 +63,17 @@ class CostPart(Part):
     decode_ms: float = Field(description="Measured in this run: all values of one statistic")
 
 
+class OptimumPart(Part):
+    """The best channel for the policy, the workload and the design shares that was found."""
+
+    error: float = Field(description="Its root mean square standard error of the workload")
+    bound: float = Field(description="What no channel of the policy is below, as status says")
+    status: Literal["proved", "searched", "unfinished"] = Field(
+        description="All extreme rays were looked at; no better column was found; time was up"
+    )
+    reports: int = Field(description="Number of its possible reports")
+
+
 class MechanismPlan(Part):
     """A mechanism that satisfies the policy."""
 
@@ -70,6 +83,7 @@ class MechanismPlan(Part):
     configured: bool
     error: float = Field(description="Root mean square standard error of the workload")
     ratio: Number = Field(description="The error over the best one's; null over no error")
+    of_optimum: Number = Field(description="The error over the optimum's; null where unknown")
     respondents_for_1_percent: int | None = Field(
         description="Respondents for a standard error of 0.01 of the workload; null above 2^53"
     )
@@ -116,6 +130,7 @@ class PlanDocument(Part):
     workload: Objective
     workload_text: str = Field(description="What mechanisms are sorted by, in words")
     verdict: str = Field(description="The winner, in one or a few plain sentences")
+    optimum: OptimumPart | None = Field(description="Null where it was not searched")
     mechanisms: list[MechanismPlan]
     refused: list[RefusedPart]
     unsuited: list[UnsuitedPart]

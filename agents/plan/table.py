@@ -40,24 +40,29 @@ def show_plan(document: PlanDocument, console: Console) -> None:
     for unsuited in document.unsuited:
         reason = f"no: {unsuited.mechanism}: needs {unsuited.needs}"
         console.print(reason, markup=False, soft_wrap=True)
-    exact = "decode is measured in this run, ~ is of a fixed sample; all else is exact"
-    console.print(exact, markup=False)
+    exact = (
+        "* is the configured one; decode is measured in this run, ~ is of a fixed sample; "
+        "all else is exact"
+    )
+    console.print(exact, markup=False, soft_wrap=True)
 
 
 def _mechanisms(document: PlanDocument) -> Table:
     table = Table()
     table.add_column("mechanism", no_wrap=True)
-    for column in ("epsilon", "error", "of best", "n for 1%", "a value", "a range"):
+    optimum = ["of optimum"] if document.optimum is not None else []
+    for column in ("epsilon", "error", "of best", *optimum, "n for 1%", "a value", "a range"):
         table.add_column(column, justify="right")
     for column in ("TV at most", "bits", "message", "state", "decode"):
         table.add_column(column, justify="right")
     for one in document.mechanisms:
-        mark = " (configured)" if one.configured else ""
+        mark = "* " if one.configured else ""
         table.add_row(
-            Text(f"{title(one.mechanism, one.variant)}{mark}"),
+            Text(f"{mark}{title(one.mechanism, one.variant)}"),
             _epsilon(one.epsilon),
             _number(one.error),
-            "" if one.ratio is None else f"{ratio_text(one.ratio)}x",
+            _ratio(one.ratio),
+            *([_ratio(one.of_optimum)] if optimum else []),
             _count(one.respondents_for_1_percent),
             _mean(one.values),
             _mean(one.all_ranges),
@@ -125,6 +130,10 @@ def _mean(summary: Summary | None) -> str:
     if summary is None:
         return ""
     return f"{'' if summary.predicted == summary.total else '~'}{_number(summary.mean)}"
+
+
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio_text(ratio)}x"
 
 
 def _count(number: int | None) -> str:

@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterator
+from typing import Final
 
 from ldpstream.agents.plan.ask import Asked
 from ldpstream.estimators.plan.compare import Candidate, Comparison, cheaper_rivals
+from ldpstream.estimators.plan.optimum import Optimum
 
 
 def named(candidate: Candidate) -> str:
@@ -17,9 +19,12 @@ def title(mechanism_id: str, variant: str) -> str:
     return f"{mechanism_id}, {variant}" if variant else mechanism_id
 
 
-def verdict(asked: Asked, comparison: Comparison) -> str:
+def verdict(asked: Asked, comparison: Comparison, optimum: Optimum | None = None) -> str:
     """Say which mechanism is best for what, by how much, and which nearly is for less."""
-    return " ".join(_sentences(asked, comparison))
+    sentences = [*_sentences(asked, comparison)]
+    if optimum is not None:
+        sentences.append(_nearness(asked, comparison.candidates[0], optimum))
+    return " ".join(sentences)
 
 
 def _sentences(asked: Asked, comparison: Comparison) -> Iterator[str]:
@@ -39,6 +44,23 @@ def _sentences(asked: Asked, comparison: Comparison) -> Iterator[str]:
     for rival in cheaper_rivals(comparison.candidates):
         bits = f"{rival.cost.report_bits:,} instead of {best.cost.report_bits:,} bits a report"
         yield f"{named(rival)} needs {bits}, for {times(rival, best)}."
+
+
+_FOUND: Final = {
+    "proved": "has an error of {error:.3g}",
+    "searched": "has an error of {error:.3g}, as far as a search can tell",
+    "unfinished": "found in the time has an error of {error:.3g}, and none is below {bound:.3g}",
+}
+
+
+def _nearness(asked: Asked, best: Candidate, optimum: Optimum) -> str:
+    n = asked.respondents
+    found = _FOUND[optimum.design.status].format(error=optimum.error(n), bound=optimum.bound(n))
+    lead = f"The best channel of any kind for this policy, workload and design shares {found}"
+    ratio = math.sqrt(best.variance / optimum.variance) if optimum.variance > 0.0 else 1.0
+    if ratio_text(ratio) == "1":
+        return f"{lead}; {named(best)} is as good."
+    return f"{lead}; {named(best)} has {ratio_text(ratio)} times that."
 
 
 def times(candidate: Candidate, best: Candidate) -> str:

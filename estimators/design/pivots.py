@@ -38,7 +38,11 @@ class Moves:
 
 
 def moves_at(pairs: Pairs, column: Floats) -> Moves:
-    """Return every move that changes an extreme ray of positive entries, `(k,)`."""
+    """Return every move from an extreme ray of positive entries, `(k,)`, to another such ray.
+
+    Where no pair limits a part its move ends at a ray with entries of 0, from which logarithms lead
+    no further: such rays are left to the linear programs.
+    """
     logs = np.log(column)
     slack = pairs.budget - logs[pairs.value] + logs[pairs.other]
     tight = np.flatnonzero(slack < _TIGHT)
@@ -47,7 +51,7 @@ def moves_at(pairs: Pairs, column: Floats) -> Moves:
     first, second = inside[:, pairs.value], inside[:, pairs.other]
     rise = np.where(first & ~second, slack, np.inf).min(axis=1)
     fall = np.where(~first & second, slack, np.inf).min(axis=1)
-    up, down = np.flatnonzero(rise > _TIGHT), np.flatnonzero(fall > _TIGHT)
+    up, down = (np.flatnonzero((e > _TIGHT) & np.isfinite(e)) for e in (rise, fall))
     factors = np.exp(np.concatenate([rise[up], -fall[down]]))
     return Moves(np.concatenate([below[up], below[down]]), factors)
 

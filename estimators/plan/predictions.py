@@ -12,12 +12,14 @@ from ldpstream.estimators.options import Estimand
 from ldpstream.estimators.plan.workload import Objective, Queries, Workload
 from ldpstream.estimators.predict import predicted_linear_variances, predicted_set_variances
 from ldpstream.estimators.prefixes import Prefixes
+from ldpstream.estimators.sum_prefixes import SetPrefixes
 from ldpstream.mechanisms.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
 
 _MOST_PREFIXES = 4_096
 """As many as a collection with quantiles may have."""
+_MOST_SINGLY = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +96,14 @@ def sampling_variances(queries: Queries, shares: Floats) -> Floats:
 def prefix_spread(mechanism: Mechanism, workload: Workload) -> float | None:
     """Return the largest `max h - min h` of the decoders of all prefixes but the last.
 
-    None for more prefixes than a collection with quantiles may have.
+    None for more prefixes than a collection with quantiles may have, and for more than 512 that
+    have to be decoded one by one.
     """
     if workload.size > _MOST_PREFIXES:
         return None
     prefixes = Prefixes.of(mechanism, workload.estimated)
+    if isinstance(prefixes.prepared, SetPrefixes) and workload.size > _MOST_SINGLY:
+        return None
     spread = prefixes.prepared.sums(mechanism.empty()).spread[:-1]
     return float(spread.max(initial=0.0))
 

@@ -20,7 +20,7 @@ Objective = Literal["published", "ranges", "values"]
 MOST_QUERIES = 2_100
 """Of all values or ranges so many are predicted at most, evenly spaced or drawn at random."""
 _FEWEST_QUERIES = 64
-_MOST_WORK = 1_000_000
+_MOST_WORK = 500_000
 _ROUNDING = 1e-12
 _SEED = 0
 

@@ -20,6 +20,7 @@ from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policy_order import implies
 from ldpstream.mechanisms.policy_scale import scaled
+from ldpstream.mechanisms.prior_policy import PriorPolicy
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from tests.conformance.instances import INSTANCES
 
@@ -129,3 +130,5 @@ def test_what_stands_for_lip_implies_it_at_every_prior_of_a_level():
                 assert chance <= odds * mixed
                 assert mixed <= odds * chance
     assert by_entries(POLICIES["l1"]) is POLICIES["l1"]
+    thirds = PriorPolicy(0.5, (Fraction(1, 3), Fraction(2, 3)))
+    assert by_entries(thirds) == BlockPolicy(0.5, Blocks.one(2))

@@ -17,6 +17,7 @@ from ldpstream.estimators.plan.predictions import (
     Predictions,
     prefix_bound,
     prefix_spread,
+    query_variances,
     sampling_variances,
 )
 from ldpstream.estimators.plan.priors import counted_shares, uniform_shares, zipf_shares
@@ -30,8 +31,9 @@ from ldpstream.mechanisms.domain import Domain, Labels, Size, Sizes
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy_order import implies
-from ldpstream.mechanisms.proposals import PROPOSERS
+from ldpstream.mechanisms.proposals import PROPOSERS, Proposal, propose
 from ldpstream.mechanisms.registry import MECHANISMS
 from tests.conformance.instances import INSTANCES
 
@@ -177,14 +179,14 @@ def test_all_ranges_are_all_and_samples_are_uniform():
     boxes = workload.boxes
     assert boxes.exact
     assert len({tuple(box.tolist()) for box in boxes.sets}) == boxes.total == 6 * 3
-    large = Workload((400,), ordered=True, shares=uniform_shares(400)).boxes
-    assert (len(large.sets), large.total, large.exact) == (MOST_QUERIES, 80_200, False)
+    large = Workload((200,), ordered=True, shares=uniform_shares(200)).boxes
+    assert (len(large.sets), large.total, large.exact) == (MOST_QUERIES, 20_100, False)
     # The mean length of a range of m values is (m + 2)/3; six standard errors of the draws.
     lengths = np.array([box.size for box in large.sets])
-    assert abs(lengths.mean() - 134.0) < 6 * lengths.std() / math.sqrt(MOST_QUERIES)
-    assert {int(box[0]) for box in large.sets} >= {0}
-    assert max(int(box[-1]) for box in large.sets) == 399
-    again = Workload((400,), ordered=True, shares=uniform_shares(400)).boxes
+    assert abs(lengths.mean() - 202.0 / 3.0) < 6 * lengths.std() / math.sqrt(MOST_QUERIES)
+    assert min(int(box[0]) for box in large.sets) == 0
+    assert max(int(box[-1]) for box in large.sets) == 199
+    again = Workload((200,), ordered=True, shares=uniform_shares(200)).boxes
     assert all(np.array_equal(a, b) for a, b in zip(large.sets, again.sets, strict=True))
 
 
@@ -222,6 +224,24 @@ def test_the_bound_of_prefixes_covers_by_hoeffding():
     assert spread == pytest.approx((1 + alpha**2) / (1 - alpha) ** 2, rel=1e-6)
     half = prefix_bound(spread, 11, n, 0.95)
     assert 11 * 2 * math.exp(-2 * n * half**2 / spread**2) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "best", "ratio"), [(1.0, "l1-geometric", 20.0), (0.1, "l1-bits", 2.2)]
+)
+def test_the_budget_decides_between_bits_and_geometric_noise(
+    epsilon: float, best: str, ratio: float
+):
+    """docs/theory.md section 8: the mean variance over all ranges of 64 values, Zipf(1.1)."""
+    workload = Workload((64,), ordered=True, shares=zipf_shares((64,)))
+    found = {}
+    for proposal in propose(MetricPolicy(epsilon, (64,)), Size(64)):
+        if isinstance(proposal, Proposal) and proposal.mechanism.id in ("l1-bits", "l1-geometric"):
+            variances = query_variances(proposal.mechanism, workload.boxes, workload.shares)
+            found[proposal.mechanism.id] = variances.mean()
+    assert workload.boxes.exact
+    assert min(found, key=lambda name: found[name]) == best
+    assert max(found.values()) / min(found.values()) == pytest.approx(ratio, rel=0.05)
 
 
 def test_a_sweep_agrees_with_the_plan_where_nothing_is_scaled():

@@ -117,6 +117,7 @@ def test_the_winner_of_binary_is_the_one_channel_that_spends_both_budgets(tmp_pa
     document = plan(tmp_path, "answers")
     assert document["mechanisms"][0]["mechanism"] == "binary"
     assert document["mechanisms"][0]["epsilon"] == [1.0, "inf"]
+    assert document["mechanisms"][0]["of_optimum"] == pytest.approx(1.0, rel=1e-6)
 
 
 def test_what_is_known_without_error_has_none(tmp_path: Path):
@@ -126,6 +127,61 @@ def test_what_is_known_without_error_has_none(tmp_path: Path):
     assert {one["respondents_for_1_percent"] for one in exact} == {1}
     for one in document["mechanisms"]:
         assert one["ratio"] == (1.0 if one in exact else None)
+
+
+def test_a_written_channel_is_as_good_as_was_said(tmp_path: Path):
+    counts = tmp_path / "counts.txt"
+    counts.write_text("5\n3\n2\n")
+    file = tmp_path / "best.channel"
+    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "modes", "--respondents", "10000"]
+    keys = ["--json", "--prior", str(counts)]
+    result = invoke(*command, *keys, "--optimise", str(file))
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.startswith(f"{file}: written, ")
+    document = json.loads(result.stdout)
+    optimum = document["optimum"]
+    assert 0 < optimum["bound"] <= optimum["error"] <= document["mechanisms"][0]["error"] * 1.000001
+    nearest = document["mechanisms"][0]
+    assert nearest["of_optimum"] == pytest.approx(nearest["error"] / optimum["error"])
+    own = COLLECTIONS.split("[collection.modes]")[1].split("[collection")[0]
+    domain = next(line for line in own.splitlines() if line.startswith("domain"))
+    configured(
+        tmp_path,
+        f'[collection.modes]\nmechanism = "optimal"\nchannel = "best.channel"\n{domain}\n',
+    )
+    again = json.loads(invoke(*command, *keys, "--search", "0").stdout)
+    assert again["optimum"] is None
+    (written,) = [one for one in again["mechanisms"] if one["configured"]]
+    assert written["mechanism"] == "optimal"
+    assert written["error"] == pytest.approx(optimum["error"], rel=1e-6)
+    assert invoke("certify", "-c", str(tmp_path / "ldpstream.toml"), "modes").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["ages", "--search", "0"], "--search: expected some seconds with --optimise, got 0"),
+        (["clicks"], "--optimise: no search: the channels of lip are the best"),
+        (["modes", "--prior", "ZERO"], "--optimise: prior: expected 3 numbers above 0"),
+        (["modes", "--search", "-1"], "Invalid value for '--search'"),
+        (["modes", "--optimise", "no/such/file"], "--optimise: cannot write no/such/file"),
+    ],
+)
+def test_impossible_searches_are_refused(tmp_path: Path, options: list[str], message: str):
+    counts = tmp_path / "counts.txt"
+    counts.write_text("5\n0\n2\n")
+    options = [str(counts) if option == "ZERO" else option for option in options]
+    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "--respondents", "10"]
+    file = ["--optimise", str(tmp_path / "file")]
+    assert message in refused(invoke(*command, *file, *options))
+
+
+def test_without_a_prior_above_zero_there_is_a_plan_but_no_optimum(tmp_path: Path):
+    counts = tmp_path / "counts.txt"
+    counts.write_text("5\n0\n2\n")
+    assert plan(tmp_path, "modes", "--prior", str(counts))["optimum"] is None
+    assert plan(tmp_path, "clicks")["optimum"] is None
+    assert plan(tmp_path, "modes")["optimum"] is not None
 
 
 def test_what_does_not_satisfy_the_policy_is_named_with_the_pair(tmp_path: Path):
@@ -244,6 +300,8 @@ def test_the_commands_of_the_page_run_as_they_stand_there(tmp_path: Path):
         capture_output=True,
         text=True,
     )
-    assert (result.returncode, result.stderr) == (0, "plan.png: written\n")
-    assert result.stdout.count("l1-geometric is best for") == 2
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.startswith("plan.png: written\nbest.channel: written, ")
+    assert result.stdout.count(" is best for ") == 2
+    assert json.loads((tmp_path / "plan.json").read_text())["optimum"]["status"] == "proved"
     assert json.loads((tmp_path / "plan.json").read_text())["collection"] == "ages"

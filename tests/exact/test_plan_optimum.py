@@ -1,0 +1,70 @@
+"""The best channel of a policy beside the named mechanisms."""
+
+import numpy as np
+import pytest
+
+from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.options import Estimand
+from ldpstream.estimators.plan.compare import compare
+from ldpstream.estimators.plan.optimum import find_optimum
+from ldpstream.estimators.plan.priors import counted_shares, uniform_shares, zipf_shares
+from ldpstream.estimators.plan.workload import Objective, Workload
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.domain import Size
+from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.lip import Lip
+from ldpstream.mechanisms.lip_settings import Prior
+from ldpstream.mechanisms.mechanism import Mechanism
+
+MECHANISMS = {
+    "line": L1Geometric(0.3, (8,)),
+    "blocks": BlockHadamard(1.0, Blocks(np.array([0, 0, 0, 1, 1, 1, 2, 2]))),
+    "high-low": HighLow(1.0, 8, frozenset({1, 5})),
+}
+
+
+@pytest.mark.parametrize("estimand", ["respondents", "population"])
+@pytest.mark.parametrize("objective", ["values", "ranges"])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_no_candidate_is_better(name: str, objective: Objective, estimand: Estimand):
+    mechanism = MECHANISMS[name]
+    shares = zipf_shares((8,))
+    workload = Workload((8,), ordered=True, shares=shares)
+    optimum = find_optimum(mechanism.policy, workload, objective, estimand)
+    assert 0.0 <= optimum.least <= optimum.variance
+    for candidate in compare(mechanism, Size(8), workload, objective, estimand).candidates:
+        assert candidate.variance >= optimum.least * (1 - 1e-9) - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "objective", "estimand", "expected"),
+    [
+        (BlockHadamard(1.0, Blocks.one(8)), "values", "population", 22.611 / 8),
+        (BlockHadamard(1.0, Blocks.one(8)), "values", "respondents", 21.736 / 8),
+        (L1Geometric(1.0, (16,)), "ranges", "population", 0.55802),
+        (L1Geometric(0.3, (16,)), "ranges", "population", 15.39),
+    ],
+)
+def test_optima_of_the_theory(
+    mechanism: Mechanism, objective: Objective, estimand: Estimand, expected: float
+):
+    """docs/theory.md section 8, means over the workload."""
+    size = mechanism.size
+    workload = Workload((size,), ordered=True, shares=uniform_shares(size))
+    optimum = find_optimum(mechanism.policy, workload, objective, estimand)
+    assert optimum.variance == pytest.approx(expected, rel=5e-4)
+    assert optimum.error(100) == pytest.approx(np.sqrt(expected / 100), rel=5e-4)
+
+
+def test_what_cannot_be_searched_is_refused():
+    zero = Workload((8,), ordered=True, shares=counted_shares(np.arange(8.0)))
+    with pytest.raises(DesignError, match="prior"):
+        find_optimum(MECHANISMS["line"].policy, zero, "values", "respondents")
+    few = Workload((8,), ordered=True, shares=uniform_shares(8), ranges=(np.arange(3),))
+    with pytest.raises(DesignError, match="tell all values apart"):
+        find_optimum(MECHANISMS["line"].policy, few, "published", "respondents")
+    pair = Workload((2,), ordered=False, shares=uniform_shares(2))
+    with pytest.raises(DesignError, match="lip"):
+        find_optimum(Lip(Prior(value=0.5), (1.0,)).policy, pair, "values", "respondents")
