@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.options import Estimand, Method
+from ldpstream.estimators.options import Estimand, Method, OptionKeywords
 from ldpstream.estimators.ranges import range_values
 from ldpstream.mechanisms.domain import Domain, Interval, RoundedInterval
 
@@ -63,6 +63,15 @@ class EstimateOptions:
     top: int | None = 20
     ranges: tuple[Range, ...] = ()
     quantiles: tuple[float, ...] = ()
+
+    def keywords(self) -> OptionKeywords:
+        """Return how estimates are bounded, as their keywords."""
+        return {
+            "confidence": self.confidence,
+            "method": self.method,
+            "estimand": self.estimand,
+            "simultaneous": self.simultaneous,
+        }
 
 
 def read_options(

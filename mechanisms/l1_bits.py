@@ -9,7 +9,7 @@ for free.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Self
@@ -27,7 +27,7 @@ from ldpstream.mechanisms.certificate import (
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import read_epsilon
 from ldpstream.mechanisms.decoder import LinearDecoder
-from ldpstream.mechanisms.domain_base import check_extents
+from ldpstream.mechanisms.domain_base import Domain, check_extents
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, sign_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
@@ -36,6 +36,7 @@ from ldpstream.mechanisms.lp_norm import check_p
 from ldpstream.mechanisms.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.metric_settings import read_metric
+from ldpstream.mechanisms.private_weights import WeightedDomain, weighted_shape
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.sign_sums import add_products
 from ldpstream.mechanisms.step_certificate import certify_steps
@@ -58,7 +59,7 @@ class L1Bits(Mechanism):
     dimension, and `rounded` says that numbers are rounded at random to the edges: both only serve
     to say what the policy means for real numbers. Reports are rows of packed bits, uint8
     `(n, report_bytes)`: entries 0 to m - 2 of one dimension after the other, 1 for +1, the unused
-    bits of the last byte 0 (`bit_rows`).
+    bits of the last byte 0 (`bit_rows`). `weighted` says that the last dimension is a weight.
 
     Raises:
         SpecError: where epsilon is no finite number above 0 or so small that reports say nothing or
@@ -72,6 +73,7 @@ class L1Bits(Mechanism):
     widths: tuple[float, ...] | None = None
     rounded: bool = False
     p: float = 1
+    weighted: bool = False
 
     def __post_init__(self) -> None:
         read_epsilon(self.epsilon, "epsilon")
@@ -87,13 +89,33 @@ class L1Bits(Mechanism):
     @classmethod
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys."""
-        settings.only(cls.id, "epsilon", "policy")
+        settings.only(cls.id, "epsilon", "policy", "weights")
         policy = read_metric(settings, cls.id)
-        _check_lengths(tuple(m for m in policy.shape if m > 1), f"{settings.path}.domain")
+        weighted = weighted_shape(settings, policy)
+        shape = policy.shape if weighted is None else weighted
+        _check_lengths(tuple(m for m in shape if m > 1), f"{settings.path}.domain")
         try:
-            return cls(policy.epsilon, policy.shape, policy.widths, policy.rounded, policy.p)
+            return cls(
+                policy.epsilon,
+                shape,
+                policy.widths,
+                policy.rounded,
+                policy.p,
+                weighted is not None,
+            )
         except SpecError as error:
             raise error.within(settings.path) from None
+
+    def report_domain(self, domain: Domain) -> Domain:
+        """Return the domain, with the weights after the values where there are any."""
+        return WeightedDomain(domain, self.shape[-1] - 1) if self.weighted else domain
+
+    def marginal(self, statistic: Statistic) -> tuple[Self, Statistic] | None:
+        """Return the mechanism of the values alone; the last weight's entry is 1 in its sums."""
+        if not self.weighted:
+            return None
+        alone = replace(self, shape=self.shape[:-1], weighted=False)
+        return alone, statistic.reshape(-1, self.shape[-1])[:, -1].copy()
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ epsilon times the sizes is small. `E = epsilon * |x - x'|_p` is kept with less f
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import product
@@ -27,16 +27,17 @@ from ldpstream.mechanisms.certificate import (
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import read_epsilon
 from ldpstream.mechanisms.decoder import CountDecoder
-from ldpstream.mechanisms.domain_base import check_extents
+from ldpstream.mechanisms.domain_base import Domain, check_extents
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, geometric_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.geometric_axis import GeometricAxis
 from ldpstream.mechanisms.l1_geometric_decoder import L1GeometricDecoder
 from ldpstream.mechanisms.lp_norm import check_p
-from ldpstream.mechanisms.mechanism import Json, Reports
+from ldpstream.mechanisms.mechanism import Json, Reports, Statistic
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.metric_settings import read_metric
+from ldpstream.mechanisms.private_weights import WeightedDomain, weighted_shape
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.step_certificate import certify_steps
 from ldpstream.mechanisms.symbols import SymbolMechanism
@@ -54,7 +55,8 @@ class L1Geometric(SymbolMechanism):
     for `lp_norm.l1_epsilon` a step.
     Values and reports count in row-major order. `widths` are those of the bins of an interval,
     one a dimension, and `rounded` says that numbers are rounded at random to the edges: both only
-    serve to say what the policy means for real numbers.
+    serve to say what the policy means for real numbers. `weighted` says that the last dimension is
+    a weight.
 
     Raises:
         SpecError: where epsilon is no finite number above 0 or so small that reports say nothing or
@@ -68,6 +70,7 @@ class L1Geometric(SymbolMechanism):
     widths: tuple[float, ...] | None = None
     rounded: bool = False
     p: float = 1
+    weighted: bool = False
 
     def __post_init__(self) -> None:
         read_epsilon(self.epsilon, "epsilon")
@@ -82,12 +85,32 @@ class L1Geometric(SymbolMechanism):
     @classmethod
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys."""
-        settings.only(cls.id, "epsilon", "policy")
+        settings.only(cls.id, "epsilon", "policy", "weights")
         policy = read_metric(settings, cls.id)
+        weighted = weighted_shape(settings, policy)
+        shape = policy.shape if weighted is None else weighted
         try:
-            return cls(policy.epsilon, policy.shape, policy.widths, policy.rounded, policy.p)
+            return cls(
+                policy.epsilon,
+                shape,
+                policy.widths,
+                policy.rounded,
+                policy.p,
+                weighted is not None,
+            )
         except SpecError as error:
             raise error.within(settings.path) from None
+
+    def report_domain(self, domain: Domain) -> Domain:
+        """Return the domain, with the weights after the values where there are any."""
+        return WeightedDomain(domain, self.shape[-1] - 1) if self.weighted else domain
+
+    def marginal(self, statistic: Statistic) -> tuple[Self, Statistic] | None:
+        """Return the mechanism of the values alone, with the sums over the reported weights."""
+        if not self.weighted:
+            return None
+        alone = replace(self, shape=self.shape[:-1], weighted=False)
+        return alone, statistic.reshape(-1, self.shape[-1]).sum(axis=1)
 
     @property
     def size(self) -> int:

@@ -57,6 +57,14 @@ class Mechanism(ABC):
         """
         return domain
 
+    def marginal(self, statistic: Statistic) -> "tuple[Mechanism, Statistic] | None":
+        """Return the mechanism of the values that are asked about alone, and its statistic.
+
+        Where devices give more than these and the rest can be summed out exactly; None otherwise.
+        """
+        del statistic
+        return None
+
     @property
     @abstractmethod
     def size(self) -> int:

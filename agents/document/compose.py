@@ -24,6 +24,7 @@ from ldpstream.agents.document.model import (
     Window,
 )
 from ldpstream.agents.document.priors import prior_parts
+from ldpstream.agents.document.weights import of_values_alone, weigh_ranges, weigh_values
 from ldpstream.agents.options import EstimateOptions, Projection
 from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
 from ldpstream.estimators.groups import known_totals
@@ -78,9 +79,10 @@ def compose(
     )
     if withheld:
         return head
-    listed = _list_values(collection.spec, totals, chosen)
-    values = _value_estimates(collection.spec.domain.estimated, listed, totals.n)
-    ranges = _range_estimates(collection.spec, totals, chosen, listed.projected)
+    spec, alone = of_values_alone(collection.spec, totals)
+    listed = _list_values(spec, alone, chosen)
+    values = _value_estimates(spec.domain.estimated, listed, totals.n)
+    ranges = _range_estimates(spec, alone, chosen, listed.projected)
     influences = [entry.influence for entry in values] + [entry.influence for entry in ranges]
     body = {
         "late": totals.late if late is None else late,
@@ -90,9 +92,9 @@ def compose(
         "method": chosen.method,
         "simultaneous": listed.estimate.simultaneous,
         "projection": chosen.project,
-        "distribution": values,
-        "ranges": ranges,
-        "quantiles": _quantile_estimates(collection.spec, totals, chosen),
+        "distribution": weigh_values(collection.spec, totals, chosen, listed.indices, values),
+        "ranges": weigh_ranges(collection.spec, totals, chosen, ranges),
+        "quantiles": _quantile_estimates(spec, alone, chosen),
         "influence": max((i for i in influences if i is not None), default=None),
     }
     return head.model_copy(update=body | prior_parts(collection.spec, totals, chosen))
@@ -122,7 +124,7 @@ def _list_values(spec: CollectionSpec, totals: WindowTotals, options: EstimateOp
 
     A list shorter than the domain is chosen by looking: simultaneous over the whole domain.
     """
-    keywords = _keywords(options)
+    keywords = options.keywords()
     size = spec.domain.estimated.size
     by_looking = options.top is not None and 0 < options.top < size
     keywords["simultaneous"] = options.simultaneous or by_looking
@@ -176,7 +178,7 @@ def _range_estimates(
 ) -> list[RangeEstimate]:
     sets = [asked.values(spec.domain.estimated) for asked in options.ranges]
     given = [_given(spec, values) for values in sets]
-    keywords = _keywords(options)
+    keywords = options.keywords()
     estimate = estimate_sets(spec.mechanism, totals.statistic, totals.n, given, **keywords)
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
     rows = _numbers(estimate, totals.n, shares)
@@ -194,7 +196,7 @@ def _quantile_estimates(
         totals.n,
         options.quantiles,
         prefixes=_prefixes(spec.mechanism, spec.domain),
-        **_keywords(options),
+        **options.keywords(),
     )
     domain = spec.domain.estimated
     rows = zip(found.p, found.value, found.low, found.high, strict=True)
@@ -213,15 +215,6 @@ def _quantile_estimates(
 def _prefixes(mechanism: Mechanism, domain: Domain) -> Prefixes:
     """Prepare a mechanism's prefixes: costly, and the same for every document."""
     return Prefixes.of(mechanism, domain.estimated_indices())
-
-
-def _keywords(options: EstimateOptions) -> OptionKeywords:
-    return {
-        "confidence": options.confidence,
-        "method": options.method,
-        "estimand": options.estimand,
-        "simultaneous": options.simultaneous,
-    }
 
 
 def _numbers(estimate: Estimate, n: int, projected: Floats | None) -> list[_Numbers]:

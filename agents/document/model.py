@@ -40,6 +40,20 @@ Influence = Annotated[
 ]
 
 
+class WeightEstimate(Part):
+    """The sum of the private weights of the respondents with some value."""
+
+    total: Number = Field(description="Estimated sum of weights; unbiased, so possibly below 0")
+    se: Number = Field(description="Standard error of the sum")
+    low: Number = Field(description="Lower confidence bound of the sum")
+    high: Number = Field(description="Upper confidence bound of the sum")
+
+
+Weight = Annotated[
+    WeightEstimate | None, Field(description="Only of collections with private weights")
+]
+
+
 class ValueEstimate(Part):
     """The estimate of one value."""
 
@@ -50,6 +64,7 @@ class ValueEstimate(Part):
     low: Low
     high: High
     influence: Influence
+    weight: Weight = None
 
 
 class RangeEstimate(Part):
@@ -62,6 +77,7 @@ class RangeEstimate(Part):
     low: Low
     high: High
     influence: Influence
+    weight: Weight = None
 
 
 class QuantileEstimate(Part):

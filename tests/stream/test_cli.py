@@ -120,7 +120,7 @@ minimum = 1
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "widest", "bins"), [("l1-geometric", 0.2, 4), ("l1-bits", 0.6, 6)]
+    ("mechanism", "widest", "bins"), [("l1-geometric", 0.2, 4), ("l1-bits", 0.6, 10)]
 )
 def test_ordered_domains_answer_ranges_and_quantiles(
     tmp_path: Path, mechanism: str, widest: float, bins: int
