@@ -37,12 +37,13 @@ _DIGITS = 6
 class ScalePlan:
     """`scales`, one a row of the strategy, with the total error that one respondent adds.
 
-    `error` is predicted with these scales, as rounded, `uniform` with the default ones, `optimum`
-    that of the convex optimum for the uniform scales' decoder B ([ML] III-A) with discrete noise.
-    `gap` is the relative duality gap of that optimum.
+    None where nothing is better than the default, one scale for all noisy rows. `error` is
+    predicted with these scales, as rounded, `uniform` with the default, `optimum` that of the
+    convex optimum for the default's decoder B ([ML] III-A) with discrete noise. `gap` is the
+    relative duality gap of that optimum.
     """
 
-    scales: tuple[float, ...]
+    scales: tuple[float, ...] | None
     error: float
     uniform: float
     optimum: float
@@ -90,14 +91,7 @@ def optimal_scales(
                 best, error = found, reached
             break
         best, error = found, reached
-    chosen = best.scales or tuple(_uniform(best, noisy).tolist())
-    return ScalePlan(chosen, error, uniform, optimum, gap)
-
-
-def _uniform(mechanism: Matrix, noisy: NDArray[np.bool_]) -> Floats:
-    scales = np.zeros(len(noisy))
-    scales[noisy] = [_round_up(s) for s in -1.0 / np.log(mechanism.rows.alphas) * (1.0 + _SLACK)]
-    return scales
+    return ScalePlan(best.scales, error, uniform, optimum, gap)
 
 
 def _constraints(mechanism: Matrix) -> tuple[Floats, Floats]:
@@ -142,12 +136,12 @@ def _report(file: str, collection: str) -> str:
     table = tomllib.loads(Path(file).read_text("utf-8"))["collection"][collection]
     workload = table.get("workload", "values")
     plan = optimal_scales(mechanism.policy, mechanism.strategy, workload)
+    head = f"# strategy {mechanism.strategy.name}, workload {workload}: total error per respondent"
+    if plan.scales is None:
+        return f"{head} {plan.error:.6g}; no better scales than equal ones, the default"
     ratio = plan.error / plan.uniform
     listed = ", ".join(repr(scale) for scale in plan.scales)
-    return (
-        f"# strategy {mechanism.strategy.name}, workload {workload}: total error per respondent "
-        f"{plan.error:.6g}, {ratio:.4f} of that with equal scales\nscales = [{listed}]"
-    )
+    return f"{head} {plan.error:.6g}, {ratio:.4f} of that with equal scales\nscales = [{listed}]"
 
 
 if __name__ == "__main__":
