@@ -15,13 +15,16 @@ from ldpstream.mechanisms.laplace_rows import LaplaceRows
 from ldpstream.mechanisms.matrix_pairs import ProtectedPairs
 
 _MARGIN = 1e-9
+_LONGEST_BITS = 4096
+_KEPT_BITS = 512
 
 
 def worst_ratios(rows: LaplaceRows, pairs: ProtectedPairs) -> dict[Fraction, Fraction]:
     """Return the largest ratio of the pairs of each budget.
 
     Floats leave out the pairs that are surely below another of the same budget: their relative
-    error is some 1e-12. Of the others all different products are computed in fractions.
+    error is some 1e-12. Of the others all different products are computed in fractions; those of
+    more than 4096 bits are rounded up to a multiple of 2^-512, so that a certificate can hold them.
     """
     rates = np.array([log_estimate(Fraction(WORD, t)) for t in rows.thresholds])
     if len(rates) == 1:
@@ -43,4 +46,6 @@ def _ratio(thresholds: Sequence[int], counts: Sequence[int]) -> Fraction:
     for threshold, count in zip(thresholds, counts, strict=True):
         top *= WORD**count
         bottom *= threshold**count
+    if top.bit_length() > _LONGEST_BITS:
+        return Fraction(-((-top << _KEPT_BITS) // bottom), 1 << _KEPT_BITS)
     return Fraction(top, bottom)

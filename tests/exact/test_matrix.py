@@ -97,6 +97,17 @@ def test_structure_finds_the_ratios_of_the_enumeration(policy: Policy, name: str
     assert worst_ratios(mechanism.rows, mechanism.pairs) == enumerated
 
 
+def test_long_ratios_are_rounded_up_and_still_prove_the_policy():
+    """Prefixes of 100 values under classical LDP: products of 99 alphas, 6,336 bits each."""
+    mechanism = built("prefix", classical(1.0, 100))
+    certificate = mechanism.certify()
+    (loss,) = certificate.losses
+    exact = Fraction(WORD, mechanism.rows.thresholds[0]) ** 99
+    assert certificate.passed
+    assert exact <= loss.ratio <= exact * (1 + Fraction(1, 1 << 500))
+    assert len(certificate.to_json()["losses"][0]["ratio"]) < 1000
+
+
 def test_structure_refutes_a_smaller_policy():
     mechanism = built("haar", classical(1.0, 70))
     pairs = ProtectedPairs.of(classical(1.0 - 1e-12, 70))
