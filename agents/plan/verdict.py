@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from ldpstream.agents.plan.ask import Asked
@@ -41,7 +42,7 @@ def _sentences(asked: Asked, comparison: Comparison) -> Iterator[str]:
     for candidate in others[1:]:
         if candidate.configured:
             yield f"The configured one, {named(candidate)}, has {times(candidate, best)}."
-    for rival in cheaper_rivals(comparison.candidates):
+    for rival in islice(cheaper_rivals(comparison.candidates), 1):
         bits = f"{rival.cost.report_bits:,} instead of {best.cost.report_bits:,} bits a report"
         yield f"{named(rival)} needs {bits}, for {times(rival, best)}."
 
