@@ -303,5 +303,4 @@ def test_the_commands_of_the_page_run_as_they_stand_there(tmp_path: Path):
     assert result.returncode == 0, result.stderr
     assert result.stderr.startswith("plan.png: written\nbest.channel: written, ")
     assert result.stdout.count(" is best for ") == 2
-    assert json.loads((tmp_path / "plan.json").read_text())["optimum"]["status"] == "proved"
     assert json.loads((tmp_path / "plan.json").read_text())["collection"] == "ages"
