@@ -24,6 +24,10 @@ CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
     "randomized-response": [("43,750 values, one block", {"domain": {"grid": [125, 350]}})],
     "projective-geometry": [("43,750 values, one block", {"domain": {"grid": [125, 350]}})],
     "subset-selection": [("2,048 values, one block", {"domain": {"size": 2_048}})],
+    "l1-bits": [
+        ("grid 256 x 256", {"domain": {"grid": [256, 256]}}),
+        ("4,096 values", {"domain": {"size": 4096}}),
+    ],
     "l1-geometric": [
         ("grid 125 x 350", {"domain": {"grid": [125, 350]}}),
         ("65,536 values", {"domain": {"size": 65_536}}),
@@ -33,12 +37,19 @@ CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
         ),
     ],
     "lip": [("2 values, 64 priors", {"domain": {"values": [0, 1]}, "prior": {"levels": 64}})],
+    "optimal": [("6 values, a graph", {"domain": {"size": 6}, "channel": "channels/graph.json"})],
+    "matrix": [
+        ("1,024 values, prefixes", {"domain": {"size": 1024}, "strategy": "prefix"}),
+        ("2,048 values, wavelets", {"domain": {"size": 2048}, "strategy": "haar"}),
+    ],
 }
 
 
 def main() -> None:
     """Print bytes and microseconds a report for every mechanism."""
-    head = f"{'mechanism':22}{'domain':32}{'bytes':>6}{'median us':>11}{'99% us':>9}{'worst us':>10}"
+    head = (
+        f"{'mechanism':22}{'domain':32}{'bytes':>6}{'median us':>11}{'99% us':>9}{'worst us':>10}"
+    )
     print(head)
     for mechanism_id in MECHANISMS:
         for name, keys in CASES[mechanism_id]:

@@ -55,7 +55,8 @@ def draw_by_privatizing(
     case: Case, repetitions: int, seed: int
 ) -> Iterator[tuple[Integers, Integers]]:
     """Draw users and privatize their values, one repetition at a time: `(k,)` and `(outputs,)`."""
-    rng, entropy = np.random.default_rng(seed), SeededEntropy(seed)
+    # One seed for both would be one stream: users and their noise would depend on each other.
+    rng, entropy = np.random.default_rng([seed, 1]), SeededEntropy(seed)
     for _ in range(repetitions):
         counts = rng.multinomial(case.n, case.shares)
         values = np.repeat(np.arange(case.mechanism.size), counts)

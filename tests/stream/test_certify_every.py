@@ -1,14 +1,19 @@
 """`ldpstream certify` over a grid of parameters of every mechanism, as an operator runs it."""
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from ldpstream.mechanisms import MECHANISMS
+from ldpstream.mechanisms.entropy import WORD
+from tests.exact.test_channel_file import document, moved, sealed
 from tests.stream.cli import invoke
 
+CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
+CHANNEL_SIZES = {"asymmetric": 3, "classical": 5, "line": 6, "graph": 6, "lip": 4}
 EPSILONS = ("1e-6", "0.1", "1.0", "5.0", "50.0")
 LABELS = '{ values = ["no", "yes"] }'
 BLOCKWISE = (
@@ -47,10 +52,22 @@ GRID: dict[str, list[str]] = {
     "randomized-response": tables(EPSILONS, BLOCKWISE),
     "projective-geometry": tables(EPSILONS, BLOCKWISE),
     "subset-selection": tables(EPSILONS, BLOCKWISE),
-    "l1-geometric": tables(EPSILONS, ORDERED),
+    "l1-bits": tables(EPSILONS, ORDERED),
+    "l1-geometric": tables(EPSILONS, ORDERED)
+    + tables(EPSILONS, ("{ size = 40 }", "{ grid = [6, 6] }"), "weights = { private = 3 }")
+    + tables(EPSILONS, ("{ grid = [5, 7] }",), 'policy = { metric = "l2" }'),
     "lip": tables(EPSILONS, (LABELS,), "prior = 0.01")
     + tables(EPSILONS, (LABELS,), "prior = 0.5")
     + tables(EPSILONS, (LABELS,), "prior = { levels = 16 }"),
+    "matrix": [
+        f'{table}\nstrategy = "{strategy}"'
+        for strategy in ("identity", "prefix", "hierarchical", "haar", "best")
+        for table in tables(EPSILONS, ("{ size = 2 }", "{ size = 7 }", "{ size = 33 }"))
+    ],
+    "optimal": [
+        f'domain = {{ size = {size} }}\nchannel = "{CHANNELS}/{name}.json"'
+        for name, size in CHANNEL_SIZES.items()
+    ],
 }
 
 
@@ -75,3 +92,22 @@ def test_every_certificate_of_the_grid_passes(mechanism: str, tmp_path: Path):
         assert certificate["pass"] is True
         assert certificate["violation"] is None
         assert certificate["losses"]
+
+
+def test_a_channel_broken_on_purpose_fails_naming_the_pair_and_the_output(tmp_path: Path):
+    row = [int(weight, 16) for weight in document("line.json")["weights"][2]]
+    likely, second = sorted(range(len(row)), key=row.__getitem__)[:-3:-1]
+    changed = moved("line.json", 2, source=second, target=likely, units=WORD // 100)
+    sealed(changed, tmp_path)
+    file = tmp_path / "broken.toml"
+    file.write_text(
+        '[collection.ages]\nmechanism = "optimal"\n'
+        'domain = { size = 6 }\nchannel = "changed.json"\n'
+    )
+    result = invoke("certify", "-c", str(file))
+    assert result.exit_code != 0
+    assert re.search(
+        r"collection.ages.channel: expected a channel that keeps its policy, got "
+        r"values? \d+ .*\d+ at output \d+: loss .* above the budget",
+        result.stderr,
+    ), result.stderr
