@@ -121,9 +121,16 @@ class MatrixDecoder(LinearDecoder):
             here = weights[members]
             constants[group] = here[0]
             if (here != here[0]).any():
-                coefficients[group] = self.gains[:, members] @ here
+                coefficients[group] = self._group_gains[group] @ here
                 constants[group] = self.offsets[members] @ here
         return coefficients, constants
+
+    @cached_property
+    def _group_gains(self) -> list[Floats]:
+        """The columns of `gains` of each group, not copied at every query."""
+        if self.count == 1:
+            return [self.gains]
+        return [np.ascontiguousarray(self.gains[:, at]) for at in self._members]
 
     @cached_property
     def _members(self) -> list[Integers]:
