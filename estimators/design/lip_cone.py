@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.design.cone import Cone, scaled
+from ldpstream.estimators.design.hyperplanes import hyperplanes
 
 Floats = NDArray[np.float64]
 
 _MOST_ENUMERATED = 16
 _MOST_ROUNDS = 100
 _MOST_KICKS = 4
+_MOST_EXCHANGES = 12
 _ROUNDING = 1e-11
 
 
@@ -37,7 +39,7 @@ class LipCone(Cone):
         return float(np.exp(-self.epsilon)), float(np.exp(self.epsilon))
 
     def seeds(self) -> Floats:
-        """Return 1 and, for every value, a column that is high there and one that is low there."""
+        """Return 1, columns that are high or low at one value, and those of balanced sets."""
         low, high = self.ends
         rest = 1.0 - self.prior
         tops = np.minimum(high, (1.0 - low * rest) / self.prior)
@@ -48,7 +50,8 @@ class LipCone(Cone):
                 column = np.full(self.prior.size, (1.0 - self.prior[place] * level) / rest[place])
                 column[place] = level
                 columns.append(column)
-        return np.array(columns)
+        sets = self._fill(hyperplanes(self.prior.size, self.epsilon))
+        return np.concatenate([np.array(columns), sets])
 
     def contains(self, column: Floats) -> bool:
         """Return whether a column of any scale is within the ends."""
@@ -70,6 +73,41 @@ class LipCone(Cone):
                 break
             t = np.maximum(t, reached)
         return scaled(columns, prior)
+
+    def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
+        """Return columns a few exchanges better: one value falls, another rises, `pi.v` stays."""
+        out = columns / (columns @ self.prior)[:, None]
+        for place, column in enumerate(out):
+            for _ in range(_MOST_EXCHANGES):
+                if not self._exchange(column, prior, form, multipliers):
+                    break
+            out[place] = column
+        return scaled(out, prior)
+
+    def _exchange(self, v: Floats, p: Floats, form: Floats, multipliers: Floats) -> bool:
+        """Make the best exchange of a column with `pi.v = 1` in place; False where none is better.
+
+        Along `d = e_l/pi_l - e_i/pi_i` until l is at the upper end or i at the lower one.
+        """
+        low, high = self.ends
+        pi = self.prior
+        length = np.minimum(((v - low) * pi)[:, None], ((high - v) * pi)[None, :])
+        weighted = form / np.outer(pi, pi)
+        own = np.diag(weighted)
+        image = form @ v
+        square = own[:, None] + own[None, :] - 2.0 * weighted
+        quadratic = v @ image + length * (2.0 * _differences(image / pi) + length * square)
+        scale = p @ v + length * _differences(p / pi)
+        linear = multipliers @ v + length * _differences(multipliers / pi)
+        gain = quadratic / scale**2 - linear / scale
+        fall, rise = np.unravel_index(int(gain.argmax()), gain.shape)
+        # No exchange at all stands on the diagonal.
+        if gain[fall, rise] <= gain[0, 0] + _ROUNDING * abs(linear[0, 0]):
+            return False
+        step = length[fall, rise]
+        v[fall] -= step / pi[fall]
+        v[rise] += step / pi[rise]
+        return True
 
     def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
         """Return extreme columns in whose order of values a few have changed places."""
@@ -110,3 +148,9 @@ class LipCone(Cone):
             )
             if inside.any():
                 yield columns[inside]
+
+
+def _differences(entries: Floats) -> Floats:
+    """Return `entries[l] - entries[i]` for row i and column l."""
+    out: Floats = entries[None, :] - entries[:, None]
+    return out

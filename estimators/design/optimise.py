@@ -173,7 +173,7 @@ class _Run:
             if time.monotonic() > deadline:
                 return master, "unfinished", max(found.largest, 0.0), starts
             accuracy = min(accuracy, max(0.03 * gain, 0.5 * self.tolerance))
-            kept = master.slacks < gain * master.trace
+            kept = master.slacks < 0.03 * gain * master.trace
             kept |= master.weights * len(columns) > _NEGLIGIBLE
             columns = np.concatenate([master.columns[kept], found.columns])
             fresh = np.full(len(found.columns), 0.01 / len(columns))

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.design.cone import gains, scaled
+from ldpstream.estimators.design.hyperplanes import hyperplanes
 from ldpstream.estimators.design.pair_cone import PairCone, essential_pairs
 
 Floats = NDArray[np.float64]
@@ -74,6 +75,14 @@ class TreeCone(PairCone):
         low[below] = np.exp(-budgets[parents[below], below])
         high[below] = np.exp(budgets[below, parents[below]])
         return cls(budgets, parents, np.array(order), low, high)
+
+    def seeds(self) -> Floats:
+        """Return those of any cone, and balanced sets of values under classical LDP."""
+        general = super().seeds()
+        if (self.parents >= 0).any():
+            return general
+        sets = hyperplanes(len(self.parents), float(self.budgets[0, 1]))
+        return np.concatenate([general, np.where(sets > 0.0, self.high, self.low)])
 
     @cached_property
     def free(self) -> Integers:

@@ -1,0 +1,23 @@
+"""Balanced sets of values to begin with: points on hyperplanes of a projective space.
+
+Under classical LDP and uniform shares a channel whose reports support these sets is near the best
+one at any size (projective geometry response, docs/theory.md section 8), from which a search that
+adds a few columns a round would be far for hundreds of values.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.dyadic import budget
+from ldpstream.mechanisms.geometry_choice import choose
+
+
+def hyperplanes(size: int, epsilon: float) -> NDArray[np.float64]:
+    """Return 1 where a value is on a hyperplane, 0 elsewhere: `(n, k)`, sets of 1..k-1 values."""
+    geometry = choose(budget(epsilon), size)
+    points, values = np.arange(geometry.points), np.arange(size)
+    members = np.stack(
+        [geometry.orthogonal(values, np.full(size, point)) for point in points.tolist()]
+    )
+    proper = members[members.any(axis=1) & ~members.all(axis=1)]
+    return np.unique(proper, axis=0).astype(np.float64)
