@@ -89,6 +89,13 @@ class CountPrefixes:
             indicators=True,
         )
 
+    @property
+    def worst_noise(self) -> Floats:
+        """The most noise that one user adds to each prefix, or a bound of it: float64 `(m,)`."""
+        noise = self._envelope(self.noisiest, np.maximum)
+        noise[-1] = 0.0  # the whole domain
+        return noise
+
     def _envelope(self, ends: Floats, extreme: np.ufunc) -> Floats:
         """Return the least or largest of the prefixes' decoders.
 

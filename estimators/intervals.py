@@ -77,3 +77,13 @@ def bernstein_half_width(sample_variance: Floats, spread: Floats, n: int, level:
         return np.full_like(sample_variance, np.nan)
     scale = math.log(4.0 / level)
     return np.sqrt(2.0 * sample_variance * scale / n) + 7.0 * spread * scale / (3.0 * (n - 1))
+
+
+def hoeffding_half_width(spread: Floats, n: int, level: float) -> Floats:
+    """Return Hoeffding's half-width, `R sqrt(log(2/level)/(2 n))`; n >= 1.
+
+    Hoeffding 1963, Theorem 2, on both sides: for n independent decoded reports, each in an interval
+    of length R or less, so for both estimands. It needs no variance and is known before any report.
+    """
+    width: Floats = spread * math.sqrt(math.log(2.0 / level) / (2.0 * n))
+    return width

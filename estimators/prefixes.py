@@ -15,6 +15,7 @@ from ldpstream.estimators.sum_prefixes import ChainPrefixes, SetPrefixes, prepar
 from ldpstream.estimators.sums import check_counts
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -45,6 +46,14 @@ class Prefixes:
             return cls(mechanism, CountPrefixes.of(queries, order))
         assert isinstance(queries, LinearQueries)
         return cls(mechanism, prepare_prefixes(queries, order))
+
+    @property
+    def spread(self) -> Floats:
+        """The length of the interval that decoded reports lie in, `max h - min h`: `(m,)`.
+
+        With several disclosed groups, that of all prefixes so far, which bounds it.
+        """
+        return self.prepared.sums(self.mechanism.empty()).spread
 
     def estimate(self, statistic: Statistic, n: int, **options: Unpack[OptionKeywords]) -> Estimate:
         """Estimate the share of every prefix, q = m; the last is 1.

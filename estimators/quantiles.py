@@ -42,9 +42,12 @@ def estimate_quantiles(
     """Estimate the smallest positions whose prefix holds at least the given shares.
 
     `prefixes` says which dimension (and saves its preparation); by default the domain's own order.
+    With `simultaneous=True` the bounds of all prefixes hold together, and so those of any number of
+    quantiles, also of those chosen by looking; a quantile's bounds do not depend on which others
+    are asked for. Without, each quantile's hold on their own.
 
     Raises:
-        ValueError: where a probability is outside [0, 1], the statistic does not count n reports,
+        ValueError: where a probability is not in (0, 1), the statistic does not count n reports,
             or an option is impossible.
     """
     prepared = Prefixes.of(mechanism) if prefixes is None else prefixes
@@ -61,11 +64,9 @@ def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:
     too little.
 
     Raises:
-        ValueError: where a probability is outside [0, 1].
+        ValueError: where a probability is not in (0, 1).
     """
-    p = np.asarray(probabilities, dtype=np.float64)
-    if not ((p >= 0.0) & (p <= 1.0)).all():
-        raise ValueError("quantiles: expected probabilities in [0, 1]")
+    p = check_probabilities(probabilities)
     undefined = np.full(p.size, np.nan)
     if prefixes.n == 0:
         return Quantiles(p, undefined, undefined, undefined)
@@ -101,3 +102,34 @@ def monotone(prefixes: Estimate) -> Floats:
             out[part] = np.clip(fitted, lowest, out[end])
         start, lowest = int(end) + 1, float(out[end])
     return out
+
+
+def quantile_errors(
+    cumulative: Floats, positions: Sequence[float], probabilities: Sequence[float]
+) -> Floats:
+    """Return how far each p is from `(sigma(x - 1), sigma(x)]`, float64 `(q,)`: [ML] V's error.
+
+    `cumulative` is the true sigma, float64 `(m,)`, ending in 1; x are positions, 0-based.
+
+    >>> quantile_errors(np.array([0.2, 0.7, 1.0]), [1, 1, 0], [0.5, 0.1, 0.5]).round(9).tolist()
+    [0.0, 0.1, 0.3]
+
+    Raises:
+        ValueError: where a probability is not in (0, 1).
+    """
+    p, at = check_probabilities(probabilities), np.asarray(positions, dtype=np.int64)
+    below = np.where(at > 0, cumulative[at - 1], 0.0)
+    return np.maximum(0.0, np.maximum(below - p, p - cumulative[at]))
+
+
+def check_probabilities(probabilities: Sequence[float]) -> Floats:
+    """Return the probabilities of quantiles, float64 `(q,)`.
+
+    Raises:
+        ValueError: naming the first that is not in (0, 1): no value is the 0-quantile, and the
+            1-quantile, the largest value that anybody has, cannot be told from noise.
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    for outside in p[~((p > 0.0) & (p < 1.0))]:
+        raise ValueError(f"quantile: expected a number above 0 and below 1, got {outside:g}")
+    return p

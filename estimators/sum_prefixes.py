@@ -1,5 +1,6 @@
 """Prefixes over statistics of sums: in closed form where the decoder knows one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from ldpstream.estimators.sums import Sums, set_sums
 from ldpstream.mechanisms.decoder import Chain, LinearDecoder
 from ldpstream.mechanisms.mechanism import Statistic
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -22,9 +24,17 @@ class SetPrefixes:
 
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m."""
-        cuts = range(int(self.positions.max()) + 1)
-        indicators = ((self.positions <= cut).astype(np.float64) for cut in cuts)
-        return set_sums(self.queries, statistic, indicators)
+        return set_sums(self.queries, statistic, self._indicators())
+
+    @property
+    def worst_noise(self) -> Floats:
+        """The most noise that one user adds to each prefix, float64 `(m,)`."""
+        queries = (self.queries.set_query(indicator) for indicator in self._indicators())
+        return np.array([query.noise.max() for query in queries])
+
+    def _indicators(self) -> Iterator[Floats]:
+        for cut in range(int(self.positions.max()) + 1):
+            yield (self.positions <= cut).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,11 @@ class ChainPrefixes:
     decoder: LinearDecoder
     positions: Integers
     chain: Chain
+
+    @property
+    def worst_noise(self) -> Floats:
+        """The noise that any user adds to each prefix, float64 `(m,)`."""
+        return self.chain.noise
 
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m; the last one is everybody."""

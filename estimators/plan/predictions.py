@@ -1,6 +1,5 @@
 """What one mechanism would estimate of a workload: variances a report, before any report."""
 
-import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.estimate import indicator
+from ldpstream.estimators.intervals import error_level, hoeffding_half_width
 from ldpstream.estimators.options import Estimand
 from ldpstream.estimators.plan.workload import Objective, Queries, Workload
 from ldpstream.estimators.predict import predicted_linear_variances, predicted_set_variances
@@ -104,8 +104,7 @@ def prefix_spread(mechanism: Mechanism, workload: Workload) -> float | None:
     prefixes = Prefixes.of(mechanism, workload.estimated)
     if isinstance(prefixes.prepared, SetPrefixes) and workload.size > _MOST_SINGLY:
         return None
-    spread = prefixes.prepared.sums(mechanism.empty()).spread[:-1]
-    return float(spread.max(initial=0.0))
+    return float(prefixes.spread[:-1].max(initial=0.0))
 
 
 def prefix_bound(spread: float, prefixes: int, n: int, confidence: float) -> float:
@@ -113,6 +112,8 @@ def prefix_bound(spread: float, prefixes: int, n: int, confidence: float) -> flo
 
     `R sqrt(log(2 m / delta) / (2 n))` by Hoeffding's inequality and a union over m prefixes: valid
     for both estimands and any shares, and known before any report. For `l1-bits` `R = c` and this
-    is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4.
+    is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4. Where the worst noise is
+    known too, `a_priori.prefix_half_widths` is tighter still.
     """
-    return spread * math.sqrt(math.log(2.0 * prefixes / (1.0 - confidence)) / (2.0 * n))
+    level = error_level(confidence, "bernstein", prefixes)
+    return float(hoeffding_half_width(np.array(spread), n, level))

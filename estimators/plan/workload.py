@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.estimators.quantiles import check_probabilities
 from ldpstream.estimators.ranges import range_values
 
 Floats = NDArray[np.float64]
@@ -63,6 +64,9 @@ class Workload:
     are the design shares of the k values that devices give, float64 `(k,)`. Where devices give more
     than what is estimated, `estimated` is the estimated value of each of those, int64 `(k,)`: all
     queries are then sets of them.
+
+    Raises:
+        ValueError: where a quantile is not in (0, 1).
     """
 
     shape: tuple[int, ...]
@@ -72,6 +76,9 @@ class Workload:
     quantiles: tuple[float, ...] = ()
     top: int = 0
     estimated: Integers | None = None
+
+    def __post_init__(self) -> None:
+        check_probabilities(self.quantiles)
 
     @property
     def size(self) -> int:

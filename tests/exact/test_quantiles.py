@@ -6,8 +6,14 @@ from scipy.stats import norm
 
 from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.estimate import Estimate, estimate_linear
+from ldpstream.estimators.plan.workload import Workload
 from ldpstream.estimators.prefixes import Prefixes
-from ldpstream.estimators.quantiles import estimate_quantiles, invert, monotone
+from ldpstream.estimators.quantiles import (
+    estimate_quantiles,
+    invert,
+    monotone,
+    quantile_errors,
+)
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from tests.exact.dense import Dense, block_channel, dense_of, random_channel
 
@@ -123,7 +129,7 @@ def by_hand(estimate: Estimate, p: float) -> tuple[int, int, int]:
 def test_quantiles_invert_the_distribution_and_its_bounds(case: str, estimand: str):
     mechanism, order = CASES[case]
     prefixes = Prefixes.of(mechanism, order)
-    p = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0]
+    p = [1e-9, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0 - 1e-9]
     for seed in range(20):
         statistic = statistic_of(mechanism, seed)
         estimate = prefixes.estimate(statistic, N, estimand=estimand)
@@ -179,7 +185,7 @@ def test_bounds_stay_inside_the_domain_however_wide(method: str, estimand: str):
         ONE,
         few,
         5,
-        [1e-12, 0.5, 1.0 - 1e-12, 1.0],
+        [1e-12, 0.5, 1.0 - 1e-12],
         method=method,
         estimand=estimand,
         simultaneous=True,
@@ -204,10 +210,32 @@ def test_without_reports_quantiles_are_undefined():
         assert sigma[-1] == 1
 
 
-@pytest.mark.parametrize("p", [-0.1, 1.1, np.nan])
-def test_impossible_probabilities_are_refused(p: float):
-    with pytest.raises(ValueError, match="probabilities"):
-        estimate_quantiles(ONE, statistic_of(ONE), N, [p])
+@pytest.mark.parametrize("p", [-0.1, 0.0, 1.0, 1.1, np.nan, np.inf])
+def test_probabilities_outside_the_open_interval_are_refused_by_name(p: float):
+    expected = "quantile: expected a number above 0 and below 1, got"
+    with pytest.raises(ValueError, match=expected):
+        estimate_quantiles(ONE, statistic_of(ONE), N, [0.5, p])
+    with pytest.raises(ValueError, match=expected):
+        quantile_errors(np.array([0.5, 1.0]), [0], [p])
+    with pytest.raises(ValueError, match=expected):
+        Workload((6,), True, np.full(6, 1 / 6), quantiles=(p,))
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("method", ["normal", "bernstein"])
+def test_simultaneous_bounds_do_not_depend_on_which_quantiles_are_asked_for(case: str, method: str):
+    mechanism, order = CASES[case]
+    prefixes, statistic = Prefixes.of(mechanism, order), statistic_of(mechanism)
+    p, options = np.linspace(0.01, 0.99, 99), {"method": method, "simultaneous": True}
+    found = estimate_quantiles(mechanism, statistic, N, p, prefixes=prefixes, **options)
+    for place in (0, 49, 98):
+        alone = estimate_quantiles(
+            mechanism, statistic, N, p[[place]], prefixes=prefixes, **options
+        )
+        assert (alone.low[0], alone.high[0]) == (found.low[place], found.high[place])
+    pointwise = estimate_quantiles(mechanism, statistic, N, p, prefixes=prefixes, method=method)
+    assert (found.low <= pointwise.low).all()
+    assert (found.high >= pointwise.high).all()
 
 
 def test_impossible_orders_are_refused():

@@ -53,6 +53,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"publish.top": "all"}, 'publish.top: expected a whole number, got "all"'),
     ({"publish.every": "0s"}, "publish.every: expected a duration above 0"),
     ({"publish.quantiles": [1.5]}, "publish.quantiles[0]: expected a number above 0 and below 1"),
+    ({"publish.quantiles": [0.0]}, "publish.quantiles[0]: expected a number above 0 and below 1"),
+    (
+        {"publish.quantiles": [0.5, 1.0]},
+        "publish.quantiles[1]: expected a number above 0 and below 1",
+    ),
     ({"publish.quantiles": [0.5, 0.5]}, "publish.quantiles: expected each number once"),
     ({"publish.ranges": {"r": 3}}, "publish.ranges.r: expected a list, got 3"),
     ({"publish.ranges": {"r": [5, 2]}}, "publish.ranges.r: expected low <= high, got 5..2"),

@@ -182,6 +182,8 @@ async def test_any_span_of_whole_panes_of_hopping_windows(client: Client) -> Non
         ("range=nan..1,0..1", "range: expected"),
         ("quantile=0.5", "quantile: expected a domain of one ordered dimension"),
         ("quantile=2", "quantile: expected a number above 0 and below 1"),
+        ("quantile=0", "quantile: expected a number above 0 and below 1"),
+        ("quantile=0.5&quantile=1", "quantile: expected a number above 0 and below 1"),
         ("estimand=all", "estimand: expected one of respondents, population"),
         ("method=exact", "method: expected one of normal, bernstein"),
         ("simultaneous=yes", "simultaneous: expected true or false"),

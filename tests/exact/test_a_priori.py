@@ -1,0 +1,197 @@
+"""A-priori bounds of prefixes and quantiles: against their formulas, inverses and exact tails."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldpstream.estimators.a_priori import (
+    bisection_half_width,
+    prefix_half_widths,
+    respondents_needed,
+    respondents_needed_by_bisection,
+)
+from ldpstream.estimators.decoding import prepare_queries
+from ldpstream.estimators.estimate import Estimate
+from ldpstream.estimators.prefixes import Prefixes
+from ldpstream.estimators.quantiles import invert, quantile_errors
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.l1_bits import L1Bits
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.matrix import Matrix
+from ldpstream.mechanisms.matrix_strategy import Strategy
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.symbols import SymbolMechanism
+
+M = 9
+MECHANISMS = [
+    L1Bits(1.0, (M,)),
+    L1Geometric(1.0, (M,)),
+    BlockHadamard(1.0, Blocks.one(M)),
+    RandomizedResponse(1.0, Blocks(np.array([0, 1, 0, 0, 1, 2, 2, 1, 3]))),
+    BlockHadamard(2.0, Blocks(np.repeat([0, 1, 2], 3))),
+    Matrix(MetricPolicy(4.0, (M,)), Strategy.built_in("prefix", M)),
+]
+each = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.id)
+both = pytest.mark.parametrize("estimand", ["respondents", "population"])
+
+
+def test_bits_have_the_bound_of_the_theory():
+    """`R = c`: docs/theory.md section 6, over the prefixes that can err."""
+    prefixes, n = Prefixes.of(L1Bits(1.0, (M,))), 400
+    c = (math.e + 1) / (math.e - 1)
+    np.testing.assert_allclose(prefixes.spread[:-1], c, rtol=1e-9)
+    found = prefix_half_widths(prefixes, n)
+    expected = c * math.sqrt(math.log(2 * (M - 1) / 0.05) / (2 * n))
+    assert (found[:-1] <= expected * (1 + 1e-9)).all()
+    # The paper's assumption, the worst variance c^2/4, makes Bernstein's no better here.
+    assert prefix_half_widths(prefixes, n, estimand="population")[0] == pytest.approx(expected)
+    assert found[-1] == 0.0
+
+
+def test_geometric_prefixes_are_wider_than_c_and_bounded_by_bernstein():
+    prefixes = Prefixes.of(L1Geometric(1.0, (M,)))
+    a, c = math.exp(-1.0), (math.e + 1) / (math.e - 1)
+    spread = prefixes.spread
+    assert spread[M // 2] == pytest.approx((1 + a**2) / (1 - a) ** 2, rel=1e-3)
+    assert spread[M // 2] > c
+    n, scale = 5_000, math.log(2 * (M - 1) / 0.05)
+    noise = prefixes.prepared.worst_noise
+    expected = np.sqrt(2 * noise * scale / n) + spread * scale / (3 * n)
+    np.testing.assert_allclose(prefix_half_widths(prefixes, n), expected)
+    assert (expected[:-1] < spread[:-1] * math.sqrt(scale / (2 * n))).all()
+    # With few reports the term of order 1/n makes Bernstein's the wider one.
+    few = prefix_half_widths(prefixes, 2)
+    np.testing.assert_allclose(few[M // 2], spread[M // 2] * math.sqrt(scale / 4))
+
+
+@each
+def test_worst_noise_and_spread_bound_those_of_every_prefix(mechanism: Mechanism):
+    prefixes, queries = Prefixes.of(mechanism), prepare_queries(mechanism)
+    noise, spread = prefixes.prepared.worst_noise, prefixes.spread
+    assert noise.shape == spread.shape == (M,)
+    for position in range(M - 1):
+        query = queries.linear_query((np.arange(M) <= position).astype(np.float64))
+        assert noise[position] >= query.noise.max() - 1e-9
+        assert spread[position] >= query.largest - query.least - 1e-9
+        if queries.groups.count == 1:
+            assert noise[position] == pytest.approx(query.noise.max(), abs=1e-9)
+    assert noise[-1] == spread[-1] == 0.0
+
+
+@each
+@both
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("error", [0.003, 0.05, 0.7, 30.0])
+def test_the_number_needed_is_the_least_that_suffices(
+    mechanism: Mechanism, estimand: str, confidence: float, error: float
+):
+    prefixes = Prefixes.of(mechanism)
+    options = {"confidence": confidence, "estimand": estimand}
+    needed = respondents_needed(prefixes, error, **options)
+    assert prefix_half_widths(prefixes, needed, **options).max() <= error
+    if needed > 1:
+        assert prefix_half_widths(prefixes, needed - 1, **options).max() > error
+
+
+@pytest.mark.parametrize("positions", [2, 10, 1024, 2**20, 2**140])
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.9999])
+def test_theorem_4_is_wider_than_hoeffding_over_all_prefixes(positions: int, confidence: float):
+    delta, spread, n = 1 - confidence, 2.16, 1_000
+    found = bisection_half_width(spread, positions, n, confidence=confidence)
+    bits = math.log2(positions)
+    assert found == pytest.approx(2 * spread * math.sqrt(2 / n * math.log(2 * bits / delta)))
+    logarithm = bits * math.log(2) + math.log(2 / delta)
+    assert found >= spread * math.sqrt(logarithm / (2 * n))
+    needed = respondents_needed_by_bisection(spread, positions, found, confidence=confidence)
+    assert needed in (n, n + 1)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [m for m in MECHANISMS if isinstance(m, SymbolMechanism)], ids=lambda m: m.id
+)
+@both
+def test_one_report_errs_by_more_with_at_most_the_allowed_probability(
+    mechanism: SymbolMechanism, estimand: str
+):
+    """Exactly, over every report of a user of every value, or of a uniform population."""
+    prefixes = Prefixes.of(mechanism)
+    estimates = np.array(
+        [
+            prefixes.estimate(np.eye(mechanism.outputs, dtype=np.int64)[y], 1).value
+            for y in range(mechanism.outputs)
+        ]
+    )
+    channel = np.zeros((M, mechanism.outputs))
+    for x, row in enumerate(mechanism.channel().rows):
+        channel[x, list(row)] = [float(p) for p in row.values()]
+    widths = prefix_half_widths(prefixes, 1, confidence=0.9, estimand=estimand)
+    truths = np.arange(M)[:, None] <= np.arange(M)
+    if estimand == "population":
+        channel, truths = channel.mean(axis=0)[None], truths.mean(axis=0)[None]
+    for row, truth in zip(channel, truths, strict=True):
+        wrong = (np.abs(estimates - truth) > widths + 1e-9).any(axis=1)
+        assert row[wrong].sum() <= 0.1
+
+
+@given(st.data())
+def test_quantiles_of_prefixes_within_d_err_by_at_most_d(data: st.DataObject):
+    """Isotonic regression with any weights keeps the largest error, so inversion does."""
+    m = data.draw(st.integers(2, 12))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    sigma = np.cumsum(rng.dirichlet(np.full(m, rng.choice([0.1, 1.0]))))
+    sigma[-1], half = 1.0, data.draw(st.floats(0.0, 1.0))
+    value, se = sigma + rng.uniform(-half, half, m), rng.uniform(0.01, 1.0, m)
+    value[-1], se[-1] = 1.0, 0.0
+    estimate = Estimate(
+        value=value,
+        se=se,
+        low=value - half,
+        high=value + half,
+        influence=se,
+        n=100,
+        confidence=0.95,
+        method="bernstein",
+        estimand="respondents",
+        simultaneous=True,
+    )
+    p = rng.uniform(1e-6, 1.0 - 1e-6, 50)
+    found = invert(estimate, p)
+    assert (quantile_errors(sigma, found.value, p) <= half + 1e-9).all()
+    # Bounds that hold for all prefixes hold for any number of quantiles at once.
+    truth = np.searchsorted(sigma, p)
+    assert (found.low <= truth).all()
+    assert (truth <= found.high).all()
+
+
+def test_impossible_arguments_are_refused_by_name():
+    prefixes = Prefixes.of(L1Bits(1.0, (M,)))
+    with pytest.raises(ValueError, match="n: expected"):
+        prefix_half_widths(prefixes, 0)
+    with pytest.raises(ValueError, match="confidence: expected"):
+        prefix_half_widths(prefixes, 5, confidence=1.0)
+    with pytest.raises(ValueError, match="estimand: expected"):
+        respondents_needed(prefixes, 0.1, estimand="everybody")
+    for error in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="error: expected"):
+            respondents_needed(prefixes, error)
+        with pytest.raises(ValueError, match="error: expected"):
+            respondents_needed_by_bisection(2.0, 8, error)
+    with pytest.raises(ValueError, match="positions: expected"):
+        bisection_half_width(2.0, 1, 5)
+    with pytest.raises(ValueError, match="n: expected"):
+        bisection_half_width(2.0, 8, 0)
+    for spread in (0.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="spread: expected"):
+            bisection_half_width(spread, 8, 5)
+
+
+def test_one_position_never_errs():
+    prefixes = Prefixes.of(L1Geometric(1.0, (2,)), np.zeros(2, dtype=np.int64))
+    assert prefix_half_widths(prefixes, 10).tolist() == [0.0]
+    assert respondents_needed(prefixes, 1e-9) == 1
