@@ -1,0 +1,102 @@
+"""Every mechanism goes all the way: privatized, produced, counted by a worker, estimated, queried.
+
+A worker's final document is the one that `estimate` gives for the same reports, number for number.
+"""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms import MECHANISMS
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+from tests.stream.cli import invoke
+
+pytestmark = pytest.mark.broker
+CHANNEL = Path(__file__).parents[1] / "vectors" / "channels" / "line.json"
+LINE = "domain = { size = 6 }"
+LABELS = 'domain = { values = ["no", "yes"] }'
+ORDERED = ("--range", "2..4", "--quantile", "0.5")
+TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "binary": ("epsilon = [1.0, 2.0]", LABELS, ()),
+    "high-low": ("epsilon = 1.0\nsensitive = [1, 2]", LINE, ORDERED),
+    "block-hadamard": ("epsilon = 1.0", "domain = { size = 6, blocks = 4 }", ORDERED),
+    "randomized-response": ("epsilon = 1.0", "domain = { size = 6, blocks = 4 }", ORDERED),
+    "projective-geometry": ("epsilon = 1.0", "domain = { size = 6, blocks = 4 }", ORDERED),
+    "subset-selection": ("epsilon = 1.0", "domain = { size = 6, blocks = 4 }", ORDERED),
+    "l1-bits": ("epsilon = 1.0", LINE, ORDERED),
+    "l1-geometric": ("epsilon = 1.0\nweights = { private = 3 }", LINE, ORDERED),
+    "lip": ("epsilon = 1.0\nprior = 0.3", LABELS, ()),
+    "optimal": (f'channel = "{CHANNEL}"', LINE, ORDERED),
+    "matrix": ('epsilon = 1.0\nstrategy = "prefix"', LINE, ORDERED),
+}
+N = 900
+
+
+def command(*words: str | Path) -> str:
+    result = invoke(*map(str, words))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def final(url: str, name: str, *options: str) -> dict[str, Any]:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        windows = json.loads(command("query", url, name, "--all", "--json", *options))["windows"]
+        if windows and windows[0]["final"]:
+            (document,) = windows
+            return dict(document)
+        time.sleep(0.3)
+    raise AssertionError(f"no final window of {name}")
+
+
+def values_of(mechanism: str, rng: np.random.Generator) -> list[str]:
+    if TABLES[mechanism][1] == LABELS:
+        return rng.choice(["no", "yes"], N, p=[0.7, 0.3]).tolist()
+    lines = [str(value) for value in rng.integers(0, 6, N)]
+    if "weights" in TABLES[mechanism][0]:
+        weights = rng.integers(0, 4, N).tolist()
+        return [f"{line},{weight}" for line, weight in zip(lines, weights, strict=True)]
+    return lines
+
+
+def test_there_is_a_collection_for_every_mechanism():
+    assert set(TABLES) == set(MECHANISMS)
+
+
+def test_every_mechanism_from_values_to_the_same_document(lab: Lab, tmp_path: Path):
+    rng = np.random.default_rng(8)
+    with lab.file.open("a") as file:
+        for mechanism, (keys, domain, _) in TABLES.items():
+            file.write(
+                f'\n[collection.{mechanism}]\nmechanism = "{mechanism}"\n{keys}\n{domain}\n'
+                f'topic = "{mechanism}-{lab.collection.topics.source}"\npartitions = 2\n'
+                'precision = "1ms"\nminimum = 1\n'
+                'window = { size = "10s", grace = "0s", idle = "off" }\n'
+            )
+    here = {}
+    for mechanism, (_, _, options) in TABLES.items():
+        times = START_MS + rng.integers(0, WINDOW_MS, N)
+        lines = zip(times.tolist(), values_of(mechanism, rng), strict=True)
+        values, reports = tmp_path / f"{mechanism}.csv", tmp_path / f"{mechanism}.jsonl"
+        values.write_text("".join(f"{when},{value}\n" for when, value in lines))
+        reports.write_text(command("privatize", "-c", lab.file, mechanism, values, "--times"))
+        asked = ("--top", "all", *options)
+        here[mechanism] = json.loads(
+            command("estimate", "-c", lab.file, mechanism, reports, *asked)
+        )
+    with lab.worker() as worker:
+        for mechanism in TABLES:
+            reports = tmp_path / f"{mechanism}.jsonl"
+            command("send", "-c", lab.file, mechanism, reports, "--reports", "--batch", "20")
+            command("close", "-c", lab.file, mechanism, "--until", str(START_MS + WINDOW_MS))
+        for mechanism, (_, _, options) in TABLES.items():
+            there = final(worker.url, mechanism, "--top", "all", *options)
+            expected = {**here[mechanism], "window": there["window"], "final": True}
+            assert there["n"] == N
+            assert there["distribution"]
+            assert there == expected
