@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.options import Estimand, Method, OptionKeywords
+from ldpstream.estimators.options import SHARPEST, Estimand, Method, OptionKeywords
 from ldpstream.estimators.ranges import range_values
 from ldpstream.mechanisms.domain import Domain, Interval, RoundedInterval
 
@@ -52,13 +52,15 @@ class EstimateOptions:
     """What an estimate document holds, and how it is bounded.
 
     `top` is the length of the list of values, None for the whole domain in its own order, 0 for no
-    list. `ranges` and `quantiles` keep their order.
+    list. `ranges` and `quantiles` keep their order. `sharpest` cannot be asked for: anytime bounds
+    hold where it was fixed before looking.
     """
 
     estimand: Estimand = "respondents"
     method: Method = "normal"
     simultaneous: bool = False
     confidence: float = 0.95
+    sharpest: int = SHARPEST
     project: Projection = "none"
     top: int | None = 20
     ranges: tuple[Range, ...] = ()
@@ -71,6 +73,7 @@ class EstimateOptions:
             "method": self.method,
             "estimand": self.estimand,
             "simultaneous": self.simultaneous,
+            "sharpest": self.sharpest,
         }
 
 

@@ -26,32 +26,37 @@ class CountPrefixes:
     """Decodes the m prefixes `{x : position of x <= i}` of counts.
 
     Of each cut's decoder, float64 `(cuts,)`: the anchor of least noise (see `decoding`), the least
-    and largest noise in its group, and the least and largest value. They depend on the mechanism
-    and the order alone: prepare once, estimate often.
+    and largest noise in its group, the least and largest value, and what its group adds to the mean
+    noise of uniform data. `held` is the part of the values that each prefix holds, float64 `(m,)`.
+    They depend on the mechanism and the order alone: prepare once, estimate often.
     """
 
     decoder: SetDecoder
     cuts: Cuts
+    held: Floats
     anchors: Floats
     quietest: Floats
     noisiest: Floats
     least: Floats
     largest: Floats
+    typical: Floats
 
     @classmethod
     def of(cls, decoder: SetDecoder, positions: Integers) -> Self:
         """Prepare an order: the position of each value, int64 `(k,)`, >= 0."""
         groups = decoder.groups
         cuts = Cuts.of(groups, positions)
-        table = np.zeros((5, cuts.group.size))
+        table = np.zeros((6, cuts.group.size))
         for rank, plain in _plain(decoder, cuts):
             at = np.flatnonzero(cuts.rank == rank)
             anchors = decoder.best_anchors(plain)
             h = _anchored(decoder, cuts, rank, plain, anchors)
             noise = decoder.counts.noise_of(h, (cuts.rank_of_value <= rank).astype(np.float64))
             measures = [anchors, *groups.value_extremes(noise), *decoder.output_extremes(h)]
+            measures.append(groups.sum_values(noise) / positions.size)
             table[:, at] = np.stack(measures)[:, cuts.group[at]]
-        return cls(decoder, cuts, *table)
+        held = np.cumsum(np.bincount(positions, minlength=cuts.length)) / positions.size
+        return cls(decoder, cuts, held, *table)
 
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m."""
@@ -85,8 +90,14 @@ class CountPrefixes:
             least=least,
             largest=largest,
             slope=self._envelope(self.noisiest - self.quietest, np.maximum),
+            noisy=parts(np.where(self.noisiest > 0.0, reports, 0.0)),
+            moment=whole + parts(reports * (self.noisiest + 1.0)),
+            peak=self._envelope(self.noisiest, np.maximum) + 1.0,
+            typical_noise=parts(self.typical),
+            typical_sampling=self.held * (1.0 - self.held),
             disclosed=groups.disclosed,
             indicators=True,
+            reach=None,
         )
 
     @property

@@ -10,6 +10,7 @@ from typing import Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ldpstream.estimators.anytime import anytime_distances
 from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.intervals import (
     bernstein_half_width,
@@ -18,7 +19,7 @@ from ldpstream.estimators.intervals import (
     joint_normal_half_width,
     normal_half_width,
 )
-from ldpstream.estimators.options import Estimand, Method, OptionKeywords, Options
+from ldpstream.estimators.options import ANYTIME, Estimand, Method, OptionKeywords, Options
 from ldpstream.estimators.sums import Sums, check_counts, linear_sums, set_sums, value_sums
 from ldpstream.estimators.variance import (
     exactly_known,
@@ -127,17 +128,17 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     """Turn sums over n reports into estimates with bounds."""
     if n == 0:
         undefined = np.full(sums.total.size, np.nan)
-        value = se = half_width = influence = undefined
+        value = se = below = above = influence = undefined
     else:
         value, influence = sums.total / n, sums.spread / n
         se = np.sqrt(variance(sums, n, options.estimand))
-        half_width = _half_width(sums, n, se, options)
-        half_width = np.where(exactly_known(sums, options.estimand), 0.0, half_width)
+        known = exactly_known(sums, options.estimand)
+        below, above = (np.where(known, 0.0, part) for part in _distances(sums, n, se, options))
     return Estimate(
         value=value,
         se=se,
-        low=value - half_width,
-        high=value + half_width,
+        low=value - below,
+        high=value + above,
         influence=influence,
         n=n,
         confidence=options.confidence,
@@ -147,8 +148,16 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     )
 
 
-def _half_width(sums: Sums, n: int, se: Floats, options: Options) -> Floats:
+def _distances(sums: Sums, n: int, se: Floats, options: Options) -> tuple[Floats, Floats]:
+    """Return how far the truth may lie below and above each estimate."""
     level = error_level(options.confidence, options.method, options.family_of(se.size))
+    if options.method in ANYTIME:
+        return anytime_distances(sums, n, level, options)
+    half_width = _half_width(sums, n, se, level, options)
+    return half_width, half_width
+
+
+def _half_width(sums: Sums, n: int, se: Floats, level: float, options: Options) -> Floats:
     if options.method == "bernstein":
         if sums.reach is not None:
             # The empirical bound needs the decoded reports' own variance, not an estimate of it.

@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ldpstream.estimators.confidence_sequences import mixture_half_width
+from ldpstream.estimators.options import SHARPEST
 from ldpstream.estimators.sums import check_counts
 from ldpstream.mechanisms.entropy import WORD
 from ldpstream.mechanisms.lip import Lip
 from ldpstream.mechanisms.mechanism import Statistic
 
 Floats = NDArray[np.float64]
-CredibleMethod = Literal["normal", "bernstein"]
+CredibleMethod = Literal["normal", "bernstein", "anytime"]
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,14 @@ def estimate_mmse(
     *,
     confidence: float = 0.95,
     method: CredibleMethod = "normal",
+    sharpest: int = SHARPEST,
 ) -> MmseEstimate:
     """Estimate the share of value 1 among the respondents by `sum_i E[X_i | Y_i] / n`.
 
     Given the reports the X_i are independent, of variance `a_i (1 - a_i)`. `normal` bounds the sum
     by the normal approximation; `bernstein` by Bernstein's inequality for independent bits,
-    `sqrt(2 V L) + L/3`, `L = log(2/delta)`, valid at every n.
+    `sqrt(2 V L) + L/3`, `L = log(2/delta)`, valid at every n; `anytime` at every n at once, by the
+    normal mixture, narrowest at `sharpest` reports, with the bits' sub-Gaussian variances.
 
     Raises:
         ValueError: where the statistic does not count n reports, or the confidence is not above 0
@@ -86,8 +90,11 @@ def estimate_mmse(
     variance = float((counts * middle * (1.0 - middle)).sum())
     # a(1 - a) over the level is largest where a is nearest to 1/2.
     nearest = np.clip(0.5, least, largest)
-    widest = float((counts * nearest * (1.0 - nearest)).sum())
-    half_width = _half_width(widest, 1.0 - confidence, method)
+    if method == "anytime":
+        half_width = _anytime_half_width(counts, nearest, n, 1.0 - confidence, sharpest)
+    else:
+        widest = float((counts * nearest * (1.0 - nearest)).sum())
+        half_width = _half_width(widest, 1.0 - confidence, method)
     low = float((counts * least).sum()) - half_width
     high = float((counts * largest).sum()) + half_width
     return MmseEstimate(
@@ -99,6 +106,21 @@ def estimate_mmse(
         confidence=confidence,
         method=method,
     )
+
+
+def _anytime_half_width(
+    counts: NDArray[np.int64], posterior: Floats, n: int, delta: float, sharpest: int
+) -> float:
+    """Return the bound of the sum; exact at every n.
+
+    A bit of mean a less its mean is sub-Gaussian with `(1 - 2a)/(2 log((1 - a)/a))` (Kearns, Saul
+    1998), 1/4 at a = 1/2.
+    """
+    odd = np.abs(posterior - 0.5) > 1e-6
+    a = np.where(odd, posterior, 0.25)
+    bits = np.where(odd, (1.0 - 2.0 * a) / (2.0 * (np.log1p(-a) - np.log(a))), 0.25)
+    variance, most = np.array([(counts * bits).sum()]), np.array([sharpest * bits.max()])
+    return n * float(mixture_half_width(variance, most, n, delta)[0])
 
 
 def _half_width(variance: float, delta: float, method: CredibleMethod) -> float:

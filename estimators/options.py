@@ -1,13 +1,20 @@
 """What a user chooses about an estimate: its estimand and its bounds."""
 
 from dataclasses import dataclass
-from typing import Literal, TypedDict, get_args
+from typing import Final, Literal, TypedDict, get_args
 
-Method = Literal["normal", "bernstein"]
-"""`normal`: z times the plug-in standard error. `bernstein`: empirical Bernstein, at every n."""
+Method = Literal["normal", "bernstein", "anytime", "anytime-exact"]
+"""`normal`: z times the plug-in standard error. `bernstein`: empirical Bernstein, at every n.
+`anytime`: holds at every moment of a window at once, asymptotic. `anytime-exact`: the same, at
+every n."""
+ANYTIME: Final = frozenset({"anytime", "anytime-exact"})
+"""Methods whose bounds may be looked at all the time."""
 
 Estimand = Literal["respondents", "population"]
 """`respondents`: the share among those who did report. `population`: what they were drawn from."""
+
+SHARPEST: Final = 10_000
+"""Reports at which anytime bounds are narrowest, by default."""
 
 
 class OptionKeywords(TypedDict, total=False):
@@ -18,6 +25,7 @@ class OptionKeywords(TypedDict, total=False):
     estimand: Estimand
     simultaneous: bool
     family: int | None
+    sharpest: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +34,8 @@ class Options:
 
     `confidence` is strictly between 0 and 1. `simultaneous` bounds hold all together with that
     confidence, over `family` queries: by default those of the call, more where these were chosen
-    out of a larger number by looking.
+    out of a larger number by looking. `sharpest` is the number of reports at which anytime bounds
+    are narrowest: fix it before looking, since bounds that are tuned to what came do not hold.
 
     Raises:
         ValueError: where an option is impossible.
@@ -37,6 +46,7 @@ class Options:
     estimand: Estimand = "respondents"
     simultaneous: bool = False
     family: int | None = None
+    sharpest: int = SHARPEST
 
     def __post_init__(self) -> None:
         if not 0.0 < self.confidence < 1.0:
@@ -49,6 +59,8 @@ class Options:
             )
         if self.family is not None and self.family < 1:
             raise ValueError(f"family: expected a number of queries >= 1, got {self.family!r}")
+        if self.sharpest < 1:
+            raise ValueError(f"sharpest: expected a number of reports >= 1, got {self.sharpest!r}")
 
     def family_of(self, queries: int) -> int:
         """Return how many queries the bounds of a call of so many hold for at once.

@@ -56,6 +56,7 @@ class ChainPrefixes:
         shares = np.bincount(self.positions, self.decoder.shares(statistic), m)
         total = np.cumsum(shares, dtype=np.float64)
         total[-1] = n
+        held = np.cumsum(np.bincount(self.positions, minlength=m)) / self.positions.size
         noise, reach = n * self.chain.noise, np.ones(m)
         reach[-1] = 0.0
         return Sums(
@@ -67,6 +68,11 @@ class ChainPrefixes:
             least=self.chain.least,
             largest=self.chain.largest,
             slope=np.zeros(m),
+            noisy=np.where(noise > 0.0, n, 0.0),
+            moment=noise + n,
+            peak=self.chain.noise + 1.0,
+            typical_noise=self.chain.noise,
+            typical_sampling=held * (1.0 - held),
             disclosed=False,
             indicators=True,
             reach=reach,

@@ -23,11 +23,17 @@ class Sums:
     `sum_i v(x_i)`, `v(x) = (Q h^2)[x] - w[x]^2`, over all data that agree with what the reports
     disclose: `sum_g N_g min_{x in g} v(x)` and the same with max. `least` and `largest` are
     `min h` and `max h` over the outputs; `slope` is the most by which the noise of two users of one
-    group differs. `disclosed` says whether the channel discloses groups, `indicators` whether all
-    weights are 0 or 1. `reach` is `max w - min w` where the statistic does not hold
-    `sum_i h(y_i)^2`, so that `squares` only estimates it; None where it does.
+    group differs. `noisy` counts the reports of groups with noise; `moment` is
+    `sum_g N_g max_{x in g} (Q h^2)[x]` or more, `peak` the largest of these maxima. For one report
+    of uniform data `typical_noise` is roughly the mean noise and `typical_sampling` the variance of
+    w. `disclosed` says whether the channel discloses groups, `indicators` whether all weights are 0
+    or 1. `reach` is `max w - min w` where the statistic does not hold `sum_i h(y_i)^2`, so that
+    `squares` only estimates it; None where it does.
     """
 
+    disclosed: bool
+    indicators: bool
+    reach: Floats | None
     total: Floats
     squares: Floats
     offset: Floats
@@ -36,9 +42,11 @@ class Sums:
     least: Floats
     largest: Floats
     slope: Floats
-    disclosed: bool
-    indicators: bool
-    reach: Floats | None = None
+    noisy: Floats
+    moment: Floats
+    peak: Floats
+    typical_noise: Floats
+    typical_sampling: Floats
 
     @property
     def spread(self) -> Floats:
@@ -57,7 +65,9 @@ def value_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Sums:
     total = decoder.shares(statistic)
     quietest, noisiest = decoder.noise_extremes()
     reports = decoder.group_reports(statistic)[groups.of_value]
+    others = np.bincount(groups.of_value)[groups.of_value] - 1
     least, largest = decoder.extremes()
+    share = 1.0 / mechanism.size
     return Sums(
         total=total,
         squares=decoder.second_moments(statistic),
@@ -67,6 +77,12 @@ def value_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Sums:
         least=least,
         largest=largest,
         slope=noisiest - quietest,
+        noisy=np.where(noisiest > 0.0, reports, 0.0),
+        moment=reports * (noisiest + 1.0),
+        peak=noisiest + 1.0,
+        # Few values are as noisy as the noisiest of a group, often the value itself alone.
+        typical_noise=(noisiest + others * quietest) * share,
+        typical_sampling=np.full_like(total, share * (1.0 - share)),
         disclosed=groups.disclosed,
         indicators=True,
         reach=np.ones(total.size) if isinstance(decoder, LinearDecoder) else None,
@@ -93,6 +109,7 @@ def query_sums(
     rows = []
     for query in prepared:
         quietest, noisiest = groups.value_extremes(query.noise)
+        moments = groups.value_extremes(query.noise + query.weights**2)[1]
         rows.append(
             (
                 query.total(statistic),
@@ -103,24 +120,17 @@ def query_sums(
                 query.least,
                 query.largest,
                 float((noisiest - quietest).max()),
+                float(reports[noisiest > 0.0].sum()),
+                float((reports * moments).sum()),
+                float(moments.max()),
+                float(query.noise.mean()),
+                float(query.weights.var()),
                 float(query.weights.max() - query.weights.min()),
             )
         )
-    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 9).T
-    total, squares, offset, floor, ceiling, least, largest, slope, reach = columns
-    return Sums(
-        total=total,
-        squares=squares,
-        offset=offset,
-        floor=floor,
-        ceiling=ceiling,
-        least=least,
-        largest=largest,
-        slope=slope,
-        disclosed=groups.disclosed,
-        indicators=indicators,
-        reach=reach if isinstance(queries.decoder, LinearDecoder) else None,
-    )
+    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 14).T
+    reach = columns[-1] if isinstance(queries.decoder, LinearDecoder) else None
+    return Sums(groups.disclosed, indicators, reach, *columns[:-1])
 
 
 def check_counts(mechanism: Mechanism, statistic: Statistic, n: int) -> None:

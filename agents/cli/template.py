@@ -61,7 +61,11 @@ window = { size = "1h", hop = "1h", grace = "5m", idle = "30s", future = "1m", r
 
 confidence = 0.95
 estimand = "respondents"        # or "population": reporters are a sample of something larger
-method = "normal"               # or "bernstein": wider, and valid at every number of reports
+# method: normal, at one moment; bernstein: wider, and valid at every number of reports; anytime: at
+# every moment of a window at once, for numbers that are looked at all the time, narrowest at
+# `sharpest` reports; anytime-exact: that, valid at every number of reports too.
+method = "normal"
+sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages
 
 # Ranges include both ends, one pair a dimension; quantiles are for one ordered dimension.

@@ -56,6 +56,8 @@ class CollectionConfig:
     confidence: float
     estimand: Estimand
     method: Method
+    sharpest: int
+    """Reports at which anytime bounds are narrowest."""
     rejected: RejectedPolicy
     publish: PublishConfig
 
@@ -66,6 +68,7 @@ class CollectionConfig:
             estimand=self.estimand,
             method=self.method,
             confidence=self.confidence,
+            sharpest=self.sharpest,
             top=self.publish.top,
             ranges=self.publish.ranges,
             quantiles=self.publish.quantiles,
@@ -101,6 +104,7 @@ def read_collection(
         confidence=table.confidence,
         estimand=table.estimand,
         method=table.method,
+        sharpest=table.sharpest,
         rejected=table.rejected,
         publish=_publish(f"{path}.publish", table.publish, spec),
     )

@@ -20,10 +20,12 @@ from ldpstream.agents.config.durations import (
     PositiveDuration,
 )
 from ldpstream.agents.config.errors import refused, unavailable
+from ldpstream.estimators.options import SHARPEST, Method
 from ldpstream.mechanisms.settings import MECHANISM_KEYS
 
 TOP_LIMIT: Final = 1_000
 PARTITIONS_LIMIT: Final = 10_000
+SHARPEST_LIMIT: Final = 1_000_000_000_000
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _NAME_LENGTH: Final = 200  # Kafka allows topics 249 characters, and we append to this
@@ -72,12 +74,6 @@ def _store(value: object) -> object:
 def _input(value: object) -> object:
     if value == "frames":
         raise unavailable('"frames"')
-    return value
-
-
-def _method(value: object) -> object:
-    if value == "anytime":
-        raise unavailable('"anytime"')
     return value
 
 
@@ -149,7 +145,8 @@ class CollectionTable(Table):
     window: WindowTable = WindowTable()
     confidence: OpenUnit = 0.95
     estimand: Literal["respondents", "population"] = "respondents"
-    method: Annotated[Literal["normal", "bernstein"], BeforeValidator(_method)] = "normal"
+    method: Method = "normal"
+    sharpest: int = Field(default=SHARPEST, ge=1, le=SHARPEST_LIMIT)
     rejected: Literal["copy", "count"] = "copy"
     publish: PublishTable = PublishTable()
 

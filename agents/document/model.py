@@ -5,11 +5,12 @@ Schema, `/openapi.json`). Times are RFC 3339 UTC, values the user's own labels (
 bin `[low, high]`), and an undefined number is null, never NaN.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from ldpstream.agents.options import Projection
+from ldpstream.estimators.lip_mmse import CredibleMethod
 from ldpstream.estimators.options import Estimand, Method
 
 Number = float | None
@@ -101,7 +102,7 @@ class MmseEstimate(Part):
     se: Number = Field(description="Standard deviation of the posterior of the share")
     low: Number = Field(description="Lower credible bound, whatever the priors in their levels")
     high: Number = Field(description="Upper credible bound, whatever the priors in their levels")
-    method: Literal["normal", "bernstein"]
+    method: CredibleMethod = Field(description="anytime is exact here; anytime-exact is it too")
 
 
 class LevelCalibration(Part):
@@ -142,7 +143,14 @@ class EstimateDocument(Part):
     rejected: int = Field(default=0, description="Reports rejected since the collection began")
     estimand: Estimand = "respondents"
     confidence: float = Field(default=0.95, description="Of the bounds")
-    method: Method = "normal"
+    method: Method = Field(
+        default="normal",
+        description="anytime and anytime-exact hold at every moment of the window at once, the "
+        "others at one moment",
+    )
+    sharpest: int | None = Field(
+        default=None, description="Reports at which anytime bounds are narrowest; only with these"
+    )
     simultaneous: bool = Field(
         default=False,
         description="Whether the bounds of the distribution hold all together, over the whole "

@@ -36,8 +36,8 @@ def _mmse(
         totals.statistic,
         totals.n,
         confidence=options.confidence,
-        # Whoever asks for more than the normal approximation gets a bound that always holds.
-        method="normal" if options.method == "normal" else "bernstein",
+        method="anytime" if options.method == "anytime-exact" else options.method,
+        sharpest=options.sharpest,
     )
     share, count, se, low, high = (
         number if math.isfinite(number) else None

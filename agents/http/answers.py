@@ -62,6 +62,7 @@ class Collection(Answer):
     confidence: float
     estimand: str
     method: str
+    sharpest: int = Field(description="Reports at which anytime bounds are narrowest")
     top: int = Field(description="Length of the published list")
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of the published ranges")

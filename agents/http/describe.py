@@ -41,6 +41,7 @@ def describe_collection(served: ServedCollection) -> Collection:
         confidence=config.confidence,
         estimand=config.estimand,
         method=config.method,
+        sharpest=config.sharpest,
         top=config.publish.top,
         quantiles=list(config.publish.quantiles),
         ranges=[named.name for named in config.publish.ranges],

@@ -57,7 +57,9 @@ ESTIMATE: Final = (
     Parameter("range", "LO..HI[,LO..HI], both ends included; one pair a dimension", repeated=True),
     Parameter("quantile", "A number above 0 and below 1", {"type": "number"}, repeated=True),
     Parameter("estimand", "What is estimated", _choice(*get_args(Estimand))),
-    Parameter("method", "How it is bounded", _choice(*get_args(Method))),
+    Parameter(
+        "method", "How it is bounded; anytime: at every moment at once", _choice(*get_args(Method))
+    ),
     Parameter("simultaneous", "Bounds that hold all together", {"type": "boolean"}),
     Parameter("confidence", "Of the bounds: above 0 and below 1", {"type": "number"}),
     Parameter("project", "Named post-processing", _choice(*get_args(Projection))),

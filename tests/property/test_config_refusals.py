@@ -43,7 +43,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"confidence": 1.0}, "confidence: expected a number above 0 and below 1, got 1.0"),
     ({"confidence": float("nan")}, "confidence: expected a number above 0 and below 1, got nan"),
     ({"estimand": "all"}, 'estimand: expected one of "respondents" or "population", got "all"'),
-    ({"method": "exact"}, 'method: expected one of "normal" or "bernstein", got "exact"'),
+    ({"method": "exact"}, 'method: expected one of "normal", "bernstein", "anytime" or "anytime-e'),
+    ({"sharpest": 0}, "sharpest: expected"),
+    ({"sharpest": 0.5}, "sharpest: expected"),
     ({"rejected": "drop"}, 'rejected: expected one of "copy" or "count", got "drop"'),
     ({"input": "files"}, 'input: expected "topic", got "files"'),
     ({"window": "1h"}, 'window: expected a table, got "1h"'),
@@ -83,7 +85,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"prior": 0.5}, "prior: expected no such key with"),
     ({"input": "frames"}, 'input: "frames" is not available in this version'),
     ({"accept": ["old.toml"]}, "accept: this key is not available in this version"),
-    ({"method": "anytime"}, 'method: "anytime" is not available in this version'),
 ]  # fmt: skip
 
 
