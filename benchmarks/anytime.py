@@ -168,6 +168,12 @@ def bounds_of(asked: Asked, counts: Integers, n: int, options: Options) -> tuple
     return estimate.low, estimate.high
 
 
+def merged(asked: Asked, reports: Integers) -> tuple[Integers, Floats]:
+    """Return the counts of each distinct value of h, `(windows, distinct)`, and these values."""
+    atoms, place = np.unique(asked.atoms, return_inverse=True)
+    return np.stack([reports[:, place == i].sum(axis=1) for i in range(atoms.size)], axis=1), atoms
+
+
 def trajectories(
     asked: Asked, number: int, seed: int, *, dirichlet: bool = False
 ) -> dict[tuple[Estimand, str], tuple[float, dict[int, float]]]:
@@ -186,7 +192,7 @@ def trajectories(
                 for method in METHODS
             }
             if dirichlet and estimand == "population":
-                found["Dirichlet"] = dirichlet_bounds(reports, asked.atoms, 1.0 - 0.95)
+                found["Dirichlet"] = dirichlet_bounds(*merged(asked, reports), TARGET)
             middle = reports @ asked.atoms / n
             for method, (low, high) in found.items():
                 key = estimand, method
@@ -214,7 +220,7 @@ def main() -> int:
     met = True
     for setting in settings():
         asked = ask(setting)
-        few = asked.atoms.size <= _FEW
+        few = np.unique(asked.atoms).size <= _FEW
         found = trajectories(asked, number, seed_of(setting), dirichlet=few)
         for (estimand, method), (wrong, widths) in found.items():
             good = method not in ANYTIME or wrong <= TARGET

@@ -58,7 +58,8 @@ def _noise(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
     moments = _second_moments(sums, n, level)
     if sums.indicators:
         moments[1] -= n / 4.0
-    return np.minimum(sums.ceiling, moments.min(axis=0)), level * (1.0 - VARIANCE_PART)
+    found = np.maximum(moments.min(axis=0), 0.0)
+    return np.minimum(sums.ceiling, found), level * (1.0 - VARIANCE_PART)
 
 
 def _spread(sums: Sums, n: int, level: float) -> tuple[Floats, float]:

@@ -93,7 +93,7 @@ def self_normalised(
     """
     guess = math.log(6.0 / level)
     with np.errstate(divide="ignore"):
-        ideal = room * np.sqrt(2.0 * guess / sharpest)
+        ideal = room * np.sqrt(2.0 * guess / np.where(sharpest > 0.0, sharpest, 1.0))
         place = np.clip(np.rint(-np.log2(ideal)), 1, _STAKES.size) - 1.0
     away = np.abs(np.arange(_STAKES.size)[:, None] - place)
     parts = 1.0 / ((away + 1.0) * (away + 2.0))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression  # type: ignore[attr-defined]  # in its __all__
 
 from ldpstream.estimators.estimate import Estimate
-from ldpstream.estimators.options import OptionKeywords
+from ldpstream.estimators.options import ANYTIME, OptionKeywords, Options
 from ldpstream.estimators.prefixes import Prefixes
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
@@ -44,13 +44,18 @@ def estimate_quantiles(
     `prefixes` says which dimension (and saves its preparation); by default the domain's own order.
     With `simultaneous=True` the bounds of all prefixes hold together, and so those of any number of
     quantiles, also of those chosen by looking; a quantile's bounds do not depend on which others
-    are asked for. Without, each quantile's hold on their own.
+    are asked for. Without, each quantile's hold on their own. Anytime bounds of the respondents'
+    quantiles are always made of simultaneous ones: as more report the quantile moves, and in time
+    any of the prefixes can be one that decides it.
 
     Raises:
         ValueError: where a probability is not in (0, 1), the statistic does not count n reports,
             or an option is impossible.
     """
     prepared = Prefixes.of(mechanism) if prefixes is None else prefixes
+    chosen = Options(**options)
+    if chosen.method in ANYTIME and chosen.estimand == "respondents":
+        options["simultaneous"] = True
     return invert(prepared.estimate(statistic, n, **options), probabilities)
 
 

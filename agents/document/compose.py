@@ -28,7 +28,7 @@ from ldpstream.agents.document.weights import of_values_alone, weigh_ranges, wei
 from ldpstream.agents.options import EstimateOptions, Projection
 from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
 from ldpstream.estimators.groups import known_totals
-from ldpstream.estimators.options import ANYTIME
+from ldpstream.estimators.options import ANYTIME, OptionKeywords
 from ldpstream.estimators.prefixes import Prefixes
 from ldpstream.estimators.projection import project_blocks, project_simplex
 from ldpstream.estimators.quantiles import estimate_quantiles

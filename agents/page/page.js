@@ -87,6 +87,16 @@ function counted(number, what) {
   return number === undefined ? "" : `${number.toLocaleString("en")} ${what}`;
 }
 
+// Whoever watches an open window looks many times: only anytime bounds hold at all of these moments.
+const WATCHED = "anytime";
+
+function moments(method, final) {
+  if (method.startsWith(WATCHED)) {
+    return "at every moment of the window at once, however often you look";
+  }
+  return final ? "for the window as a whole, now that it is closed" : "at one moment only";
+}
+
 function draw(estimate) {
   const { window, final, withheld } = estimate;
   element("facts").textContent = [
@@ -103,7 +113,8 @@ function draw(estimate) {
     const level = `${Number((100 * estimate.confidence).toPrecision(6))}%`;
     const whole = estimate.simultaneous ? "for all values together" : "for each value by itself";
     element("bounds").textContent =
-      `Bounds hold with ${level} confidence ${whole} (${estimate.method}, ${estimate.estimand}). ` +
+      `Bounds hold with ${level} confidence ${whole}, ${moments(estimate.method, final)} ` +
+      `(${estimate.method}, ${estimate.estimand}). ` +
       "Estimates are unbiased and not clipped, so small ones can be below 0.";
   }
   const scale = scaleOf(values);
@@ -125,19 +136,27 @@ function offer(id, options) {
   if (options.some(([value]) => value === before)) list.value = before;
 }
 
+function spanOf({ window: { start, end } }) {
+  return `start=${encodeURIComponent(start)}&end=${encodeURIComponent(end)}`;
+}
+
 async function refresh(mine) {
   const { collections } = await ask("api/collections");
   offer("collection", collections.map((one) => [one.name, one.name]));
   if (!choice("collection")) return "No collection is configured.";
   const own = `api/collections/${encodeURIComponent(choice("collection"))}`;
   const { windows } = await ask(`${own}/windows?last=${NEWEST_WINDOWS}`);
-  offer("window", [["", "newest"], ...[...windows].reverse().map(({ window: { start, end }, final }) => [
-    `start=${encodeURIComponent(start)}&end=${encodeURIComponent(end)}`,
-    `${start} to ${end}${final ? "" : " (open)"}`,
+  offer("window", [["", "newest"], ...[...windows].reverse().map((one) => [
+    spanOf(one),
+    `${one.window.start} to ${one.window.end}${one.final ? "" : " (open)"}`,
   ])]);
   if (windows.length === 0) return "No reports have been counted yet.";
   const span = choice("window");
-  const estimate = await ask(`${own}/estimate?top=${choice("top")}${span ? `&${span}` : ""}`);
+  const shown = span ? windows.find((one) => spanOf(one) === span) : windows.at(-1);
+  const { method } = collections.find((one) => one.name === choice("collection"));
+  const watched = !shown?.final && !method.startsWith(WATCHED) ? `&method=${WATCHED}` : "";
+  const asked = `top=${choice("top")}${span ? `&${span}` : ""}${watched}`;
+  const estimate = await ask(`${own}/estimate?${asked}`);
   if (mine === turn) draw(estimate);
   return "";
 }

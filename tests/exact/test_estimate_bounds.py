@@ -25,6 +25,8 @@ WARNER = Dense(np.array([[2.0, 1.0], [1.0, 2.0]]) / 3.0)
 BLOCKS = block_channel(7, (2, 1, 3))
 KINDS = [("respondents", "normal"), ("respondents", "bernstein")]
 KINDS += [("population", "normal"), ("population", "bernstein")]
+ANYTIME_KINDS = [("respondents", "anytime"), ("respondents", "anytime-exact")]
+ANYTIME_KINDS += [("population", "anytime"), ("population", "anytime-exact")]
 
 
 def block_statistic(counts: tuple[int, int, int], seed: int = 0) -> np.ndarray:
@@ -187,7 +189,7 @@ def test_blocks_keep_variances_within_what_their_shares_allow():
     assert reached
 
 
-@pytest.mark.parametrize("method", ["normal", "bernstein"])
+@pytest.mark.parametrize("method", ["normal", "bernstein", "anytime", "anytime-exact"])
 def test_what_reports_disclose_is_exact_among_respondents(method: str):
     estimate = estimate_values(BLOCKS, block_statistic((0, 3, 4)), 7, method=method)
     blocks = BLOCKS.groups[0]
@@ -203,7 +205,7 @@ def test_what_reports_disclose_is_exact_among_respondents(method: str):
     assert (estimate.low[noisy] < estimate.value[noisy]).all()
 
 
-@pytest.mark.parametrize("method", ["normal", "bernstein"])
+@pytest.mark.parametrize("method", ["normal", "bernstein", "anytime"])
 def test_nothing_is_exact_about_the_population(method: str):
     options = {"estimand": "population", "method": method}
     estimate = estimate_values(BLOCKS, block_statistic((0, 3, 4)), 7, **options)
@@ -213,7 +215,7 @@ def test_nothing_is_exact_about_the_population(method: str):
 
 
 @pytest.mark.parametrize("mechanism", [WARNER, BLOCKS], ids=["unstructured", "blocks"])
-@pytest.mark.parametrize(("estimand", "method"), KINDS)
+@pytest.mark.parametrize(("estimand", "method"), [*KINDS, *ANYTIME_KINDS])
 def test_no_report_defines_nothing(mechanism: Dense, estimand: str, method: str):
     empty = np.zeros(mechanism.outputs, dtype=np.int64)
     options = {"estimand": estimand, "method": method}

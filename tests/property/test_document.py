@@ -208,7 +208,7 @@ def test_projection_is_a_named_step_that_keeps_the_bounds_and_drops_what_is_not_
 
 
 @pytest.mark.parametrize("n", [0, 1])
-@pytest.mark.parametrize("method", ["normal", "bernstein"])
+@pytest.mark.parametrize("method", ["normal", "bernstein", "anytime", "anytime-exact"])
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 @pytest.mark.parametrize("project", ["none", "simplex", "blocks"])
 def test_what_is_undefined_is_null(n: int, method: Any, estimand: Any, project: Any):
@@ -228,6 +228,29 @@ def test_what_is_undefined_is_null(n: int, method: Any, estimand: Any, project: 
     if n == 0:
         assert all(entry[name] is None for entry in entries for name in NUMBERS)
         assert document["quantiles"] == [{"p": 0.5, "value": None, "low": None, "high": None}]
+
+
+@pytest.mark.parametrize("method", ["anytime", "anytime-exact"])
+def test_anytime_documents_say_where_they_are_sharpest(method: Any):
+    config = collection(LINE, method=method, sharpest=700)
+    given = totals(config, 500)
+    document = written(compose(config, given, window=None, final=False))
+    assert (document["method"], document["sharpest"]) == (method, 700)
+    plain = replace(config.options, method="normal")
+    other = written(compose(config, given, window=None, final=False, options=plain))
+    assert "sharpest" not in other
+    expected = estimate_values(
+        config.spec.mechanism,
+        given.statistic,
+        500,
+        method=method,
+        simultaneous=other["simultaneous"],
+        sharpest=700,
+    )
+    for entry in document["distribution"]:
+        value = round(2 * entry["value"][0])  # bins of 0.5
+        ends = (expected.low[value], expected.high[value])
+        assert (entry["low"], entry["high"]) == pytest.approx(ends)
 
 
 def test_the_same_totals_give_the_same_bytes():

@@ -2,11 +2,13 @@
 
 import re
 from html.parser import HTMLParser
+from typing import get_args
 
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http
 from ldpstream.agents.page import load_assets
+from ldpstream.estimators.options import Method
 from tests.stream.serving import CITY, serve_collections
 
 
@@ -87,3 +89,11 @@ def test_the_script_finds_every_element_that_it_uses() -> None:
     assert len(used) > 8
     assert used <= set(links.ids)
     assert len(set(links.ids)) == len(links.ids)
+
+
+def test_open_windows_are_asked_for_with_bounds_that_may_be_watched() -> None:
+    script = load_assets()["page.js"].body.decode()
+    assert 'const WATCHED = "anytime";' in script
+    assert "anytime" in get_args(Method)
+    assert "!shown?.final && !method.startsWith(WATCHED) ? `&method=${WATCHED}`" in script
+    assert "at every moment of the window at once" in script

@@ -1,0 +1,14 @@
+"""The probability that bounds ever fail, over all paths of independent bits."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+
+def failing(means: Sequence[float], holds: Callable[[int, int], bool]) -> float:
+    """The exact probability that `holds(n, ones)` fails at some n: bits with these means."""
+    alive = np.array([1.0])
+    for n, mean in enumerate(means, 1):
+        alive = np.append(alive * (1 - mean), 0.0) + np.append(0.0, alive * mean)
+        alive *= [holds(n, ones) for ones in range(n + 1)]
+    return 1.0 - float(alive.sum())
