@@ -8,7 +8,6 @@ and one plain report for each other value (`S..`, in the domain's order). The i-
 which would give the first value the constant row 0; its own sets S_i are rows i + 1, as here.
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -120,14 +119,10 @@ class HighLow(SymbolMechanism):
 
     def parameters(self) -> Mapping[str, Json]:
         """Return epsilon, the realised threshold and the digest of the sensitive values."""
-        listed = np.array(sorted(self.sensitive), dtype="<i4")
         return {
             "epsilon": float(self.epsilon),
             "threshold": hex(self.threshold),
-            "sensitive": {
-                "count": len(self.sensitive),
-                "sha256": hashlib.sha256(listed.tobytes()).hexdigest(),
-            },
+            "sensitive": {"count": len(self.sensitive), "sha256": self.policy.digest},
         }
 
     def channel(self) -> Channel:

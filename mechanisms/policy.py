@@ -5,11 +5,13 @@ iff `Q[x, y] <= e^E[x, x'] Q[x', y]` for all x, x', y. Entries are exact rationa
 `dyadic.budget`), or None for infinity: such an ordered pair is unprotected.
 """
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import permutations
 
 import numpy as np
@@ -142,13 +144,20 @@ class HighLowPolicy(Policy):
             return None
         return "a value that is not sensitive against any other: a report may reveal it"
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hex, of the sensitive values' numbers, ascending, as int32 little-endian."""
+        listed = np.array(sorted(self.sensitive), dtype="<i4")
+        return hashlib.sha256(listed.tobytes()).hexdigest()
+
     def describe(self) -> dict[str, Json]:
-        """Return epsilon and the number of sensitive values."""
+        """Return epsilon, the number of sensitive values, and the digest that says which."""
         return {
             "kind": "high-low",
             "size": self.values,
             "epsilon": self.epsilon,
             "sensitive": len(self.sensitive),
+            "sha256": self.digest,
         }
 
 
@@ -187,13 +196,14 @@ class BlockPolicy(Policy):
         return "values in different blocks: a report reveals the block"
 
     def describe(self) -> dict[str, Json]:
-        """Return epsilon and the blocks' number and extreme sizes."""
-        sizes = self.blocks.sizes
+        """Return epsilon and the blocks' number and extreme sizes; of several also the digest."""
+        sizes, several = self.blocks.sizes, self.blocks.count > 1
         return {
-            "kind": "classical" if self.blocks.count == 1 else "block",
+            "kind": "block" if several else "classical",
             "size": self.size,
             "epsilon": self.epsilon,
             "blocks": self.blocks.count,
             "smallest_block": int(sizes.min()),
             "largest_block": int(sizes.max()),
+            **({"sha256": self.blocks.digest} if several else {}),
         }

@@ -53,6 +53,21 @@ def test_policies_of_every_form(tmp_path: Path):
     assert len(found.disclosed()) == 1
 
 
+@pytest.mark.parametrize(
+    ("policy", "other"),
+    [
+        ({"blocks": [[0, 1], [2, 3]]}, {"blocks": [[0, 2], [1, 3]]}),
+        ({"sensitive": [0]}, {"sensitive": [1]}),
+    ],
+)
+def test_policies_that_differ_by_their_members_alone_have_different_fingerprints(
+    policy: dict, other: dict, tmp_path: Path
+):
+    first, second = (make(tmp_path, policy=p, strategy="identity") for p in (policy, other))
+    assert first.mechanism.policy.unprotected_pairs == second.mechanism.policy.unprotected_pairs
+    assert first.fingerprint != second.fingerprint
+
+
 def test_a_strategy_of_a_file(tmp_path: Path):
     (tmp_path / "strategy.csv").write_text("1,0,0,0\n1, 1,0,0\n1,1,-1,0\n", "utf-8")
     found = mechanism(tmp_path, strategy={"file": "strategy.csv"})
