@@ -3,54 +3,43 @@
 Every key of the table but `bootstrap` is a setting of the Kafka client under the client's own name
 (`security_protocol`, `sasl_plain_username`, `session_timeout_ms`, ...). TLS files are given as
 `ssl_cafile`, `ssl_certfile`, `ssl_keyfile` and `ssl_password`; `replication_factor` is for the
-topics that are created.
+topics that are created. What they may hold is checked by `ldpstream.agents.client_options`.
 """
 
 from collections.abc import Mapping
-from ssl import SSLContext
 from typing import Any, Final
 
 import faust
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.helpers import create_ssl_context
 from faust.types.auth import CredentialsT
 
-CONNECTION: Final = frozenset(
-    {
-        "client_id",
-        "connections_max_idle_ms",
-        "metadata_max_age_ms",
-        "request_timeout_ms",
-        "retry_backoff_ms",
-        "sasl_kerberos_domain_name",
-        "sasl_kerberos_service_name",
-        "sasl_mechanism",
-        "sasl_plain_password",
-        "sasl_plain_username",
-        "security_protocol",
-    }
+from ldpstream.agents.client_options import (
+    CONNECTION,
+    CONSUMER,
+    PRODUCER,
+    ClientOptionError,
+    mechanism,
+    protocol,
+    settled,
 )
-TLS: Final = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password"})
-PRODUCER: Final = frozenset(
-    {"compression_type", "enable_idempotence", "linger_ms", "max_batch_size", "max_request_size"}
-)
-CONSUMER: Final = frozenset({"fetch_max_bytes", "max_partition_fetch_bytes"})
-GROUP: Final = frozenset(
-    {"heartbeat_interval_ms", "max_poll_interval_ms", "rebalance_timeout_ms", "session_timeout_ms"}
-)
-TOPIC: Final = frozenset({"replication_factor"})
-OPTIONS: Final = CONNECTION | TLS | PRODUCER | CONSUMER | GROUP | TOPIC
+from ldpstream.agents.tls import tls_context
+
+__all__ = [
+    "ClientOptionError",
+    "admin",
+    "connection",
+    "faust_settings",
+    "producer",
+    "reader",
+    "replication_factor",
+]
 
 # A record of state stays below 1 MB; a batch of them may be larger.
 _MAX_REQUEST_BYTES: Final = 4 << 20
 _MAX_FETCH_BYTES: Final = 4 << 20
 _SESSION_TIMEOUT_MS: Final = 10_000
 _HEARTBEAT_MS: Final = 3_000
-
-
-class ClientOptionError(ValueError):
-    """A key of `[kafka]` that no client knows, or that clashes; the message names it."""
 
 
 def producer(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaProducer:
@@ -66,9 +55,9 @@ def producer(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaProducer:
         "compression_type": "lz4",
         "max_request_size": _MAX_REQUEST_BYTES,
         "max_batch_size": 1 << 18,
-        **_chosen(options, PRODUCER),
+        **_producing(options),
     }
-    return AIOKafkaProducer(acks="all", **_connection(bootstrap, options), **chosen)
+    return AIOKafkaProducer(acks="all", **connection(bootstrap, options), **chosen)
 
 
 def reader(
@@ -90,7 +79,7 @@ def reader(
         auto_offset_reset="none",
         fetch_max_wait_ms=wait_ms,
         isolation_level="read_committed" if committed_only else "read_uncommitted",
-        **_connection(bootstrap, options),
+        **connection(bootstrap, options),
         **chosen,
     )
 
@@ -101,7 +90,7 @@ def admin(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaAdminClient:
     Raises:
         ClientOptionError: for an option that no client knows.
     """
-    return AIOKafkaAdminClient(**_connection(bootstrap, options))
+    return AIOKafkaAdminClient(**connection(bootstrap, options))
 
 
 def faust_settings(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,7 +99,7 @@ def faust_settings(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]
     Raises:
         ClientOptionError: for an option that no client knows, or that Faust cannot follow.
     """
-    _check(options)
+    options = settled(options)
     session_ms = int(options.get("session_timeout_ms", _SESSION_TIMEOUT_MS))
     heartbeat_ms = int(options.get("heartbeat_interval_ms", min(_HEARTBEAT_MS, session_ms // 3)))
     settings: dict[str, Any] = {
@@ -141,46 +130,43 @@ def _chosen(options: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]
     return {name: value for name, value in options.items() if name in names}
 
 
-def _check(options: Mapping[str, Any]) -> None:
-    unknown = sorted(options.keys() - OPTIONS)
-    if unknown:
-        raise ClientOptionError(f"kafka.{unknown[0]}: expected one of {', '.join(sorted(OPTIONS))}")
+def _producing(options: Mapping[str, Any]) -> dict[str, Any]:
+    chosen = _chosen(options, PRODUCER)
+    if chosen.get("compression_type") == "none":
+        chosen["compression_type"] = None
+    return chosen
 
 
-def _connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    _check(options)
+def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what every aiokafka client takes, secrets included: not for showing.
+
+    Raises:
+        ClientOptionError: as all functions here.
+    """
+    known = settled(options)
     return {
         "bootstrap_servers": [host.strip() for host in bootstrap.split(",")],
-        "ssl_context": _tls(options),
-        **_chosen(options, CONNECTION),
+        "ssl_context": tls_context(known),
+        **_chosen(known, CONNECTION),
     }
 
 
-def _tls(options: Mapping[str, Any]) -> SSLContext | None:
-    if not str(options.get("security_protocol", "PLAINTEXT")).endswith("SSL"):
-        return None
-    names = {"ssl_cafile": "cafile", "ssl_certfile": "certfile", "ssl_keyfile": "keyfile"}
-    files = {name: options[option] for option, name in names.items() if option in options}
-    return create_ssl_context(**files, password=options.get("ssl_password"))
-
-
 def _credentials(options: Mapping[str, Any]) -> CredentialsT | None:
-    protocol = options.get("security_protocol", "PLAINTEXT")
-    mechanism = options.get("sasl_mechanism", "PLAIN")
-    if protocol == "PLAINTEXT":
+    kind, context = protocol(options), tls_context(options)
+    if kind == "PLAINTEXT":
         return None
-    if protocol == "SSL":
-        return faust.SSLCredentials(_tls(options))
-    if mechanism == "GSSAPI":
+    if kind == "SSL":
+        return faust.SSLCredentials(context)
+    if mechanism(options) == "GSSAPI":
         return faust.GSSAPICredentials(
             kerberos_service_name=options.get("sasl_kerberos_service_name", "kafka"),
             kerberos_domain_name=options.get("sasl_kerberos_domain_name"),
-            ssl_context=_tls(options),
-            mechanism=mechanism,
+            ssl_context=context,
+            mechanism=mechanism(options),
         )
     return faust.SASLCredentials(
         username=options.get("sasl_plain_username"),
         password=options.get("sasl_plain_password"),
-        ssl_context=_tls(options),
-        mechanism=mechanism,
+        ssl_context=context,
+        mechanism=mechanism(options),
     )

@@ -26,9 +26,11 @@ from ldpstream.agents.health import watch_broker
 from ldpstream.agents.identity import TopicIdentity
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.orders import ControlReader
+from ldpstream.agents.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.producing import LastingProducer, NoIdempotenceError
 from ldpstream.agents.progress import Progress, Stream
 from ldpstream.agents.publisher import Publisher
+from ldpstream.agents.refusals import explain
 from ldpstream.agents.source import SourceReader, Stretch
 from ldpstream.agents.sweeper import sweep
 
@@ -112,10 +114,7 @@ class Pipeline:
             ) from error
         except KafkaError as error:
             await self.stop()
-            raise BrokerUnavailableError(
-                f"no broker answers at {kafka.bootstrap} ({error}): start one, or set bootstrap "
-                "under [kafka] or LDPSTREAM_KAFKA_BOOTSTRAP"
-            ) from error
+            raise BrokerUnavailableError(await explain(error, kafka)) from error
         except BaseException:
             await self.stop()
             raise
@@ -128,9 +127,16 @@ class Pipeline:
             kafka.options,
             brokers=len(admin._client.cluster.brokers()),  # noqa: SLF001 (not offered otherwise)
         )
+        missing: list[str] = []
         for engine in self.collections.values():
             found = await declare_topics(admin, engine.config, replication_factor=factor)
             self._identity.remember(found)
+            missing += missing_on_topics(engine.config, found)
+        missing += await missing_on_group(admin, self.config.worker.id)
+        if missing:
+            raise BrokerUnavailableError(
+                f"the broker at {kafka.bootstrap} does not permit it: {'; '.join(missing)}"
+            )
         self._identity.start(admin)
         await connections.producer(self._producer)
         changelog = await connections.reader(committed_only=False, wait_ms=_WAIT_MS)

@@ -80,7 +80,7 @@ class LastingProducer:
         """
         async with self._lock:
             if self._producer is None:
-                await self.start()
+                await self._start_anew()
         producer = self._producer
         assert producer is not None
         try:
@@ -92,6 +92,13 @@ class LastingProducer:
             if not error.retriable and not isinstance(error, _HARMLESS):
                 await self._replace(producer, error)
             raise
+
+    async def _start_anew(self) -> None:
+        try:
+            await self.start()
+        except clients.ClientOptionError as error:
+            # A file with a secret or a certificate has gone since the start: it may come back.
+            raise KafkaError(str(error)) from error
 
     async def _replace(self, producer: AIOKafkaProducer, error: KafkaError) -> None:
         """Let the next message be sent by a new producer; of many failures one is enough."""

@@ -27,6 +27,7 @@ from ldpstream.agents.http import HttpUnavailableError, serve
 from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline import BrokerUnavailableError, Pipeline
+from ldpstream.agents.refusals import explain
 from ldpstream.agents.source import Record
 
 _EVENTS_A_STEP: Final = 2_000
@@ -123,7 +124,7 @@ async def _run(config: Config) -> int:
         print(bad, file=sys.stderr)
         return 1
     except KafkaError as error:
-        print(f"the broker at {config.kafka.bootstrap} failed: {error!r}", file=sys.stderr)
+        print(await explain(error, config.kafka), file=sys.stderr)
         return 1
 
 

@@ -10,11 +10,12 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from fcntl import LOCK_EX, flock
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,11 +37,14 @@ class Broker:
 
     kind: str
     bootstrap: str
+    security: Mapping[str, object] = field(default_factory=dict)
+    """What its listener needs, as in `[kafka]`."""
 
     @property
     def options(self) -> dict[str, object]:
         """Client settings that this broker needs beyond its address, as in `[kafka]`."""
-        return {"enable_idempotence": False} if self.kind == "embedded" else {}
+        known = {"enable_idempotence": False} if self.kind == "embedded" else {}
+        return {**known, **self.security}
 
 
 def why_no_kafka() -> str | None:
@@ -81,11 +85,25 @@ def broker(kind: str) -> Iterator[Broker]:
 
 
 class KafkaServer:
-    """An Apache Kafka broker with a data directory of its own, which survives stop and start."""
+    """An Apache Kafka broker with a data directory of its own, which survives stop and start.
 
-    def __init__(self, directory: Path) -> None:
+    `settings` are added to those of docker/kafka/server.properties, or replace them; `users` get
+    SCRAM credentials: `MECHANISM=[name=NAME,password=PASSWORD]`.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        settings: Mapping[str, object] | None = None,
+        users: Sequence[str] = (),
+        heap: str = "-Xmx512m",
+    ) -> None:
         self.directory = directory
-        self.port, controller = _free_ports(2)
+        self._heap = heap
+        added = dict(settings or {})
+        self.port = int(str(added.pop("PORT", 0))) or free_ports(1)[0]
+        controller = int(str(added.pop("CONTROLLER_PORT", 0))) or free_ports(1)[0]
         self.bootstrap = f"127.0.0.1:{self.port}"
         template = (_KAFKA / "server.properties").read_text()
         for name, value in (
@@ -94,11 +112,14 @@ class KafkaServer:
             ("LOG_DIR", directory / "data"),
         ):
             template = template.replace(f"${{{name}}}", str(value))
+        # Of two lines with one name the last one holds.
+        template += "".join(f"{name}={value}\n" for name, value in added.items())
         self._properties = directory / "server.properties"
         self._properties.write_text(template)
         self._running: Guarded | None = None
+        scram = [word for user in users for word in ("--add-scram", user)]
         formatted = subprocess.run(
-            [*_java(), *_FORMAT, "-c", str(self._properties)],
+            [*_java(heap), *_FORMAT, "-c", str(self._properties), *scram],
             capture_output=True,
             text=True,
         )
@@ -107,11 +128,11 @@ class KafkaServer:
 
     @classmethod
     @contextmanager
-    def prepared(cls) -> Iterator["KafkaServer"]:
+    def prepared(cls, **options: Any) -> Iterator["KafkaServer"]:
         """Yield a formatted, stopped broker; its directory is removed afterwards."""
-        _fetch_jars()
+        fetch_jars()
         with tempfile.TemporaryDirectory(prefix="ldpstream-kafka-") as directory:
-            server = cls(Path(directory))
+            server = cls(Path(directory), **options)
             try:
                 yield server
             finally:
@@ -119,13 +140,38 @@ class KafkaServer:
 
     def start(self) -> None:
         """Start the broker and wait until it serves clients."""
+        self.launch()
+        self.await_serving()
+
+    def launch(self) -> None:
+        """Start the broker without waiting for it."""
+        # Kafka says on standard output what is wrong.
+        aloud = ["/bin/sh", "-c", 'exec "$@" >&2', "kafka"]
         self._running = start_guarded(
-            [*_java(), "kafka.Kafka", str(self._properties)], environment={}
+            [*aloud, *_java(self._heap), "kafka.Kafka", str(self._properties)], environment={}
         )
-        wait_until(lambda: _accepts(self.port), f"Kafka on port {self.port}", seconds=60)
+
+    def await_serving(self) -> None:
+        """Wait until it serves clients.
+
+        Raises:
+            KafkaUnavailableError: with what it said, if it ended, or does not serve in a minute.
+        """
+        started = self._running
+        assert started is not None
+        with suppress(TimeoutError):
+            wait_until(
+                lambda: _accepts(self.port) or not started.running,
+                f"Kafka on port {self.port}",
+                seconds=60,
+            )
+        if not (started.running and _accepts(self.port)):
+            raise KafkaUnavailableError(
+                f"Kafka does not serve port {self.port}; it said: {started.output()[-3000:]}"
+            )
 
     def stop(self) -> None:
-        """End the broker at once; what it had on disk stays."""
+        """End the broker at once, as kill -9 does; what it had on disk stays."""
         if self._running is not None:
             self._running.stop()
             self._running = None
@@ -144,12 +190,14 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 30.
         time.sleep(0.05)
 
 
-def _java() -> list[str]:
-    options = ["-Xmx512m", "-XX:+UseSerialGC", "-Dlog4j2.level=ERROR"]
+def _java(heap: str) -> list[str]:
+    # Several of them share the machine with the tests: what starts fast matters more than speed.
+    options = [heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR"]
     return ["java", *options, "-cp", str(_KAFKA / "jars" / "*")]
 
 
-def _fetch_jars() -> None:
+def fetch_jars() -> None:
+    """Copy Kafka's jars where they are not yet."""
     jars = _KAFKA / "jars"
     with (_KAFKA / "pom.xml").open() as lock:
         # Two test runs on one checkout must not copy into each other's directory.
@@ -166,7 +214,8 @@ def _fetch_jars() -> None:
         raise KafkaUnavailableError(f"Maven: {copied.stdout[-2000:]}{copied.stderr[-2000:]}")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on at this moment."""
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
@@ -62,7 +62,7 @@ class Lab:
         run = f"{os.getpid()}-{next(_numbers)}"
         tables = [
             f'[kafka]\nbootstrap = "{broker.bootstrap}"',
-            *(f"{key} = {json.dumps(value)}" for key, value in broker.options.items()),
+            *(f"{key} = {_toml(value)}" for key, value in broker.options.items()),
             "session_timeout_ms = 6000\nheartbeat_interval_ms = 1000",
             f'[worker]\nid = "w-{run}"\nhttp = "127.0.0.1:0"',
         ]
@@ -98,7 +98,8 @@ publish = {{ every = "500ms", top = 12 }}
 
     @asynccontextmanager
     async def producer(self, **options: object) -> AsyncIterator[AIOKafkaProducer]:
-        producer = clients.producer(self.broker.bootstrap, {**self.broker.options, **options})
+        kafka = self.config.kafka
+        producer = clients.producer(kafka.bootstrap, {**kafka.options, **options})
         await producer.start()
         try:
             yield producer
@@ -107,7 +108,8 @@ publish = {{ every = "500ms", top = 12 }}
 
     @asynccontextmanager
     async def reader(self) -> AsyncIterator[AIOKafkaConsumer]:
-        reader = clients.reader(self.broker.bootstrap, {}, committed_only=False, wait_ms=100)
+        kafka = self.config.kafka
+        reader = clients.reader(kafka.bootstrap, kafka.options, committed_only=False, wait_ms=100)
         await reader.start()
         try:
             yield reader
@@ -127,7 +129,7 @@ publish = {{ every = "500ms", top = 12 }}
 
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
-        admin = clients.admin(self.broker.bootstrap, {})
+        admin = clients.admin(self.config.kafka.bootstrap, self.config.kafka.options)
         await admin.start()
         try:
             yield admin
@@ -250,12 +252,18 @@ publish = {{ every = "500ms", top = 12 }}
         finally:
             worker.kill()
 
-    def start_worker(self, *, environment: Mapping[str, str] | None = None) -> "Worker":
+    def start_worker(
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+        stderr: int | IO[bytes] = subprocess.PIPE,
+    ) -> "Worker":
         """Start a worker process; the caller has to kill it."""
         process = subprocess.Popen(
-            [sys.executable, "-c", _WORKER, "worker", "-c", str(self.file)],
+            [sys.executable, "-c", _WORKER, "worker", "-c", str(self.file), *arguments],
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             env={**os.environ, **(environment or {})},
         )
         return Worker(process)
@@ -283,6 +291,12 @@ async def read_tails(
             await task
     assert not broken
     return tails
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_toml(inner)}' for key, inner in value.items())} }}"
+    return json.dumps(value)
 
 
 async def _partitions(reader: AIOKafkaConsumer, topic: str) -> list[int]:

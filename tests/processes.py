@@ -66,7 +66,9 @@ class Worker:
 
     def errors(self) -> str:
         """Return all that the process wrote on standard error; it must have ended."""
-        assert self.process.stderr is not None
+        if self.process.stderr is None:
+            self.process.wait()
+            return ""
         if not self.process.stderr.closed:
             self.process.wait()
             self._errors.append(self.process.stderr.read())

@@ -8,31 +8,17 @@ from typing import Any, Final, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import (
-    AuthenticationFailedError,
-    ClusterAuthorizationFailedError,
-    GroupAuthorizationFailedError,
-    KafkaConnectionError,
-    KafkaError,
-    SaslAuthenticationFailed,
-    TopicAuthorizationFailedError,
-    UnknownError,
-)
+from aiokafka.errors import KafkaError
 
 from ldpstream.agents import clients
 from ldpstream.agents.cli.errors import Failed, Refused
 from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.declare import TopicError
+from ldpstream.agents.refusals import explain
 
 Result = TypeVar("Result")
 
 PATIENCE_MS: Final = 120_000
-_LOGIN: Final = (AuthenticationFailedError, SaslAuthenticationFailed)
-_PERMISSION: Final = (
-    ClusterAuthorizationFailedError,
-    GroupAuthorizationFailedError,
-    TopicAuthorizationFailedError,
-)
 
 
 def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig, config_file: str) -> Result:
@@ -45,32 +31,16 @@ def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig, config_file: str)
     # The clients log what they also raise; one message is enough.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
-        return asyncio.run(task)
+        return asyncio.run(_explained(task, kafka))
     except clients.ClientOptionError as error:
         raise Refused(f"{config_file}: {error}") from error
+
+
+async def _explained(task: Coroutine[Any, Any, Result], kafka: KafkaConfig) -> Result:
+    try:
+        return await task
     except (TopicError, KafkaError) as error:
-        raise Failed(describe_error(error, kafka)) from error
-
-
-def describe_error(error: Exception, kafka: KafkaConfig) -> str:
-    """Return what a broker's error means for the user, on one line."""
-    if isinstance(error, TopicError):
-        return str(error)
-    if isinstance(error, KafkaConnectionError):
-        return (
-            f"no broker answers at {kafka.bootstrap}: is it running, and are kafka.bootstrap or "
-            "LDPSTREAM_KAFKA_BOOTSTRAP right?"
-        )
-    if isinstance(error, _LOGIN):
-        return f"the broker at {kafka.bootstrap} refuses to log us in: {error}"
-    if isinstance(error, _PERMISSION):
-        return f"the broker at {kafka.bootstrap} does not permit it: {error}"
-    if isinstance(error, UnknownError):
-        return (
-            f"the broker at {kafka.bootstrap} failed without saying why; one that has no "
-            "idempotent producers needs kafka.enable_idempotence = false"
-        )
-    return f"the broker at {kafka.bootstrap} failed: {' '.join(str(error).split())}"
+        raise Failed(await explain(error, kafka)) from error
 
 
 @asynccontextmanager

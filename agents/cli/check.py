@@ -1,7 +1,6 @@
 """`ldpstream check`: configuration, broker, topics, permissions."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator
 
 import click
 from aiokafka.admin import AIOKafkaAdminClient
@@ -13,17 +12,8 @@ from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.clients import replication_factor
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig
 from ldpstream.agents.declare import TopicError, check_topics
-from ldpstream.agents.metadata import TopicState
-
-# What a worker does with each topic, by the field of Topics.
-_NEEDED: Final = {
-    "source": {"read"},
-    "late": {"write"},
-    "rejected": {"write"},
-    "estimates": {"write"},
-    "control": {"read"},
-    "changelog": {"read", "write"},
-}
+from ldpstream.agents.permissions import missing_on_group, missing_on_topics
+from ldpstream.agents.refusals import explain
 
 
 @click.command()
@@ -50,12 +40,13 @@ async def _check(config: Config) -> list[str]:
         problems += _check_replication(config.kafka, brokers)
         for collection in config.collections.values():
             problems += await _check_collection(admin, collection)
+        problems += await missing_on_group(admin, config.worker.id)
     # Starting it asks for what idempotent production needs.
     try:
         async with broker.producer(config.kafka):
             click.echo("producer: permitted")
     except KafkaError as error:
-        problems.append(broker.describe_error(error, config.kafka))
+        problems.append(await explain(error, config.kafka))
     return problems
 
 
@@ -77,18 +68,7 @@ async def _check_collection(admin: AIOKafkaAdminClient, collection: CollectionCo
             click.echo(f"{name}: missing; a worker creates it, {count(partitions, 'partition')}")
         else:
             click.echo(f"{name}: {count(found[name].partitions, 'partition')}")
-    return list(_check_permissions(collection, found))
-
-
-def _check_permissions(
-    collection: CollectionConfig, found: Mapping[str, TopicState]
-) -> Iterator[str]:
-    for field, needed in _NEEDED.items():
-        name = getattr(collection.topics, field)
-        state = found.get(name)
-        if state is not None and state.permitted is not None:
-            for operation in sorted(needed - state.permitted):
-                yield f"topic {name}: expected permission to {operation}, got none"
+    return list(missing_on_topics(collection, found))
 
 
 def _partitions(collection: CollectionConfig) -> dict[str, int]:

@@ -21,6 +21,7 @@ from ldpstream.agents.clients import replication_factor
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.declare import declare_topics
 from ldpstream.agents.metadata import describe
+from ldpstream.agents.refusals import explain
 from ldpstream.mechanisms.mechanism import Reports
 from ldpstream.mechanisms.spec import CollectionSpec
 
@@ -122,7 +123,7 @@ async def _send(
             await delivery.finish()
             raise Refused(error.message + _so_far(delivery.acknowledged)) from error
         except KafkaError as error:
-            message = broker.describe_error(error, kafka)
+            message = await explain(error, kafka)
             raise Failed(message + _so_far(delivery.acknowledged)) from error
     return delivery.acknowledged
 

@@ -9,11 +9,12 @@ TEMPLATE: Final = """\
 [kafka]
 bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP overrides
 # enable_idempotence = false    # only for `ldpstream devbroker`, which cannot do better
-# Any other key goes to the Kafka clients as it is:
+# Any other key goes to the Kafka clients as it is (TLS, logins, permissions: docs/kafka.md):
 # security_protocol = "SASL_SSL"
-# sasl_mechanism = "PLAIN"
+# sasl_mechanism = "SCRAM-SHA-512"
 # sasl_plain_username = "ldpstream"
-# sasl_plain_password = "..."
+# sasl_plain_password = { env = "KAFKA_PASSWORD" }    # or { file = "PATH" }
+# ssl_cafile = "ca.pem"
 
 [worker]
 id = "ldpstream"                # consumer group, and prefix of the worker's own topics

@@ -22,6 +22,6 @@ def worker(context: click.Context, config_file: str, *, verbose: bool) -> None:
 
     try:
         faust_settings(config.kafka.bootstrap, config.kafka.options)
-    except (ClientOptionError, OSError, ValueError) as error:
+    except ClientOptionError as error:
         raise Refused(f"{config_file}: {error}") from error
     context.exit(run_worker(config, verbose=verbose))

@@ -2,10 +2,10 @@
 
 from ldpstream.agents.config.collection import CollectionConfig, PublishConfig
 from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.kafka import KafkaConfig
 from ldpstream.agents.config.load import (
     BOOTSTRAP_VARIABLE,
     Config,
-    KafkaConfig,
     WorkerConfig,
     load_config,
     read_config,

@@ -12,20 +12,13 @@ from pydantic import ValidationError
 
 from ldpstream.agents.config.collection import CollectionConfig, read_collection
 from ldpstream.agents.config.errors import ConfigError, from_validation
+from ldpstream.agents.config.kafka import KafkaConfig, read_options
 from ldpstream.agents.config.tables import FileTable, KafkaTable, known_keys
 from ldpstream.agents.config.topics import check_topics
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"
 
 _TOML_POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column \d+|(end of document))\)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class KafkaConfig:
-    """`[kafka]`: where the brokers are, and every other key for the clients."""
-
-    bootstrap: str
-    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +88,7 @@ def read_config(
     return Config(
         kafka=KafkaConfig(
             bootstrap=_bootstrap(environment) or file.kafka.bootstrap,
-            options=dict(file.kafka.model_extra or {}),
+            options=read_options(file.kafka.model_extra or {}, base=base, environment=environment),
         ),
         worker=WorkerConfig(
             id=file.worker.id,

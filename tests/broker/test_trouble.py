@@ -22,7 +22,7 @@ def test_broker_absent_at_the_start(tmp_path: Path) -> None:
     try:
         assert worker.wait() == 1
         (line,) = worker.errors().splitlines()
-        assert line.startswith("no broker answers at 127.0.0.1:1 ")
+        assert line.startswith("no broker answers at 127.0.0.1:1: ")
         assert "LDPSTREAM_KAFKA_BOOTSTRAP" in line
     finally:
         worker.kill()

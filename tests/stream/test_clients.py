@@ -1,9 +1,13 @@
 """Settings of `[kafka]` reach every client under the client's own name, or are refused by name."""
 
+import re
+from pathlib import Path
+
 import pytest
 from faust.types.auth import AuthProtocol, SASLMechanism
 
 from ldpstream.agents import clients
+from ldpstream.agents.client_options import settled
 from ldpstream.agents.clients import ClientOptionError, faust_settings, replication_factor
 
 BOOTSTRAP = "one:9092, two:9093"
@@ -83,3 +87,67 @@ async def test_readers_are_made_with_the_options() -> None:
     assert reader._client._client_id == "counter"
     assert {host[:2] for host in reader._client.hosts} == {("one", 9092), ("two", 9093)}
     await reader.stop()
+
+
+LOGIN = {"security_protocol": "SASL_SSL", "sasl_plain_username": "u", "sasl_plain_password": "p"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"security_protocol": "TLS"}, "kafka.security_protocol: expected one of PLAINTEXT, SSL"),
+        ({**LOGIN, "sasl_mechanism": "SCRAM"}, "kafka.sasl_mechanism: expected one of PLAIN, SC"),
+        ({"compression_type": "brotli"}, "kafka.compression_type: expected one of none, gzip"),
+        ({"session_timeout_ms": "6000"}, "kafka.session_timeout_ms: expected a whole number"),
+        ({"replication_factor": True}, "kafka.replication_factor: expected a whole number"),
+        ({"enable_idempotence": 1}, "kafka.enable_idempotence: expected true or false"),
+        ({**LOGIN, "sasl_plain_password": 77}, "kafka.sasl_plain_password: expected a string"),
+        (
+            {"sasl_plain_password": "p"},
+            "kafka.security_protocol: expected SASL_SSL with kafka.sasl_plain_password, got PLAIN",
+        ),
+        (
+            {"security_protocol": "SSL", "sasl_mechanism": "PLAIN"},
+            "kafka.security_protocol: expected SASL_SSL with kafka.sasl_mechanism, got SSL",
+        ),
+        (
+            {"ssl_cafile": "ca.pem"},
+            "kafka.security_protocol: expected SSL or SASL_SSL with kafka.ssl_cafile, got PLAIN",
+        ),
+        (
+            {"security_protocol": "SASL_SSL", "sasl_plain_username": "u"},
+            "kafka.sasl_plain_password: expected a value with security_protocol = SASL_SSL, got no",
+        ),
+        (
+            {"security_protocol": "SSL", "ssl_keyfile": "k.pem"},
+            "kafka.ssl_certfile: expected a file with ssl_keyfile, got none",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_refused_by_name(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ClientOptionError, match="^" + re.escape(message)) as caught:
+        settled(options)
+    assert "77" not in str(caught.value)
+
+
+def test_files_that_are_no_certificates_are_refused_by_name(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.pem"
+    empty.write_text("nothing\n")
+    for options, message in (
+        ({"ssl_cafile": str(empty)}, "kafka.ssl_cafile: expected certificates in PEM format"),
+        ({"ssl_certfile": str(empty)}, "kafka.ssl_keyfile: expected a certificate and its"),
+        ({"ssl_cafile": str(tmp_path / "no")}, "kafka.ssl_cafile: cannot read "),
+    ):
+        with pytest.raises(ClientOptionError, match=f"^{message}"):
+            faust_settings(BOOTSTRAP, {"security_protocol": "SSL", **options})
+
+
+@pytest.mark.parametrize(
+    ("configured", "used"), [("none", 0), ("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4)]
+)
+async def test_every_codec_can_be_chosen(configured: str, used: int) -> None:
+    producer = clients.producer(BOOTSTRAP, {"compression_type": configured})
+    assert producer._message_accumulator._compression_type == used
+    await producer.stop()

@@ -1,0 +1,50 @@
+"""Permissions of test users, given by the very commands that docs/kafka.md shows."""
+
+import argparse
+import shlex
+from collections.abc import Iterator
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.protocol.admin import CreateAclsRequest
+
+_OPERATIONS = {"read": 3, "write": 4, "create": 5, "delete": 6, "alter": 7, "describe": 8}
+_OPERATIONS |= {"describeconfigs": 10}
+_PATTERNS = {"literal": 3, "prefixed": 4}
+_TOPIC, _GROUP = 2, 3
+_ALLOW = 3
+
+
+async def grant(client: AIOKafkaAdminClient, commands: str) -> None:
+    """Do what lines of `kafka-acls.sh ... --add ...` say."""
+    for line in commands.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words:
+            for request in _requests(words):
+                response = await client._send_request(request)
+                ((code, message),) = response.creation_responses  # type: ignore[attr-defined]  # by version
+                assert code == 0, message
+
+
+def _requests(words: list[str]) -> Iterator[CreateAclsRequest]:
+    assert words.pop(0) == "kafka-acls.sh"
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--bootstrap-server", required=True)
+    parser.add_argument("--add", action="store_true", required=True)
+    parser.add_argument("--allow-principal", required=True)
+    parser.add_argument("--operation", action="append", required=True)
+    parser.add_argument("--resource-pattern-type", default="literal")
+    parser.add_argument("--topic", action="append", default=[])
+    parser.add_argument("--group", action="append", default=[])
+    given = parser.parse_args(words)
+    names = [(_TOPIC, name) for name in given.topic] + [(_GROUP, name) for name in given.group]
+    for kind, name in names:
+        for operation in given.operation:
+            yield CreateAclsRequest(
+                resource_type=kind,
+                resource_name=name,
+                resource_pattern_type_filter=_PATTERNS[given.resource_pattern_type],
+                principal=given.allow_principal,
+                host="*",
+                operation=_OPERATIONS[operation.lower()],
+                permission_type=_ALLOW,
+            )

@@ -1,0 +1,244 @@
+"""Listeners with TLS and logins: the whole path through each, and one plain line where it fails."""
+
+import asyncio
+import json
+import os
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from ldpstream.agents import clients
+from ldpstream.agents.declare import declare_topics
+from tests.acls import grant
+from tests.broker.test_commands import value_lines
+from tests.brokers import Broker, skip_without_kafka, wait_until
+from tests.certificates import KEY_PASSWORD, why_no_certificates
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+from tests.listeners import PASSWORD, STRANGER, USER, Secured, secured_kafka
+from tests.processes import Worker
+from tests.stream.cli import invoke, refused, spawn
+
+pytestmark = pytest.mark.broker
+
+WRONG = "a-wrong-secret"
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "kafka.md").read_text()
+LISTENERS = ("SSL", "MUTUAL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    skip_without_kafka()
+    reason = why_no_certificates()
+    if reason is not None:
+        pytest.skip(f"Apache Kafka with TLS: {reason}")
+    with secured_kafka(tmp_path_factory.mktemp("certificates")) as running:
+        yield running
+
+
+async def permit(secured: Secured, lab: Lab, user: str) -> None:
+    """Give a user what the page says that a worker needs, for this lab's names."""
+    _, _, section = PAGE.partition("## Permissions")
+    commands = section.split("```")[1].removeprefix("sh\n")
+    for theirs, ours in (
+        ("ldpstream-checkins-changelog", lab.collection.topics.changelog),
+        ("checkins.reports", lab.collection.topics.source),
+        ("--group ldpstream", f"--group {lab.config.worker.id}"),
+        ("User:worker", f"User:{user}"),
+    ):
+        assert theirs in commands
+        commands = commands.replace(theirs, ours)
+    admin = clients.admin(secured.bootstrap("PLAINTEXT"), {})
+    await admin.start()
+    try:
+        await grant(admin, commands)
+    finally:
+        await admin.close()
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_the_whole_path_with_the_documented_permissions(
+    secured: Secured, tmp_path: Path, listener: str
+) -> None:
+    lab = Lab(secured.broker(listener), tmp_path)
+    file = str(lab.file)
+    if listener.startswith("SASL"):
+        asyncio.run(permit(secured, lab, USER))
+    said = [invoke("check", "-c", file)]
+    with lab.worker() as worker:
+        values = value_lines(2_000)
+        counts = counts_by_window(values)
+        said.append(invoke("send", "-c", file, "--times", "trips", stdin=values))
+        until = str(START_MS + 2 * WINDOW_MS)
+        said.append(invoke("close", "-c", file, "--until", until, "trips"))
+        wait_until(lambda: finals(worker) == counts, "two finals")
+        said.append(invoke("query", "--all", "--json", worker.url, "trips"))
+        seen = published(worker)
+        assert worker.terminate() == 0
+        seen += worker.errors()
+    for done in said:
+        assert (done.exit_code, done.stderr) == (0, "")
+        seen += done.output
+    windows = json.loads(said[-1].stdout)["windows"]
+    assert [window["n"] for window in windows] == counts
+    for secret in (PASSWORD, KEY_PASSWORD):
+        assert secret not in seen
+        assert secret not in repr(lab.config)
+
+
+def counts_by_window(values: str) -> list[int]:
+    starts = [int(line.split(",")[0]) // WINDOW_MS for line in values.splitlines()]
+    return [starts.count(start) for start in sorted(set(starts))]
+
+
+def finals(worker: Worker) -> list[int]:
+    listed = worker.get("/api/collections/trips/windows?all=true")["windows"]
+    return [window["n"] for window in listed if window["final"]]
+
+
+def published(worker: Worker) -> str:
+    """Return all that a worker tells over HTTP."""
+    found = ""
+    for path in ("/", "/metrics", "/healthz", "/readyz", "/openapi.json", "/api/collections"):
+        with urllib.request.urlopen(worker.url + path, timeout=10) as answer:
+            found += answer.read().decode()
+    return found
+
+
+async def test_a_verbose_worker_shows_no_secret(secured: Secured, tmp_path: Path) -> None:
+    broker = secured.broker("SASL_SSL")
+    given = {**broker.security, "sasl_plain_password": PASSWORD}
+    lab = Lab(Broker("kafka", broker.bootstrap, given), tmp_path)
+    await permit(secured, lab, USER)
+    assert PASSWORD in lab.file.read_text()
+    assert PASSWORD not in repr(lab.config)
+    said = tmp_path / "said"
+    with said.open("wb") as stream:
+        worker = lab.start_worker(arguments=("--verbose",), stderr=stream)
+        try:
+            await asyncio.to_thread(worker.wait_ready)
+            assert worker.terminate() == 0
+        finally:
+            worker.kill()
+    assert "Authenticated as worker via SCRAM-SHA-512" in said.read_text()
+    assert PASSWORD not in said.read_text()
+
+
+@pytest.mark.parametrize(
+    ("listener", "client", "change", "expected"),
+    [
+        (
+            "SASL_SSL",
+            "SASL_SSL",
+            {"sasl_plain_password": WRONG},
+            "look at kafka.sasl_plain_username and kafka.sasl_plain_password",
+        ),
+        (
+            "SASL_PLAINTEXT",
+            "SASL_PLAINTEXT",
+            {"sasl_mechanism": "SCRAM-SHA-512"},
+            "it offers no SCRAM-SHA-512 here: set kafka.sasl_mechanism to what it does",
+        ),
+        (
+            "SASL_SSL",
+            "SASL_SSL",
+            {"ssl_cafile": "STRANGER"},
+            "set kafka.ssl_cafile to the certificate of the authority that signed it",
+        ),
+        ("SSL", "SSL", {"ssl_cafile": None}, "set kafka.ssl_cafile to the certificate of the"),
+        ("MUTUAL", "SSL", {}, "set kafka.ssl_certfile and kafka.ssl_keyfile to one that it"),
+        ("SSL", "PLAINTEXT", {}, 'it speaks TLS here: set kafka.security_protocol = "SSL"'),
+        ("SASL_SSL", "SASL_PLAINTEXT", {}, 'set kafka.security_protocol = "SASL_SSL"'),
+        ("PLAINTEXT", "SSL", {}, 'or kafka.security_protocol = "PLAINTEXT"'),
+        ("SASL_PLAINTEXT", "PLAINTEXT", {}, 'set kafka.security_protocol = "SASL_PLAINTEXT"'),
+        ("SASL_SSL", "SSL", {}, 'set kafka.security_protocol = "SASL_SSL", and sasl_mechanism'),
+        ("SSL", "SASL_SSL", {}, 'asks for no login here: set kafka.security_protocol = "SSL"'),
+    ],
+)
+def test_what_keeps_us_out_is_named(
+    secured: Secured,
+    tmp_path: Path,
+    listener: str,
+    client: str,
+    change: Mapping[str, object],
+    expected: str,
+) -> None:
+    lab = misconfigured(secured, tmp_path, listener, client, change)
+    for command in (("check",), ("send", "trips")):
+        said = refused(invoke(command[0], "-c", str(lab.file), *command[1:], stdin="1\n"), code=1)
+        assert said.startswith(f"the broker at {secured.bootstrap(listener)} does not let us in: ")
+        assert expected in said
+        assert WRONG not in said
+        assert PASSWORD not in said
+
+
+def misconfigured(
+    secured: Secured, folder: Path, listener: str, client: str, change: Mapping[str, object]
+) -> Lab:
+    settings = {**secured.broker(client).security, **change}
+    if settings.get("ssl_cafile") == "STRANGER":
+        settings["ssl_cafile"] = str(secured.files.stranger)
+    given = {key: value for key, value in settings.items() if value is not None}
+    return Lab(Broker("kafka", secured.bootstrap(listener), given), folder)
+
+
+def test_a_worker_that_is_not_let_in_ends_with_one_line(secured: Secured, tmp_path: Path) -> None:
+    wrong: Mapping[str, object] = {"sasl_plain_password": WRONG}
+    for listener, client, change, expected in (
+        ("SASL_SSL", "SASL_SSL", wrong, "kafka.sasl_plain_password"),
+        ("SSL", "PLAINTEXT", {}, 'set kafka.security_protocol = "SSL"'),
+    ):
+        lab = misconfigured(secured, tmp_path, listener, client, change)
+        done = spawn("worker", "-c", str(lab.file))
+        assert (done.returncode, done.stdout) == (1, b"")
+        (line,) = done.stderr.decode().splitlines()
+        assert expected in line
+        assert WRONG not in line
+
+
+def test_a_secret_comes_from_the_environment(secured: Secured, tmp_path: Path) -> None:
+    change = {"sasl_plain_password": {"env": "OUR_PASSWORD"}}
+    settings = {**secured.broker("SASL_SSL").security, **change}
+    lab = Lab(Broker("kafka", secured.bootstrap("SASL_SSL"), settings), tmp_path)
+    without = {key: value for key, value in os.environ.items() if key != "OUR_PASSWORD"}
+    for environment, expected in (
+        (without, "kafka.sasl_plain_password: expected the environment variable OUR_PASSWORD to"),
+        ({**without, "OUR_PASSWORD": WRONG}, "does not let us in: it does not know this user"),
+        # Let in, and then not permitted.
+        ({**without, "OUR_PASSWORD": PASSWORD}, "TopicAuthorizationFailedError"),
+    ):
+        said = spawn("check", "-c", str(lab.file), environment=environment).stderr.decode()
+        assert said.count("\n") == 1
+        assert expected in said
+
+
+async def test_missing_permissions_are_named(secured: Secured, tmp_path: Path) -> None:
+    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path)
+    topics, file = lab.collection.topics, str(lab.file)
+    anonymous = clients.admin(secured.bootstrap("PLAINTEXT"), {})
+    await anonymous.start()
+    try:
+        await declare_topics(anonymous, lab.collection, replication_factor=1)
+        await grant(
+            anonymous,
+            "kafka-acls.sh --bootstrap-server one:9092 --add --operation Describe --operation Write"
+            f" --allow-principal User:{STRANGER} --resource-pattern-type prefixed"
+            f" --topic {topics.source} --topic {topics.changelog}",
+        )
+    finally:
+        await anonymous.close()
+    missing = [
+        f"topic {topics.source}: expected permission to read, got none",
+        f"topic {topics.control}: expected permission to read, got none",
+        f"topic {topics.changelog}: expected permission to read, got none",
+        f"group {lab.config.worker.id}: expected permission to read, got none",
+    ]
+    checked = await asyncio.to_thread(spawn, "check", "-c", file)
+    assert checked.returncode == 1
+    assert checked.stderr.decode().splitlines() == missing
+    worked = await asyncio.to_thread(spawn, "worker", "-c", file)
+    assert (worked.returncode, worked.stdout) == (1, b"")
+    (line,) = worked.stderr.decode().splitlines()
+    assert line.endswith(f" does not permit it: {'; '.join(missing)}")

@@ -1,0 +1,110 @@
+"""Apache Kafka with a listener of every kind: plain, TLS, both ways TLS, SCRAM, SCRAM over TLS.
+
+Whoever comes without a name may do everything; named users may do what they were permitted.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.brokers import Broker, KafkaServer, free_ports
+from tests.certificates import KEY_PASSWORD, Certificates, make_certificates
+
+KINDS = ("PLAINTEXT", "SSL", "MUTUAL", "SASL_PLAINTEXT", "SASL_SSL")
+USER, PASSWORD = "worker", "correct-horse-battery"
+"""May do everything with every topic and group."""
+STRANGER = "stranger"
+"""Knows the same password, and may do nothing."""
+_JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A running broker; `ports` are by listener."""
+
+    ports: Mapping[str, int]
+    files: Certificates
+    password_file: Path
+
+    def bootstrap(self, listener: str) -> str:
+        """Return the address of a listener."""
+        return f"127.0.0.1:{self.ports[listener]}"
+
+    def broker(self, listener: str, *, user: str = USER) -> Broker:
+        """Return a listener with the settings that clients need for it."""
+        settings: dict[str, object] = {}
+        if listener != "PLAINTEXT":
+            settings["security_protocol"] = "SSL" if listener == "MUTUAL" else listener
+        if listener.startswith("SASL"):
+            settings["sasl_mechanism"] = _mechanism(listener)
+            settings["sasl_plain_username"] = user
+            settings["sasl_plain_password"] = {"file": str(self.password_file)}
+        if listener not in {"PLAINTEXT", "SASL_PLAINTEXT"}:
+            settings["ssl_cafile"] = str(self.files.authority)
+        if listener == "MUTUAL":
+            settings["ssl_certfile"] = str(self.files.client)
+            settings["ssl_keyfile"] = str(self.files.client_key)
+            settings["ssl_password"] = KEY_PASSWORD
+        return Broker("kafka", self.bootstrap(listener), settings)
+
+
+def _mechanism(listener: str) -> str:
+    return "SCRAM-SHA-512" if listener == "SASL_SSL" else "SCRAM-SHA-256"
+
+
+@contextmanager
+def secured_kafka(folder: Path) -> Iterator[Secured]:
+    """Run a broker with all listeners; certificates and the password go to `folder`."""
+    files = make_certificates(folder)
+    password_file = folder / "password"
+    password_file.write_text(f"{PASSWORD}\n")
+    *numbers, controller = free_ports(len(KINDS) + 1)
+    ports = dict(zip(KINDS, numbers, strict=True))
+    settings = {
+        "PORT": ports["PLAINTEXT"],
+        "CONTROLLER_PORT": controller,
+        **_listeners(ports, controller),
+        **_tls(files),
+        **_scram(),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        # The name of a certificate is not one of SCRAM.
+        "super.users": f"User:ANONYMOUS;User:CN={USER}",
+    }
+    users = [
+        f"{_mechanism(listener)}=[name={user},password={PASSWORD}]"
+        for listener in ("SASL_SSL", "SASL_PLAINTEXT")
+        for user in (USER, STRANGER)
+    ]
+    with KafkaServer.prepared(settings=settings, users=users) as server:
+        server.start()
+        yield Secured(ports, files, password_file)
+
+
+def _listeners(ports: Mapping[str, int], controller: int) -> dict[str, str]:
+    served = ",".join(f"{kind}://127.0.0.1:{port}" for kind, port in ports.items())
+    kinds = ",".join(f"{kind}:{'SSL' if kind == 'MUTUAL' else kind}" for kind in KINDS)
+    return {
+        "listeners": f"{served},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": served,
+        "listener.security.protocol.map": f"{kinds},CONTROLLER:PLAINTEXT",
+    }
+
+
+def _tls(files: Certificates) -> dict[str, str]:
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(files.broker),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(files.authority),
+        "listener.name.mutual.ssl.client.auth": "required",
+    }
+
+
+def _scram() -> dict[str, str]:
+    settings = {}
+    for listener in ("SASL_SSL", "SASL_PLAINTEXT"):
+        prefix = f"listener.name.{listener.lower()}"
+        settings[f"{prefix}.sasl.enabled.mechanisms"] = _mechanism(listener)
+        settings[f"{prefix}.{_mechanism(listener).lower()}.sasl.jaas.config"] = _JAAS
+    return settings
