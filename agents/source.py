@@ -93,8 +93,10 @@ class SourceReader:
                     timeout_ms=_POLL_MS, max_records=_RECORDS_A_STEP
                 )
             except OffsetOutOfRangeError as error:
-                for partition in error.args[0]:
-                    await self._outside(partition)
+                for partition, offset in error.args[0].items():
+                    # A fetch that was under way when the partition went elsewhere tells nothing.
+                    if await self._consumer.position(partition) == offset:
+                        await self._outside(partition)
             except KafkaError as error:
                 self._on_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)
