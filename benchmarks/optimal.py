@@ -111,7 +111,7 @@ CASES: dict[str, Callable[[], Setting]] = {
     "line 24, eps 0.2": lambda: Setting(MetricPolicy(0.2, (24,)), ordered=True),
     "line 64, eps 1": lambda: Setting(MetricPolicy(1.0, (64,)), ordered=True),
     "asymmetric 16": lambda: Setting(asymmetric(16, 5)),
-    "roads 64": lambda: Setting(roads(8, 5)),
+    "roads 64": lambda: Setting(roads(8, 6)),
     "lip 12, eps 1": lambda: local_prior(12, 1.0, 5),
     "lip 200, eps 1": lambda: local_prior(200, 1.0, 5),
 }

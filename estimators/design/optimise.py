@@ -20,6 +20,7 @@ from ldpstream.estimators.design.lip_cone import LipCone
 from ldpstream.estimators.design.master import Master, solve
 from ldpstream.estimators.design.pair_cone import PairCone, closed
 from ldpstream.estimators.design.search import search, search_all
+from ldpstream.estimators.design.thin import thin
 from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.estimators.design.workloads import Workload
 from ldpstream.mechanisms.policy import Policy
@@ -84,9 +85,10 @@ def optimise(
         raise DesignError(f"workload: expected {policy.size} values, got {workload.size}")
     scale = float(np.trace(workload.gram)) / policy.size
     run = _Run(cone_of(policy), workload.gram / scale, p, tolerance, seconds, seed)
-    master, status, largest, starts = run.run()
+    best, status, largest, starts = run.run()
+    bound = best.trace**2 / max(float(best.multipliers.sum()) + largest, best.trace)
+    master = thin(run.gram, best, tolerance)
     trace = scale * master.trace
-    bound = trace * master.trace / max(float(master.multipliers.sum()) + largest, master.trace)
     mean, square = p @ workload.gram @ p, p @ np.diag(workload.gram)
     return Design(
         policy=policy,
@@ -96,7 +98,7 @@ def optimise(
         weights=master.weights,
         population=float(trace - mean),
         respondents=float(trace - square),
-        gap=float(trace - bound),
+        gap=max(float(trace - scale * bound), 0.0),
         status=status,
         starts=starts,
     )

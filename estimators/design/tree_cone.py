@@ -32,6 +32,7 @@ _CHUNK_BITS = 14
 _MOST_ROUNDS = 100
 _MOST_KICKS = 4
 _ROUNDING = 1e-11
+_CLEAR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +168,10 @@ class TreeCone(PairCone):
         quadratic = quadratic + change * (2.0 * cross + change * square)
         linear = (columns @ multipliers)[:, None] + change * (moved @ multipliers)
         scale = 1.0 + change * (moved @ prior)
-        out: Floats = quadratic / scale**2 - linear / scale
-        return out
+        # Where almost all of a column goes, rounding hides what is left: no change to make.
+        clear = scale > _CLEAR
+        scale = np.where(clear, scale, 1.0)
+        return np.where(clear, quadratic / scale**2 - linear / scale, -np.inf)
 
     def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
         """Return columns with a few choices changed at random."""

@@ -1,0 +1,47 @@
+"""A design of the same information in fewer columns: shorter files and reports.
+
+An interior-point method ends in the middle of all best weights, which may use many more columns
+than they need. I has `k (k + 1)/2` different entries, so by Caratheodory's theorem so many columns
+suffice for it, and with it for the equality `sum_y theta_y v_y = I p = 1`: a vertex of the linear
+program over all weights that give I.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog  # type: ignore[attr-defined]  # in its __all__
+
+from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.master import Master, solve
+
+Floats = NDArray[np.float64]
+
+_NEGLIGIBLE = 1e-10
+_MOST_VALUES = 32
+"""For more values the linear program takes longer than the shorter table is worth."""
+
+
+def thin(gram: Floats, master: Master, tolerance: float) -> Master:
+    """Return a solution in at most `k (k + 1)/2` columns, or the given one where that fails.
+
+    Its trace is above by no more than `tolerance`, relative.
+    """
+    size = len(master.multipliers)
+    first, second = np.triu_indices(size)
+    if size > _MOST_VALUES or len(master.weights) <= first.size:
+        return master
+    entries = (master.columns[:, first] * master.columns[:, second]).T
+    scale = np.maximum(entries @ master.weights, 1e-300)
+    found = linprog(
+        master.slacks / master.trace,
+        A_eq=entries / scale[:, None],
+        b_eq=np.ones(first.size),
+        method="highs-ds",
+    )
+    if found.x is None:
+        return master
+    kept = found.x > _NEGLIGIBLE
+    try:
+        fewer = solve(gram, master.columns[kept], found.x[kept], master.multipliers, tolerance)
+    except DesignError:
+        return master
+    return fewer if fewer.trace <= master.trace * (1.0 + tolerance) else master
