@@ -58,7 +58,7 @@ def load_channel(given: object, base: Path) -> DesignedChannel:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SpecError("channel", f"a readable file, got {given!r}: {error.strerror}") from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SpecError("channel", f"JSON, got {given!r}: {error}") from error
     try:
         return read_channel(document)
@@ -76,8 +76,8 @@ def read_channel(document: object) -> DesignedChannel:
     if table.get("version") != VERSION:
         raise SpecError("version", f"{VERSION}, got {describe(table.get('version'))}")
     prior, record = table.get("prior"), table.get("design", {})
-    if not isinstance(prior, list) or not all(isinstance(share, int | float) for share in prior):
-        raise SpecError("prior", f"a list of numbers, got {describe(prior)}")
+    if not isinstance(prior, list) or not all(map(_is_share, prior)):
+        raise SpecError("prior", f"a list of numbers in 0..1, got {describe(prior)}")
     if not isinstance(record, dict):
         raise SpecError("design", f"a table, got {describe(record)}")
     channel = DesignedChannel(
@@ -89,6 +89,10 @@ def read_channel(document: object) -> DesignedChannel:
     if table.get("sha256") != channel.digest:
         raise SpecError("sha256", f"{channel.digest}, as the file's content has: it was altered")
     return channel
+
+
+def _is_share(given: object) -> bool:
+    return isinstance(given, int | float) and 0 <= given <= 1
 
 
 def _rows(given: object) -> list[object]:

@@ -69,6 +69,8 @@ class DesignedChannel:
         whole = shares.shape == (self.policy.size,) and abs(float(shares.sum()) - 1.0) < 1e-9
         if not whole or not (shares > 0.0).all():
             raise SpecError("prior", f"{self.policy.size} numbers above 0 with sum 1")
+        if not (self.probabilities > 0.0).all():
+            raise SpecError("prior", "shares under which every report has some probability")
 
     @property
     def outputs(self) -> int:

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.certificate import ENUMERATION_LIMIT, Certificate
+from ldpstream.mechanisms.certificate import Certificate
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.channel_file import load_channel
 from ldpstream.mechanisms.designed_channel import DesignedChannel
@@ -37,8 +37,8 @@ class Optimal(SymbolMechanism):
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys: `channel`, the path of a channel file.
 
-        Up to 64 values the policy is proved here, so that no device uses a file that breaks it;
-        beyond, `certify` proves it.
+        The policy is proved here, so that no device uses a file that breaks it: within a second for
+        256 values.
 
         Raises:
             SpecError: for a file that is none, or of another number of values, or that breaks its
@@ -56,10 +56,9 @@ class Optimal(SymbolMechanism):
                 path, f"a channel of {settings.domain.size} values, got {design.policy.size}"
             )
         mechanism = cls(design)
-        if design.policy.size <= ENUMERATION_LIMIT:
-            violation = mechanism.certify().violation
-            if violation is not None:
-                raise SpecError(path, f"a channel that keeps its policy, got {violation}")
+        violation = mechanism.certify().violation
+        if violation is not None:
+            raise SpecError(path, f"a channel that keeps its policy, got {violation}")
         return mechanism
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ldpstream.mechanisms.certificate import ENUMERATION_LIMIT, Certificate, certify_by_structure
+from ldpstream.mechanisms.certificate import Certificate, certify_by_structure
 from ldpstream.mechanisms.dyadic import exp_floor, log_estimate
 from ldpstream.mechanisms.prior_policy import PriorPolicy
 
@@ -37,5 +37,5 @@ def certify_prior(
         {policy.budget: worst},
         disclosed,
         violation=violation,
-        proof="enumeration" if policy.size <= ENUMERATION_LIMIT else "structure",
+        proof="enumeration",
     )

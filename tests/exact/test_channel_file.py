@@ -109,6 +109,31 @@ def test_a_broken_prior_bound_is_refused_naming_the_value_and_the_report(tmp_pat
         spec_of(sealed(changed, tmp_path), len(matrix))
 
 
+def test_large_channels_are_proved_too_when_they_are_loaded(tmp_path: Path):
+    """A chain of 65 values and one of reports: beyond what matrices of budgets hold."""
+    size, rare = 65, WORD // 512
+    weights = [[rare] * size for _ in range(size)]
+    for value, row in enumerate(weights):
+        row[value] = WORD - rare * (size - 1)
+    line, uniform = tabled(MetricPolicy(1.0, (size,))), (1 / size,) * size
+    channel = DesignedChannel(line, tuple(map(tuple, weights)), uniform)
+    save_channel(tmp_path / "broken.json", channel)
+    with pytest.raises(SpecError, match="channel: expected a channel that keeps its policy"):
+        spec_of(tmp_path / "broken.json", size)
+    prior = PriorPolicy(1.0, (Fraction(1, size),) * size)
+    save_channel(tmp_path / "prior.json", DesignedChannel(prior, channel.weights, uniform))
+    with pytest.raises(SpecError, match="channel: expected a channel that keeps its policy"):
+        spec_of(tmp_path / "prior.json", size)
+    assert load_channel("prior.json", tmp_path).certify("optimal", []).proof == "enumeration"
+
+
+def test_a_prior_that_makes_a_report_impossible_is_refused():
+    mangat = ((1, WORD - 1, 0), (0, WORD - 1, 1))
+    unprotected = MatrixPolicy.of([[0, "inf"], ["inf", 0]])
+    with pytest.raises(SpecError, match="prior: expected shares under which"):
+        DesignedChannel(unprotected, mangat, (5e-324, 1.0))
+
+
 def test_one_unit_too_much_is_found():
     """The proof is exact: a single unit of 2^-64 beyond a tight budget breaks it."""
     channel = DesignedChannel(MatrixPolicy.of([[0, 1.0], [1.0, 0]]), _warner(0), (0.5, 0.5))
@@ -141,6 +166,7 @@ def _without(key: str) -> dict:
         ),
         ({**document("line.json"), "prior": [0.5] * 6}, "prior: expected 6 numbers above 0"),
         ({**document("line.json"), "prior": [0.0, 0.2, 0.2, 0.2, 0.2, 0.2]}, "prior: expected 6"),
+        ({**document("line.json"), "prior": [10**400] * 6}, "prior: expected a list of numbers in"),
         ({**document("line.json"), "weights": [["0x1"]] * 5}, "weights: expected 6 rows"),
         (
             {**document("line.json"), "weights": [["-1"]] * 6},
@@ -165,10 +191,13 @@ def test_what_is_no_channel_is_refused(changed: object, message: str):
         read_channel(changed)
 
 
-@pytest.mark.parametrize("given", [None, 3, "", "missing.json", "text.json", "deep.json"])
+@pytest.mark.parametrize(
+    "given", [None, 3, "", "missing.json", "text.json", "deep.json", "number.json"]
+)
 def test_what_is_no_file_is_refused(given: object, tmp_path: Path):
     (tmp_path / "text.json").write_text("no JSON", "utf-8")
     (tmp_path / "deep.json").write_text("[" * 100_000, "utf-8")
+    (tmp_path / "number.json").write_text("1" * 10_000, "utf-8")
     with pytest.raises(SpecError, match=r"^channel: expected"):
         load_channel(given, tmp_path)
 
@@ -203,6 +232,9 @@ def test_policies_come_back_exactly():
         ({"kind": "graph", "size": 300, "edges": [[0, 1, "1"]]}, "policy: expected at most 256"),
         ({"kind": "matrix", "budgets": [["0", 1.5], ["1", "0"]]}, "policy.budgets: .*fractions"),
         ({"kind": "matrix", "budgets": [["0"] * 65] * 65}, "policy: expected at most 64"),
+        ({"kind": "matrix", "budgets": [["0", "1e9999999"], ["1", "0"]]}, "policy.budgets"),
+        ({"kind": "matrix", "budgets": [["0", "-1/2"], ["1", "0"]]}, "policy.budgets"),
+        ({"kind": "matrix", "budgets": [["0", "1/0"], ["1", "0"]]}, "policy.budgets"),
         ({"kind": "lip", "epsilon": -1, "prior": ["1/2", "1/2"]}, "policy.epsilon"),
         ({"kind": "lip", "epsilon": 1, "prior": ["1/2", "1/3"]}, "prior: expected shares"),
     ],
