@@ -70,7 +70,8 @@ class Channel:
 
         The pairs are those of `policy.constraints()`, whose budgets imply all others.
         The worst is the largest excess of the log-ratio over the pair's budget; an output that only
-        the first value can produce is worse than any finite one.
+        the first value can produce is worse than any finite one. Of localized information privacy
+        this is only the LDP that it implies: a certificate proves the odds against priors too.
 
         Raises:
             ValueError: where the policy is one of another number of values.

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.budgets import by_entries
 from ldpstream.mechanisms.dyadic import budget
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.graph_policy import GraphPolicy
@@ -48,8 +49,11 @@ class ProtectedPairs:
         """Return the pairs of a policy.
 
         Raises:
-            SpecError: where they would have to be looked at one by one, and are too many.
+            SpecError: where they would have to be looked at one by one, and are too many, and for a
+                policy that asks more than budgets of pairs.
         """
+        if by_entries(policy) is not policy:
+            raise SpecError("policy", "budgets of pairs of values, got odds against priors")
         if isinstance(policy, BlockPolicy):
             return cls._of_blocks(policy)
         few = isinstance(policy, GraphPolicy) or (

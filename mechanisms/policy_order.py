@@ -6,13 +6,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.budgets import by_entries
 from ldpstream.mechanisms.domain_base import Indices
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.graph_policy import GraphPolicy
+from ldpstream.mechanisms.lip_policy import LipPolicy
 from ldpstream.mechanisms.matrix_policy import MAX_MATRIX_VALUES, MatrixPolicy
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policy_algebra import closure
+from ldpstream.mechanisms.prior_policy import PriorPolicy
 
 Pairs = Iterator[tuple[int, int]]
 
@@ -23,7 +26,9 @@ def implies(stronger: Policy, weaker: Policy) -> tuple[int, int] | None:
     So it is where the stronger one's shortest-path closure is at most the weaker one in every
     entry. Where no budget of the stronger is 0 this is necessary too: for each pair some channel
     uses its closure's budget up. Block, high-low, metric and graph policies are closed
-    already, and between the first three a few pairs decide over all, at any size.
+    already, and between the first three a few pairs decide over all, at any size. Localized
+    information privacy asks more than its entries: it is implied by itself, and where the stronger
+    policy implies what `budgets.by_entries` puts in its place.
 
     Raises:
         SpecError: where the numbers of values differ, or exceed 1000 and all pairs would be needed.
@@ -35,6 +40,10 @@ def implies(stronger: Policy, weaker: Policy) -> tuple[int, int] | None:
     """
     if stronger.size != weaker.size:
         raise SpecError("policy", f"one over {weaker.size} values, got {stronger.size}")
+    if isinstance(weaker, LipPolicy | PriorPolicy):
+        if stronger == weaker:
+            return None
+        weaker = by_entries(weaker)
     closed = closure(stronger) if isinstance(stronger, MatrixPolicy) else stronger
     pairs = _deciding_pairs(closed, weaker)
     if pairs is None:

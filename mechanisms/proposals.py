@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.budgets import block_budget, float_below, l1_budget
+from ldpstream.mechanisms.budgets import block_budget, by_entries, float_below, l1_budget
 from ldpstream.mechanisms.domain_base import Domain
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.high_low import HighLow
@@ -50,7 +50,11 @@ Proposer = Callable[[Policy, Domain], Iterator[Proposal]]
 
 
 def propose(policy: Policy, domain: Domain) -> Iterator[Proposal | Unsuited]:
-    """Yield every registered mechanism's proposals for a policy over a domain of the same size."""
+    """Yield every registered mechanism's proposals for a policy over a domain of the same size.
+
+    For localized information privacy those for what `budgets.by_entries` puts in its place.
+    """
+    policy = by_entries(policy)
     for mechanism_id, proposer in PROPOSERS.items():
         try:
             yield from proposer(policy, domain)

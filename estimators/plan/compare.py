@@ -109,7 +109,7 @@ def compare(
 
 def proposals(configured: Mechanism, domain: Domain) -> Iterator[Proposal | Unsuited]:
     """Yield the configured mechanism, then what others there are for its policy."""
-    found = list(propose(by_entries(configured.policy), domain))
+    found = list(propose(configured.policy, domain))
     own = identity(configured)
     variants = [
         p.variant for p in found if isinstance(p, Proposal) and identity(p.mechanism) == own

@@ -9,11 +9,17 @@ import pytest
 from ldpstream.mechanisms.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.graph_policy import GraphPolicy
+from ldpstream.mechanisms.lattice import Size
+from ldpstream.mechanisms.matrix import Matrix
 from ldpstream.mechanisms.matrix_policy import MatrixPolicy
+from ldpstream.mechanisms.matrix_strategy import Strategy
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policy_algebra import closure, compose
 from ldpstream.mechanisms.policy_order import implies
+from ldpstream.mechanisms.prior_policy import PriorPolicy
+from ldpstream.mechanisms.proposals import Proposal, propose
+from tests.conformance.instances import INSTANCES
 
 CITY = (125, 350)
 SIZE = 125 * 350
@@ -146,3 +152,27 @@ def test_a_closure_with_huge_denominators_is_exact():
     assert closure(compose(policy, policy)).entries[0] == (0, 2 + 2 * tiny, 6)
     lower = MatrixPolicy(((*policy.entries[0][:2], 3 + 2 * tiny), *policy.entries[1:]))
     assert closure(lower).entries[0][2] == 3 + tiny
+
+
+THIRDS = PriorPolicy(1.0, (Fraction(1, 3), Fraction(1, 3), Fraction(1, 3)))
+
+
+def test_localized_information_privacy_is_more_than_its_entries():
+    """Twice epsilon between all values is what it implies, not what implies it."""
+    everything = Blocks.one(3)
+    assert implies(THIRDS, THIRDS) is None
+    assert implies(THIRDS, BlockPolicy(2.0, everything)) is None
+    assert implies(BlockPolicy(1.0, everything), THIRDS) is None
+    assert implies(BlockPolicy(1.1, everything), THIRDS) is not None
+    levels = INSTANCES["lip:levels"].policy
+    assert implies(levels, levels) is None
+    entries = [[levels.entry(x, z) for z in range(levels.size)] for x in range(levels.size)]
+    assert implies(MatrixPolicy(tuple(map(tuple, entries))), levels) is not None
+
+
+def test_a_mechanism_of_pairs_is_not_proposed_for_more_than_it_keeps():
+    for found in propose(THIRDS, Size(3)):
+        if isinstance(found, Proposal):
+            assert implies(found.mechanism.policy, BlockPolicy(1.0, Blocks.one(3))) is None
+    with pytest.raises(SpecError, match="policy: expected budgets of pairs of values"):
+        Matrix(THIRDS, Strategy.built_in("identity", 3)).certify()
