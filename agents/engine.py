@@ -150,6 +150,12 @@ class Engine:
         if held is not None:
             self._guard.deliver(held, records)
 
+    def notice(self, partition: int, offset: int) -> None:
+        """Take the news that something came at an offset, which may never be committed."""
+        held = self._held.get(partition)
+        if held is not None:
+            self._guard.notice(held, offset)
+
     def stretch(self, partition: int, stretch: Stretch) -> None:
         """Take a stretch that was read without a group."""
         held = self._held.get(partition)

@@ -104,6 +104,13 @@ class Guard:
         elif held.state.next >= self.end_offsets.get(held.partition, 0):
             self.rest(held.partition)
 
+    def notice(self, held: Held, offset: int) -> None:
+        """Read a partition without a group as far as something came, whatever became of it."""
+        held.heard = self._hooks.seconds()
+        if offset >= held.state.next:
+            held.wanted = max(held.wanted, offset + 1)
+            self._watch(held)
+
     def stretch(self, held: Held, stretch: Stretch) -> None:
         """Take a stretch that was read without a group."""
         self.end_offsets[held.partition] = stretch.end

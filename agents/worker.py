@@ -44,8 +44,8 @@ def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) ->
     It starts and stops with the app. The app's id is the consumer group; its settings, topics,
     tables and web pages are left alone, and so is the global registry of `prometheus_client`.
     `http` under `[worker]` is not served: `ldpstream.agents.http.serve` does that where wanted.
-    Whether records of aborted transactions are seen is the app's own setting; a worker of ours
-    never counts them.
+    Faust reads records of transactions that were aborted or are still open: here its stream only
+    tells that something came, and what is counted is read once more, as committed.
     """
     pipeline = _connect(app, config, metrics or Metrics())
     app.task(pipeline.start)
@@ -79,11 +79,11 @@ def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
     app.on_partitions_revoked.connect(revoked)
     app.on_before_shutdown.connect(shutdown)
     for engine in pipeline.collections.values():
-        _add_agent(app, engine)
+        _add_agent(app, engine, committed_only=isinstance(app, WorkerApp))
     return pipeline
 
 
-def _add_agent(app: faust.App, engine: Engine) -> None:
+def _add_agent(app: faust.App, engine: Engine, *, committed_only: bool) -> None:
     collection = engine.config
     topic = app.topic(
         collection.topics.source,
@@ -108,7 +108,10 @@ def _add_agent(app: faust.App, engine: Engine) -> None:
                 # Keeps nothing waiting for it where the app waits for its streams to finish.
                 event.ack()
             for partition, records in runs.items():
-                engine.deliver(partition, records)
+                if committed_only:
+                    engine.deliver(partition, records)
+                else:
+                    engine.notice(partition, records[-1][0])
 
     app.agent(topic, name=f"ldpstream.{collection.name}")(ingest)
 

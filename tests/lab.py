@@ -117,9 +117,10 @@ publish = {{ every = "500ms", top = 12 }}
             await reader.stop()
 
     @asynccontextmanager
-    async def transactional_producer(self) -> AsyncIterator[AIOKafkaProducer]:
+    async def transactional_producer(self, name: str = "") -> AsyncIterator[AIOKafkaProducer]:
         producer = AIOKafkaProducer(
-            bootstrap_servers=self.broker.bootstrap, transactional_id=self.collection.topics.source
+            bootstrap_servers=self.broker.bootstrap,
+            transactional_id=f"{self.collection.topics.source}{name}",
         )
         await producer.start()
         try:

@@ -45,6 +45,39 @@ async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
         worker.kill()
 
 
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the only one with transactions
+async def test_an_own_app_counts_no_aborted_transactions(lab: Lab, tmp_path: Path) -> None:
+    source = lab.collection.topics.source
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    worker = _start(lab, f"orders-{source}", tmp_path / "data", port)
+    try:
+        worker.wait_ready()
+        aborted = lab.collection.spec.frame([1] * 10, times_ms=[START_MS] * 10)
+        async with lab.transactional_producer() as producer:
+            for number in range(40):
+                await producer.begin_transaction()
+                if number % 2:
+                    await producer.send(source, aborted, partition=number % 4)
+                    # Longer than the app needs to read it.
+                    await asyncio.sleep(0.1)
+                    await producer.abort_transaction()
+                else:
+                    value = lab.frame(10, first_ms=START_MS, last_ms=START_MS)
+                    await producer.send(source, value, partition=number % 4)
+                    await producer.send(source, aborted, partition=3)
+                    await producer.abort_transaction()
+                    await producer.begin_transaction()
+                    await producer.send(source, value, partition=number % 4)
+                    await producer.commit_transaction()
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact()
+        assert worker.terminate() == 0
+    finally:
+        worker.kill()
+
+
 def _start(lab: Lab, orders: str, data: Path, port: int) -> Worker:
     command = [sys.executable, "-m", "tests.broker.own_app", str(lab.file), orders, str(data)]
     command += ["worker", "--web-port", str(port), "--loglevel", "error"]
