@@ -19,7 +19,8 @@ from ldpstream.mechanisms.canonical import json_number
 from ldpstream.mechanisms.certificate import Certificate, certify_by_enumeration
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.checks import describe, read_epsilon
-from ldpstream.mechanisms.decoder import CountDecoder, Floats, Statistic
+from ldpstream.mechanisms.decoder import CountDecoder
+from ldpstream.mechanisms.dense_decoder import DenseDecoder
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
@@ -128,42 +129,14 @@ class Binary(SymbolMechanism):
         return ones.astype(np.int64)
 
     def decoder(self) -> CountDecoder:
-        """Return the decoder of linear queries."""
-        return _BinaryDecoder(self)
+        """Return the decoder `h_1(y) = (1{y = 1} - q) / (r - q)`, `h_0 = 1 - h_1`."""
+        q, r = self.thresholds
+        gap = r - q
+        # Each entry is one correctly rounded quotient of integers.
+        h = np.array([[r / gap, (r - WORD) / gap], [-q / gap, (WORD - q) / gap]])
+        return DenseDecoder(h, np.array([[(WORD - t) / WORD, t / WORD] for t in (q, r)]))
 
     def disclosed(self) -> list[str]:
         """Return which value a report may reveal, if one budget is infinite."""
         unprotected = self.policy.unprotected
         return [] if unprotected is None else [unprotected]
-
-
-class _BinaryDecoder(CountDecoder):
-    """`h_1(y) = (1{y = 1} - q) / (r - q)` and `h_0 = 1 - h_1`, of the realised q and r."""
-
-    def __init__(self, mechanism: Binary) -> None:
-        q, r = mechanism.thresholds
-        gap = r - q
-        # Each entry is one correctly rounded quotient of integers.
-        self._h = np.array([[r / gap, (r - WORD) / gap], [-q / gap, (WORD - q) / gap]])
-        self._q = np.array([[(WORD - t) / WORD, t / WORD] for t in (q, r)])
-
-    def shares(self, statistic: Statistic) -> Floats:
-        """Return the sums of the two values' decoders."""
-        return self._h @ statistic.astype(np.float64)
-
-    def second_moments(self, statistic: Statistic) -> Floats:
-        """Return the sums of the two values' squared decoders."""
-        return (self._h**2) @ statistic.astype(np.float64)
-
-    def extremes(self) -> tuple[Floats, Floats]:
-        """Return the least and largest decoder of each value."""
-        return self._h.min(axis=1), self._h.max(axis=1)
-
-    def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`, of shape `(2,)`."""
-        decoded: Floats = np.asarray(weights, dtype=np.float64) @ self._h
-        return decoded
-
-    def expect(self, function: Floats) -> Floats:
-        """Return `Q f`, of shape `(2,)`."""
-        return self._q @ np.asarray(function, dtype=np.float64)

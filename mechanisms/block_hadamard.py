@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.block_decoder import BlockDecoder
 from ldpstream.mechanisms.block_layout import BlockLayout
 from ldpstream.mechanisms.block_mechanism import BlockMechanism
-from ldpstream.mechanisms.certificate import (
-    ENUMERATION_LIMIT,
-    Certificate,
-    certify_by_enumeration,
-    certify_by_structure,
-)
-from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.channel import Channel, refuse_large
 from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy, bernoulli
@@ -32,8 +26,6 @@ from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.mechanism import Json, Reports
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from ldpstream.mechanisms.walsh import move_to_sign, positive
-
-_MAX_CHANNEL_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -81,8 +73,7 @@ class BlockHadamard(BlockMechanism, SymbolMechanism):
             ValueError: where it holds more than 2^20 probabilities.
         """
         layout = self.layout
-        if int((layout.mask + 1).sum()) > _MAX_CHANNEL_ENTRIES:
-            raise ValueError(f"the channel of {self.size} values is too large to enumerate")
+        refuse_large(self.size, int((layout.mask + 1).sum()))
         return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)
 
     def _row(self, value: int) -> dict[int, Fraction]:
@@ -96,20 +87,14 @@ class BlockHadamard(BlockMechanism, SymbolMechanism):
         low = Fraction(2 * (WORD - self.threshold), WORD * order)
         return {first + y: high if sign else low for y, sign in enumerate(signs)}
 
-    def certify(self) -> Certificate:
-        """Prove the realised loss: by enumeration up to 64 values, by structure at any size.
+    def worst_ratio(self) -> Fraction:
+        """Return `threshold / (2^64 - threshold)`.
 
-        Structure: blocks own disjoint outputs; inside a block different values have different rows
-        above 0, so each position has one of two probabilities whose ratio is
-        `threshold / (2^64 - threshold)`, and some position takes that ratio.
+        Different values of a block have different rows above 0, so each position has one of two
+        probabilities with this ratio, and some position takes it.
         """
-        if self.size <= ENUMERATION_LIMIT:
-            return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
         self.layout.check()
-        ratio = Fraction(self.threshold, WORD - self.threshold)
-        return certify_by_structure(
-            self.id, self.policy, {budget(self.epsilon): ratio}, self.disclosed()
-        )
+        return Fraction(self.threshold, WORD - self.threshold)
 
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.

@@ -4,11 +4,20 @@ The block is reported exactly; inside it the value is protected by epsilon. One 
 local differential privacy.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Self
 
 from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.certificate import (
+    ENUMERATION_LIMIT,
+    Certificate,
+    certify_by_enumeration,
+    certify_by_structure,
+)
 from ldpstream.mechanisms.checks import read_epsilon
+from ldpstream.mechanisms.dyadic import budget
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.policy import BlockPolicy
@@ -52,6 +61,29 @@ class BlockMechanism(Mechanism):
     def policy(self) -> BlockPolicy:
         """Epsilon inside blocks, infinity between them."""
         return BlockPolicy(self.epsilon, self.blocks)
+
+    @abstractmethod
+    def worst_ratio(self) -> Fraction:
+        """Return the largest ratio of two values of a block at any report, by construction.
+
+        Raises:
+            ValueError: where the tables are not what the construction assumes.
+        """
+
+    @property
+    def listable(self) -> bool:
+        """Whether certificates enumerate the channel: up to 64 values."""
+        return self.size <= ENUMERATION_LIMIT
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss: by enumeration where the channel is small, else by structure.
+
+        Structure: blocks own disjoint reports, and inside one see `worst_ratio`.
+        """
+        if self.listable:
+            return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
+        ratios = {budget(self.epsilon): self.worst_ratio()}
+        return certify_by_structure(self.id, self.policy, ratios, self.disclosed())
 
     def disclosed(self) -> list[str]:
         """Return that the block is disclosed, and the values that are alone in theirs."""

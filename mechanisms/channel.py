@@ -9,6 +9,20 @@ from functools import cached_property
 from ldpstream.mechanisms.dyadic import exp_floor, log_estimate
 from ldpstream.mechanisms.policy import Policy
 
+MOST_WORK = 1 << 20
+
+
+def refuse_large(size: int, work: int) -> None:
+    """Refuse to build the channel of `size` values where that is out of proportion.
+
+    `work` is the number of its probabilities, times their length where they are products.
+
+    Raises:
+        ValueError: where it is beyond 2^20.
+    """
+    if work > MOST_WORK:
+        raise ValueError(f"the channel of {size} values is too large to enumerate")
+
 
 @dataclass(frozen=True)
 class Violation:

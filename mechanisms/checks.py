@@ -1,8 +1,10 @@
-"""Checks of raw configuration values, as TOML gives them."""
+"""Checks of raw values: of configurations, as TOML gives them, and of numbers that people give."""
 
 import math
 from fractions import Fraction
 from typing import TypeGuard
+
+import numpy as np
 
 from ldpstream.mechanisms.dyadic import budget
 from ldpstream.mechanisms.errors import SpecError
@@ -26,6 +28,24 @@ def describe(value: object) -> str:
     if isinstance(value, list):
         return f"a list of {len(value)}"
     return "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
+
+
+def real_number(value: object) -> float:
+    """Return a number as a float; NaN, which no domain holds, where the value is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def parse_real(text: str) -> float:
+    """Return a decimal number; NaN, which no domain holds, where the text is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def read_epsilon(value: object, path: str, *, infinite: bool = False) -> float:

@@ -9,22 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.block_mechanism import BlockMechanism
-from ldpstream.mechanisms.certificate import (
-    ENUMERATION_LIMIT,
-    Certificate,
-    certify_by_enumeration,
-    certify_by_structure,
-)
-from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.channel import Channel, refuse_large
 from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.design import SINGLE, Design, DesignLayout
 from ldpstream.mechanisms.design_decoder import DesignDecoder
-from ldpstream.mechanisms.dyadic import budget
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from ldpstream.mechanisms.walsh import Number
-
-_MAX_CHANNEL_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -75,8 +66,7 @@ class DesignMechanism(BlockMechanism, SymbolMechanism):
         Raises:
             ValueError: where it holds more than 2^20 probabilities.
         """
-        if int((self.layout.orders * self.blocks.sizes).sum()) > _MAX_CHANNEL_ENTRIES:
-            raise ValueError(f"the channel of {self.size} values is too large to enumerate")
+        refuse_large(self.size, int((self.layout.orders * self.blocks.sizes).sum()))
         return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)
 
     def _row(self, value: int) -> dict[int, Fraction]:
@@ -89,20 +79,14 @@ class DesignMechanism(BlockMechanism, SymbolMechanism):
             row[first + report] = design.likely
         return row
 
-    def certify(self) -> Certificate:
-        """Prove the realised loss: by enumeration up to 64 values, by structure at any size.
+    def worst_ratio(self) -> Fraction:
+        """Return the largest `likely / unlikely` of the designs.
 
-        Structure: blocks own disjoint reports; inside a block every value gives each report one of
-        two probabilities, `likely` or `unlikely`, whose ratio is at most the design's, and reports
-        that support one value and not another take that ratio.
+        Every value of a block gives each report one of these two probabilities, and reports that
+        support one value and not another take their ratio.
         """
-        if self.size <= ENUMERATION_LIMIT:
-            return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
         self.layout.check()
-        ratio = max(design.ratio for design in self.layout.designs if design.outside)
-        return certify_by_structure(
-            self.id, self.policy, {budget(self.epsilon): ratio}, self.disclosed()
-        )
+        return max(design.ratio for design in self.layout.designs if design.outside)
 
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries."""

@@ -23,7 +23,7 @@ from ldpstream.mechanisms.certificate import (
     certify_by_enumeration,
     certify_by_structure,
 )
-from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.channel import Channel, refuse_large
 from ldpstream.mechanisms.checks import is_whole, read_epsilon
 from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, budget, sign_threshold
@@ -35,8 +35,6 @@ from ldpstream.mechanisms.policy import HighLowPolicy
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from ldpstream.mechanisms.walsh import move_to_sign, positive, sign_order
-
-_MAX_CHANNEL_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -131,8 +129,7 @@ class HighLow(SymbolMechanism):
         Raises:
             ValueError: where it holds more than 2^20 probabilities.
         """
-        if self.values * self.positions > _MAX_CHANNEL_ENTRIES:
-            raise ValueError(f"the channel of {self.values} values is too large to enumerate")
+        refuse_large(self.values, self.values * self.positions)
         return Channel(tuple(self._row(value) for value in range(self.values)), self.outputs)
 
     def _row(self, value: int) -> dict[int, Fraction]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.canonical import Json
+from ldpstream.mechanisms.checks import parse_real, real_number
 from ldpstream.mechanisms.domain_base import Domain, Indices, check_extents
 from ldpstream.mechanisms.errors import SpecError
 
@@ -98,7 +99,7 @@ class Interval(Domain):
         numbers = [label] if one else list(label) if isinstance(label, list | tuple) else []
         if len(numbers) != len(self.bins):
             return [np.nan] * len(self.bins)
-        return [_number(v) for v in numbers]
+        return [real_number(v) for v in numbers]
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
         """Return the bins of rows of decimal numbers."""
@@ -111,7 +112,7 @@ class Interval(Domain):
         table = np.full((len(rows), dimensions), np.nan)
         for position, row in enumerate(rows):
             if len(row) == dimensions:
-                table[position] = [_parse(text) for text in row]
+                table[position] = [parse_real(text) for text in row]
         return self.points(table if dimensions > 1 else table[:, 0])
 
     def label(self, index: int) -> Json:
@@ -127,21 +128,3 @@ class Interval(Domain):
         """Return bounds and bins."""
         bounds: list[Json] = [[float(low), float(high)] for low, high in self.bounds]
         return {"interval": bounds, "bins": list(self.bins)}
-
-
-def _number(value: object) -> float:
-    """Return a number; NaN, which no interval holds, where the value is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return np.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return np.nan
-
-
-def _parse(text: str) -> float:
-    """Return a decimal number; NaN, which no interval holds, where the text is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return np.nan

@@ -24,7 +24,7 @@ from ldpstream.mechanisms.certificate import (
     Certificate,
     certify_by_enumeration,
 )
-from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.channel import Channel, refuse_large
 from ldpstream.mechanisms.checks import read_epsilon
 from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.domain_base import Domain, check_extents
@@ -43,7 +43,6 @@ from ldpstream.mechanisms.step_certificate import certify_steps
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from ldpstream.mechanisms.two_sided import TwoSidedGeometric
 
-_MAX_CHANNEL_WORK = 1 << 20
 _LARGEST_MOMENT = 1e240
 
 
@@ -157,8 +156,7 @@ class L1Geometric(SymbolMechanism):
         Raises:
             ValueError: where its `k^2` probabilities, which grow with the diameter, are too large.
         """
-        if self.size**2 * (1 + self.policy.diameter) > _MAX_CHANNEL_WORK:
-            raise ValueError(f"the channel of {self.size} values is too large to enumerate")
+        refuse_large(self.size, self.size**2 * (1 + self.policy.diameter))
         tables = [_exact(self.threshold, length) for length in self.extents]
         rows = []
         for factors in product(*tables):

@@ -1,6 +1,5 @@
 """Values together with the device's own prior, its chosen budget, or both."""
 
-import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.canonical import Json
+from ldpstream.mechanisms.checks import parse_real, real_number
 from ldpstream.mechanisms.domain_base import Domain, Indices
 from ldpstream.mechanisms.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.lip_settings import Prior
@@ -94,7 +94,7 @@ class PriorDomain(Domain):
             ValueOutsideDomainError: as `index` does.
         """
         extra = self._extra
-        levels = self._levels_of([[_parse(text) for text in row[-extra:]] for row in rows])
+        levels = self._levels_of([[parse_real(text) for text in row[-extra:]] for row in rows])
         values = [row[:-extra] for row in rows[: levels.good]]
         return self._joined(levels, self.values.parse_columns(values))
 
@@ -108,7 +108,7 @@ class PriorDomain(Domain):
         """Return the level of each row, up to the first that has none, and what it should have."""
         found: list[int] = []
         for given in beside:
-            numbers = [_number(entry) for entry in given]
+            numbers = [real_number(entry) for entry in given]
             if len(numbers) != self._extra:
                 return _Levels(found, self.expected)
             level = 0
@@ -150,21 +150,3 @@ class _Levels:
     def good(self) -> int:
         """How many rows have a level."""
         return len(self.found)
-
-
-def _number(value: object) -> float:
-    """Return a number; NaN, which no level holds, where the value is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.nan
-
-
-def _parse(text: str) -> float:
-    """Return a decimal number; NaN where the text is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

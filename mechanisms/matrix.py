@@ -23,7 +23,7 @@ from ldpstream.mechanisms.certificate import (
     certify_by_enumeration,
     certify_by_structure,
 )
-from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.channel import Channel, refuse_large
 from ldpstream.mechanisms.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.laplace_rows import LaplaceRows
@@ -39,7 +39,6 @@ from ldpstream.mechanisms.row_codec import RowCodec
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.workload import WORKLOADS
 
-_MAX_CHANNEL_WORK = 1 << 20
 _MAX_STATISTIC = 1 << 24
 
 
@@ -159,8 +158,7 @@ class Matrix(Mechanism):
         """
         spans = self._spans
         outputs = self._groups * prod(spans)
-        if self.size * outputs * sum(spans) > _MAX_CHANNEL_WORK:
-            raise ValueError(f"the channel of {outputs} reports is too large to enumerate")
+        refuse_large(self.size, self.size * outputs * sum(spans))
         tables = [self.rows.row_channel(row) for row in range(self.rows.count)]
         channel = []
         for value, group in enumerate(self._realised.group.tolist()):
@@ -176,8 +174,8 @@ class Matrix(Mechanism):
         Raises:
             ValueError: where they are too many to list.
         """
-        if self.size * self._groups * prod(self._spans) * sum(self._spans) > _MAX_CHANNEL_WORK:
-            raise ValueError("the reports are too many to list")
+        outputs = self._groups * prod(self._spans)
+        refuse_large(self.size, self.size * outputs * sum(self._spans))
         ends = zip(self._codec.low.tolist(), self._codec.high.tolist(), strict=True)
         ranges = (range(low, high + 1) for low, high in ends)
         return np.array(list(product(*ranges)), dtype=np.int64)

@@ -19,13 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.block_mechanism import BlockMechanism
-from ldpstream.mechanisms.certificate import (
-    ENUMERATION_LIMIT,
-    Certificate,
-    certify_by_enumeration,
-    certify_by_structure,
-)
-from ldpstream.mechanisms.channel import Channel
+from ldpstream.mechanisms.channel import MOST_WORK, Channel, refuse_large
 from ldpstream.mechanisms.decoder import LinearDecoder
 from ldpstream.mechanisms.dyadic import budget
 from ldpstream.mechanisms.entropy import Entropy, SystemEntropy, bernoulli_each
@@ -37,7 +31,6 @@ from ldpstream.mechanisms.subsets import Subsets, best_subsets, draw_subsets
 
 MAX_BLOCK = 8192
 """Largest block: a report has a bit for each of its values, and a draw a random key."""
-_MAX_CHANNEL_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -108,7 +101,7 @@ class SubsetSelection(BlockMechanism):
         Raises:
             ValueError: where with their probabilities they are more than 2^20 numbers.
         """
-        self._refuse_large()
+        refuse_large(self.size, self._entries)
         rows = []
         for block, kind in enumerate(self.layout.kinds.tolist()):
             subsets = self.subsets[kind]
@@ -125,7 +118,7 @@ class SubsetSelection(BlockMechanism):
         Raises:
             ValueError: where it holds more than 2^20 probabilities.
         """
-        self._refuse_large()
+        refuse_large(self.size, self._entries)
         rows: list[dict[int, Fraction]] = [{} for _ in range(self.size)]
         output = 0
         for block, kind in enumerate(self.layout.kinds.tolist()):
@@ -138,10 +131,6 @@ class SubsetSelection(BlockMechanism):
                 output += 1
         return Channel(tuple(rows), output)
 
-    def _refuse_large(self) -> None:
-        if self._entries > _MAX_CHANNEL_ENTRIES:
-            raise ValueError(f"the channel of {self.size} values is too large to enumerate")
-
     @property
     def _entries(self) -> int:
         """Number of probabilities of the channel: large blocks have more than floats hold."""
@@ -149,19 +138,18 @@ class SubsetSelection(BlockMechanism):
         subsets = zip(blocks, self.subsets, strict=True)
         return sum(count * s.size * comb(s.size, s.chosen) for count, s in subsets)
 
-    def certify(self) -> Certificate:
-        """Prove the realised loss: by enumeration up to 64 values where subsets are few enough.
+    @property
+    def listable(self) -> bool:
+        """Whether certificates enumerate the channel: up to 64 values with few enough subsets."""
+        return super().listable and self._entries <= MOST_WORK
 
-        By structure elsewhere: blocks own disjoint reports; inside a block a value gives a subset
-        one of two probabilities, whether the subset holds it or not, and of two values a subset may
-        hold either alone. So the largest ratio is that of the two.
+    def worst_ratio(self) -> Fraction:
+        """Return the largest ratio of a subset's two probabilities.
+
+        A value gives a subset one of two, whether the subset holds it or not, and of two values a
+        subset may hold either alone.
         """
-        if self.size <= ENUMERATION_LIMIT and self._entries <= _MAX_CHANNEL_ENTRIES:
-            return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
-        ratio = max(subsets.ratio for subsets in self.subsets if subsets.size > 1)
-        return certify_by_structure(
-            self.id, self.policy, {budget(self.epsilon): ratio}, self.disclosed()
-        )
+        return max(subsets.ratio for subsets in self.subsets if subsets.size > 1)
 
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 `(n,)` in `0..k-1`, into reports, uint8 `(n, report_bytes)`.

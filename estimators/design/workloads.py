@@ -12,6 +12,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.workload import WORKLOADS
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -32,26 +34,17 @@ class Workload:
 
 def histogram(size: int) -> Workload:
     """Return every single value: `G` is the identity."""
-    return Workload("histogram", np.eye(size), size)
+    return Workload("histogram", WORKLOADS["values"](size), size)
 
 
 def prefixes(shape: Sequence[int]) -> Workload:
-    """Return all boxes that begin at the first value of every dimension, the whole included.
-
-    In one dimension `G[x, x'] = m - max(x, x')` for values counted from 0.
-    """
-    grams = [m - np.maximum.outer(np.arange(m), np.arange(m)) for m in shape]
-    return Workload("prefixes", _product(grams), prod(shape))
+    """Return all boxes that begin at the first value of every dimension, the whole included."""
+    return Workload("prefixes", _product("prefixes", shape), prod(shape))
 
 
 def ranges(shape: Sequence[int]) -> Workload:
-    """Return all boxes: in one dimension `G[x, x'] = (min(x, x') + 1)(m - max(x, x'))`."""
-    grams = []
-    for m in shape:
-        values = np.arange(m)
-        begins, ends = values + 1, m - values
-        grams.append(np.minimum.outer(begins, begins) * np.minimum.outer(ends, ends))
-    return Workload("ranges", _product(grams), prod(m * (m + 1) // 2 for m in shape))
+    """Return all boxes."""
+    return Workload("ranges", _product("ranges", shape), prod(m * (m + 1) // 2 for m in shape))
 
 
 def sets(size: int, members: Sequence[Integers], *, name: str = "sets") -> Workload:
@@ -73,6 +66,9 @@ def sets(size: int, members: Sequence[Integers], *, name: str = "sets") -> Workl
     return Workload(name, gram, len(members))
 
 
-def _product(grams: Sequence[NDArray[np.int64]]) -> Floats:
-    gram: Floats = reduce(np.kron, grams).astype(np.float64)
-    return gram
+def _product(name: str, shape: Sequence[int]) -> Floats:
+    return reduce(_kron, (WORKLOADS[name](m) for m in shape))
+
+
+def _kron(first: Floats, second: Floats) -> Floats:
+    return np.asarray(np.kron(first, second), dtype=np.float64)

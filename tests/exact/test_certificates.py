@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import block_hadamard, high_low, l1_geometric
+from ldpstream.mechanisms import block_mechanism, high_low, l1_geometric
 from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks
@@ -86,7 +86,7 @@ def test_the_proof_by_structure_equals_the_enumeration(
     mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch
 ):
     enumerated = mechanism.certify()
-    for module in (block_hadamard, high_low, l1_geometric):
+    for module in (block_mechanism, high_low, l1_geometric):
         monkeypatch.setattr(module, "ENUMERATION_LIMIT", 0)
     structured = mechanism.certify()
     assert (enumerated.proof, structured.proof) == ("enumeration", "structure")
