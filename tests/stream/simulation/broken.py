@@ -1,21 +1,30 @@
 """Every rule taken away in turn, by overriding the product's code or the simulated shell's.
 
-What the simulation does not notice is superfluous, or not tested.
+What the simulation does not notice is superfluous, or not tested. Those of finals are in
+`broken_finals`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ldpstream.agents.outcomes import Publication
 from ldpstream.agents.records import HEAD, Head
 from ldpstream.agents.tail import CellRecord, HeadRecord, Tail
+from tests.stream.simulation.broken_finals import (
+    ExpireAlone,
+    FinalsFromMemory,
+    MarkFirst,
+    MarkUnsent,
+    NewPartitionAtOnce,
+    NewPartitionOpen,
+    NoSweep,
+    PartitionsForgotten,
+    PublishFirst,
+    SweepUndecided,
+)
 from tests.stream.simulation.checks import demand
 from tests.stream.simulation.evaluation import read_key
 from tests.stream.simulation.worker import Flight, Reader, Watched, Worker
 from tests.stream.simulation.world import World
-
-FAR = 1 << 60
-
 
 # 1: keys.
 
@@ -199,105 +208,6 @@ class LostUncounted(Watched):
 
     def skip_to(self, offset: int) -> None:
         self.pass_over(offset)
-
-
-# 8: finals.
-
-
-class FinalsFromMemory(Watched):
-    """Finals are decided by the clock in memory, not yet in a winning head."""
-
-    def _decide(self, heads: Sequence[Head], tails: Sequence[Tail]) -> None:
-        super()._decide([self._work, *heads[1:]], tails)
-
-
-class PublishFirst(Worker):
-    """Publishes before the final is stored."""
-
-    def clock(self, p: int) -> None:
-        super().clock(p)
-        held = self.held.get(p)
-        for window, content in held.part._cells.finals(-FAR, FAR) if held else ():
-            self.world.publish(Publication(*self.world.context.window.span(window), content))
-
-
-class MarkFirst(Worker):
-    """`published` is stored with the final, which is published when its head has won."""
-
-    def clock(self, p: int) -> None:
-        super().clock(p)
-        held = self.held.get(p)
-        if held:
-            part = held.part
-            finals = part._cells.finals(part._work.published, part._work.final)
-            part.todo = {**getattr(part, "todo", {}), **dict(finals)}
-            part._work = replace(part._work, published=part._work.final)
-
-    def publish(self, p: int) -> None:
-        held = self.held.get(p)
-        todo = getattr(held.part, "todo", {}) if held else {}
-        for window in [window for window in todo if window < held.part.base.final]:
-            span = self.world.context.window.span(window)
-            self.world.publish(Publication(*span, todo.pop(window)))
-
-    def mark(self, p: int) -> None:
-        pass
-
-
-class MarkUnsent(Watched):
-    """Marks all that is stored as published, also what `publications` has not returned."""
-
-    def mark_published(self) -> None:
-        self._offered = self._base.final
-        super().mark_published()
-
-
-class ExpireAlone(Watched):
-    """A pane expires by its own partition's clock, final or not."""
-
-    def _expire(self, published: int) -> None:
-        super()._expire(FAR // self._context.window.hop_panes)
-
-
-class NewPartitionOpen(Watched):
-    """A new partition starts with all panes open."""
-
-    def _start_closed(self, closed: int) -> None:
-        pass
-
-
-class NewPartitionAtOnce(Watched):
-    """The owner of a new partition does not wait for partition 0's head to include it."""
-
-    @staticmethod
-    def _included(partition: int, first: Head) -> bool:
-        return True
-
-
-class PartitionsForgotten(Watched):
-    """Finals wait for the partitions that the worker knows of, not for those in the head."""
-
-    def _decide(self, heads: Sequence[Head], tails: Sequence[Tail]) -> None:
-        self._work = replace(self._work, partitions=0)
-        super()._decide(heads, tails)
-
-
-# 9: sweep.
-
-
-class NoSweep(Worker):
-    """Nothing is deleted."""
-
-    def sweep(self, p: int) -> None:
-        pass
-
-
-class SweepUndecided(Tail):
-    """What is not part of the state is deleted, although it may yet become so."""
-
-    def dead(self) -> list[bytes]:
-        undecided = [key for cells in self._undecided.values() for key in cells]
-        return [*super().dead(), *undecided]
 
 
 # The model's own assumption.

@@ -1,0 +1,159 @@
+"""What the HTTP API refuses, and how it says so: parameters, paths, states, readiness."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from ldpstream.agents.http import build_http
+from ldpstream.agents.records import RecordError
+from tests.stream.asking import FIRST, Client, ask, three_collections
+from tests.stream.serving import (
+    CITY,
+    MINUTE_MS,
+    RIDES,
+    START_MS,
+    Pipeline,
+    serve_collections,
+)
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    """Three collections."""
+    return three_collections()
+
+
+@pytest.fixture
+async def client(pipeline: Pipeline) -> AsyncIterator[Client]:
+    """A client of the application alone."""
+    async with TestClient(TestServer(build_http(pipeline))) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("start=yesterday&end=0", "start: expected a time"),
+        ("start=1795255200000", "end: expected start and end"),
+        ("end=1795255200000", "start: expected start and end"),
+        ("start=1795255200001&end=1795255260000", "start: expected the edge of a pane"),
+        ("start=1795255260000&end=1795255200000", "end: expected a time after start"),
+        ("start=1795255200000&end=1795255200000", "end: expected a time after start"),
+        ("start=-62135596800000&end=0", "start: expected a time well within"),
+        ("start=2026-11-21T10:00:00+00:00&end=0", "%2B"),
+        ("top=-1", "top: expected a whole number"),
+        ("top=many", "top: expected a whole number"),
+        ("range=5", "range: expected LO..HI"),
+        ("range=0..9,0..1", "range: expected whole numbers in 0..5"),
+        ("range=2..1,0..1", "range: expected low <= high"),
+        ("range=nan..1,0..1", "range: expected"),
+        ("quantile=0.5", "quantile: expected a domain of one ordered dimension"),
+        ("quantile=2", "quantile: expected a number above 0 and below 1"),
+        ("quantile=0", "quantile: expected a number above 0 and below 1"),
+        ("quantile=0.5&quantile=1", "quantile: expected a number above 0 and below 1"),
+        ("estimand=all", "estimand: expected one of respondents, population"),
+        ("method=exact", "method: expected one of normal, bernstein"),
+        ("simultaneous=yes", "simultaneous: expected true or false"),
+        ("confidence=95", "confidence: expected a number above 0 and below 1"),
+        ("confidence=nan", "confidence: expected a number above 0 and below 1"),
+        ("project=convex", "project: expected one of none, simplex, blocks"),
+        ("top=1&top=2", "top: expected once, got 2 times"),
+        ("limit=3", "limit: unknown parameter; expected one of start, end, top"),
+    ],
+)
+async def test_a_bad_parameter_of_an_estimate_is_named(
+    client: Client, query: str, named: str
+) -> None:
+    answer = await ask(client, f"/api/collections/city/estimate?{query}", 400)
+    assert named in answer["error"]
+    assert list(answer) == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("last=0", "last: expected a whole number in 1..10000"),
+        ("last=x", "last: expected a whole number"),
+        ("last=99999999999999999999", "last: expected a whole number"),
+        ("last=1&all=true", "last: expected last or all=true"),
+        ("all=1", "all: expected true or false"),
+        ("from=soon", "from: expected a time"),
+        ("to=", "to: expected a time"),
+        ("top=1", "top: unknown parameter; expected one of last, from, to, all"),
+    ],
+)
+async def test_a_bad_parameter_of_windows_is_named(client: Client, query: str, named: str) -> None:
+    answer = await ask(client, f"/api/collections/city/windows?{query}", 400)
+    assert named in answer["error"]
+
+
+async def test_paths_without_parameters_take_none(client: Client) -> None:
+    answer = await ask(client, "/api/collections?x=1", 400)
+    assert answer["error"] == "x: unknown parameter; expected no parameters"
+
+
+async def test_what_is_not_there_is_not_found(client: Client) -> None:
+    for tail in ("", "/windows", "/estimate", "/status"):
+        answer = await ask(client, f"/api/collections/nowhere{tail}", 404)
+        assert answer["error"] == "no such collection; expected one of city, rides, ages"
+    assert "error" in await ask(client, "/api/nothing", 404)
+    answer = await ask(client, "/api/collections/rides/estimate", 404)
+    assert answer["error"] == "rides: no window holds reports yet"
+
+
+async def test_nothing_can_be_written(client: Client) -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        answer = await client.request(method, "/api/collections/city/estimate")
+        assert answer.status == 405
+        assert answer.headers["Allow"] == "GET,HEAD"
+        assert "error" in await answer.json()
+
+
+async def test_a_span_that_has_expired_is_refused(client: Client, pipeline: Pipeline) -> None:
+    city = pipeline.collections["city"]
+    city.close(START_MS + 70 * MINUTE_MS)
+    city.close(START_MS + 70 * MINUTE_MS)
+    answer = await ask(
+        client, f"/api/collections/city/estimate?start={FIRST[0]}&end={FIRST[1]}", 400
+    )
+    assert answer["error"].startswith("start: expected 2026-11-21T10:10:00Z or later")
+    assert (await ask(client, "/api/collections/city/windows"))["windows"] == []
+
+
+async def test_readiness_gives_reasons() -> None:
+    pipeline = serve_collections({"city": CITY, "rides": RIDES}, read=False)
+    async with TestClient(TestServer(build_http(pipeline))) as client:
+        answer = await ask(client, "/readyz", 503)
+        assert answer == {
+            "ready": False,
+            "reasons": [
+                "city: the state of partitions 0, 1 has not been read to its end yet",
+                "rides: the state of partitions 0 has not been read to its end yet",
+            ],
+        }
+        for tail in ("windows", "estimate"):
+            assert "error" in await ask(client, f"/api/collections/city/{tail}", 503)
+        for served in pipeline.collections.values():
+            for tail in served.tails:
+                tail.read([], position=0, end=0)
+        assert await ask(client, "/readyz") == {"ready": True, "reasons": []}
+        pipeline.collections["rides"].problems.append("its topic was created anew")
+        answer = await ask(client, "/readyz", 503)
+        assert answer["reasons"] == ["rides: its topic was created anew"]
+        status = await ask(client, "/api/collections/rides/status")
+        assert status["problems"] == ["its topic was created anew"]
+        assert await ask(client, "/healthz") == {"status": "ok"}
+
+
+async def test_a_state_that_cannot_be_read_is_not_guessed_from(
+    client: Client, pipeline: Pipeline
+) -> None:
+    city = pipeline.collections["city"]
+    log = city.logs[0]
+    with pytest.raises(RecordError):
+        city.tails[0].read([(len(log), b"\x63", b"")], position=len(log) + 1, end=len(log) + 1)
+    for tail in ("windows", "estimate"):
+        answer = await ask(client, f"/api/collections/city/{tail}", 503)
+        assert answer["error"].startswith("city: its state cannot be used: changelog record of")
+    assert (await ask(client, "/api/collections/ages/estimate"))["n"] == 800
