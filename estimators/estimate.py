@@ -125,7 +125,11 @@ def estimate_linear(
 
 
 def bound(sums: Sums, n: int, options: Options) -> Estimate:
-    """Turn sums over n reports into estimates with bounds."""
+    """Turn sums over n reports into estimates with bounds.
+
+    With `normal` and `bernstein` of many statistics at once too: sums of shape `(..., q)`, each row
+    a call of its own.
+    """
     if n == 0:
         undefined = np.full(sums.total.size, np.nan)
         value = se = below = above = influence = undefined
@@ -150,7 +154,7 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
 
 def _distances(sums: Sums, n: int, se: Floats, options: Options) -> tuple[Floats, Floats]:
     """Return how far the truth may lie below and above each estimate."""
-    level = error_level(options.confidence, options.method, options.family_of(se.size))
+    level = error_level(options.confidence, options.method, options.family_of(se.shape[-1]))
     if options.method in ANYTIME:
         return anytime_distances(sums, n, level, options)
     half_width = _half_width(sums, n, se, level, options)

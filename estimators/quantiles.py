@@ -14,6 +14,7 @@ from ldpstream.estimators.prefixes import Prefixes
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -75,16 +76,25 @@ def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:
     undefined = np.full(p.size, np.nan)
     if prefixes.n == 0:
         return Quantiles(p, undefined, undefined, undefined)
-    # Positions past every prefix below p: all comparisons are against running extremes.
     value = np.searchsorted(monotone(prefixes), p).astype(np.float64)
     if np.isnan(prefixes.high).any():
         return Quantiles(p, value, undefined, undefined)
-    low = np.searchsorted(np.maximum.accumulate(prefixes.high), p)
-    high = np.searchsorted(np.minimum.accumulate(prefixes.low[::-1])[::-1], p)
-    # The last prefix is everybody, whatever the bounds of its estimate say.
-    last = prefixes.value.size - 1
-    low, high = np.minimum(low, last), np.minimum(high, last)
+    low, high = crossings(prefixes.low, prefixes.high, p)
     return Quantiles(p, value, low.astype(np.float64), high.astype(np.float64))
+
+
+def crossings(low: Floats, high: Floats, p: Floats) -> tuple[Integers, Integers]:
+    """Return `min{x : high(x) >= p}` and `1 + max{x : low(x) < p}`, int64 `(..., q)`.
+
+    `low` and `high` bound m prefixes, float64 `(..., m)`, p is float64 `(q,)`.
+    """
+    # Positions past every prefix below p: all comparisons are against running extremes.
+    most = np.maximum.accumulate(high, axis=-1)
+    least = np.minimum.accumulate(low[..., ::-1], axis=-1)[..., ::-1]
+    # The last prefix is everybody, whatever the bounds of its estimate say.
+    last = high.shape[-1] - 1
+    first, end = ((ends[..., None] < p).sum(axis=-2) for ends in (most, least))
+    return np.minimum(first, last), np.minimum(end, last)
 
 
 def monotone(prefixes: Estimate) -> Floats:
