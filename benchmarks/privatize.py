@@ -25,7 +25,7 @@ GRID, BLOCK = (125, 350), (25, 35)
 LINE = 65_536
 VALUES = 1_000_000
 SINGLES = 2_000
-CELL = [60, 120]
+CELL: list[object] = [60, 120]
 MESSAGES: dict[str, tuple[dict[str, object], list[object]]] = {
     "block-hadamard": ({"domain": {"grid": list(GRID), "blocks": list(BLOCK)}}, CELL),
     "randomized-response": ({"domain": {"grid": list(GRID)}}, CELL),

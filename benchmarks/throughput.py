@@ -23,6 +23,7 @@ from pathlib import Path
 import faust
 import numpy as np
 from aiokafka import TopicPartition
+from faust.types import StreamT
 from rich.console import Console
 from rich.table import Table
 from tests.brokers import KINDS, Broker, broker
@@ -138,7 +139,7 @@ async def _agent(
         topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"
     )
 
-    async def count(stream: faust.Stream[bytes]) -> None:
+    async def count(stream: StreamT[bytes]) -> None:
         seen, begun = 0, 0.0
         async for value in stream:
             begun = begun or time.perf_counter()

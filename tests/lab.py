@@ -85,7 +85,8 @@ publish = {{ every = "500ms", top = 12 }}
         self._rng = np.random.default_rng(1)
 
     def reports(self, n: int) -> NDArray[np.int64]:
-        return self._rng.integers(0, self.collection.spec.mechanism.outputs, n)
+        possible = self.collection.spec.mechanism.possible_reports()
+        return possible[self._rng.integers(0, len(possible), n)]
 
     def frame(self, n: int, *, first_ms: int, last_ms: int) -> bytes:
         """Return a frame of n counted reports, spread over a stretch of event time."""
