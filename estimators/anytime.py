@@ -34,7 +34,7 @@ def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tup
     if options.estimand == "respondents":
         variance, left = _noise(sums, n, level)
     else:
-        variance, left = _spread(sums, n, level)
+        variance, left = sampling_ceiling(sums, n, level)
     half = mixture_half_width(variance, _sharpest(sums, options), n, left)
     return half, half
 
@@ -62,11 +62,12 @@ def _noise(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
     return np.minimum(sums.ceiling, found), level * (1.0 - VARIANCE_PART)
 
 
-def _spread(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
+def sampling_ceiling(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
     """Return a bound of n times the variance of h under the population, and the level left.
 
-    A group's share among the respondents is not its share of the population: the bound is one of
-    the mean of `(h - a)^2`, in which groups appear as often as they really do.
+    It holds for any single moment and for all together, n >= 1. A group's share among the
+    respondents is not its share of the population: the bound is one of the mean of `(h - a)^2`, in
+    which groups appear as often as they really do.
     """
     most = n * sums.spread**2 / 4.0
     if sums.reach is None:

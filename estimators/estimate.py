@@ -10,7 +10,7 @@ from typing import Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldpstream.estimators.anytime import anytime_distances
+from ldpstream.estimators.anytime import anytime_distances, sampling_ceiling
 from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.intervals import (
     bernstein_half_width,
@@ -21,12 +21,7 @@ from ldpstream.estimators.intervals import (
 )
 from ldpstream.estimators.options import ANYTIME, Estimand, Method, OptionKeywords, Options
 from ldpstream.estimators.sums import Sums, check_counts, linear_sums, set_sums, value_sums
-from ldpstream.estimators.variance import (
-    exactly_known,
-    sample_variance,
-    variance,
-    worst_variance,
-)
+from ldpstream.estimators.variance import exactly_known, sample_variance, variance
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
@@ -165,8 +160,10 @@ def _half_width(sums: Sums, n: int, se: Floats, level: float, options: Options) 
     if options.method == "bernstein":
         if sums.reach is not None:
             # The empirical bound needs the decoded reports' own variance, not an estimate of it.
-            worst = worst_variance(sums, n, sums.reach, options.estimand)
-            return bernstein_worst_half_width(worst, sums.spread, n, level)
+            worst = sums.ceiling
+            if options.estimand == "population":
+                worst, level = sampling_ceiling(sums, n, level)
+            return bernstein_worst_half_width(worst / n, sums.spread, n, level)
         return bernstein_half_width(sample_variance(sums, n), sums.spread, n, level)
     if not (options.simultaneous and sums.indicators):
         return normal_half_width(se, level)

@@ -68,16 +68,6 @@ def stand_in(sums: Sums, n: int) -> Floats:
     return np.where(most <= 2.5 * floor, floor, ceiling)
 
 
-def worst_variance(sums: Sums, n: int, reach: Floats, estimand: Estimand) -> Floats:
-    """Return the most that the variance of one decoded report can be on average: `(q,)`; n >= 1.
-
-    The worst noise, and for the population the worst variance of `w` itself, `reach^2 / 4`, reach
-    being `max w - min w` (Popoviciu).
-    """
-    worst = sums.ceiling / n
-    return worst + reach**2 / 4.0 if estimand == "population" else worst
-
-
 def exactly_known(sums: Sums, estimand: Estimand) -> NDArray[np.bool_]:
     """Return which queries the reports answer without error: bool of shape `(q,)`.
 
