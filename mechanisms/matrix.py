@@ -29,7 +29,7 @@ from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.laplace_rows import LaplaceRows
 from ldpstream.mechanisms.matrix_decoder import MatrixDecoder
 from ldpstream.mechanisms.matrix_pairs import ProtectedPairs
-from ldpstream.mechanisms.matrix_proof import worst_ratios
+from ldpstream.mechanisms.matrix_proof import told_apart, worst_ratios
 from ldpstream.mechanisms.matrix_rows import RealisedRows, realise
 from ldpstream.mechanisms.matrix_settings import read_matrix_settings
 from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
@@ -197,7 +197,13 @@ class Matrix(Mechanism):
             else:
                 return certify_by_enumeration(self.id, self.target, channel, self.disclosed())
         ratios = worst_ratios(self.rows, self.pairs)
-        return certify_by_structure(self.id, self.target, ratios, self.disclosed())
+        return certify_by_structure(
+            self.id,
+            self.target,
+            ratios,
+            self.disclosed(),
+            violation=told_apart(self._realised.group, self.pairs),
+        )
 
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports, int64 `(n, width)`.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldpstream.mechanisms.dyadic import log_estimate
 from ldpstream.mechanisms.entropy import WORD
@@ -39,6 +40,15 @@ def worst_ratios(rows: LaplaceRows, pairs: ProtectedPairs) -> dict[Fraction, Fra
         budget = pairs.budgets[which]
         worst[budget] = max(worst[budget], _ratio(rows.thresholds, counts))
     return worst
+
+
+def told_apart(group: NDArray[np.int64], pairs: ProtectedPairs) -> str | None:
+    """Return the first pair with a finite budget whose groups, which reports disclose, differ."""
+    apart = np.flatnonzero(group[pairs.first] != group[pairs.second])
+    if not apart.size:
+        return None
+    value, other = int(pairs.first[apart[0]]), int(pairs.second[apart[0]])
+    return f"values {value} and {other}: reports disclose which of them it is"
 
 
 def _ratio(thresholds: Sequence[int], counts: Sequence[int]) -> Fraction:

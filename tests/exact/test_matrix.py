@@ -22,7 +22,6 @@ from ldpstream.mechanisms.laplace_rows import reach
 from ldpstream.mechanisms.matrix import Matrix
 from ldpstream.mechanisms.matrix_pairs import ProtectedPairs
 from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.matrix_proof import worst_ratios
 from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
@@ -85,34 +84,6 @@ def test_every_pair_keeps_its_budget_and_some_pair_uses_it_up(policy: Policy, na
             tight = max(tight, math.log(ratio) / float(budget))
     assert tight == pytest.approx(1.0, rel=1e-12)
     assert mechanism.certify().passed
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("policy", [line(9.0, 2), classical(60.0, 3)], ids=["line", "classical"])
-def test_structure_finds_the_ratios_of_the_enumeration(policy: Policy, name: str):
-    mechanism = built(name, policy)
-    certificate = mechanism.certify()
-    assert certificate.proof == "enumeration"
-    enumerated = {loss.budget: loss.ratio for loss in certificate.losses}
-    assert worst_ratios(mechanism.rows, mechanism.pairs) == enumerated
-
-
-def test_long_ratios_are_rounded_up_and_still_prove_the_policy():
-    """Prefixes of 100 values under classical LDP: products of 99 alphas, 6,336 bits each."""
-    mechanism = built("prefix", classical(1.0, 100))
-    certificate = mechanism.certify()
-    (loss,) = certificate.losses
-    exact = Fraction(WORD, mechanism.rows.thresholds[0]) ** 99
-    assert certificate.passed
-    assert exact <= loss.ratio <= exact * (1 + Fraction(1, 1 << 500))
-    assert len(certificate.to_json()["losses"][0]["ratio"]) < 1000
-
-
-def test_structure_refutes_a_smaller_policy():
-    mechanism = built("haar", classical(1.0, 70))
-    pairs = ProtectedPairs.of(classical(1.0 - 1e-12, 70))
-    (budget, ratio), *_ = worst_ratios(mechanism.rows, pairs).items()
-    assert ratio > exp_bounds(budget)[1]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
