@@ -44,7 +44,7 @@ def test_structure_refutes_a_smaller_policy():
 
 
 def test_a_group_that_tells_protected_values_apart_is_refuted():
-    """Blocks of 10 values, three of which exact rows would put elsewhere than the rest of theirs."""
+    """Blocks of 10 values, three of one put elsewhere than the rest."""
     mechanism = built("prefix", BlockPolicy(1.0, Blocks(np.arange(70) // 10)))
     assert mechanism.certify().passed
     group = mechanism._realised.group
