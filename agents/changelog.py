@@ -16,6 +16,7 @@ from ldpstream.agents.tail import Tail
 
 _POLL_MS: Final = 200
 _RETRY_SECONDS: Final = 0.5
+_SHORT_MS: Final = 30_000
 
 
 class ChangelogReader:
@@ -41,6 +42,7 @@ class ChangelogReader:
         self._on_broken = on_broken
         self._on_error = on_error
         self._seen: dict[TopicPartition, tuple[int, int]] = {}
+        self._short_since_ms: dict[TopicPartition, int] = {}
 
     async def run(self) -> None:
         """Read from the beginning on, until cancelled."""
@@ -76,13 +78,14 @@ class ChangelogReader:
         if end is None:
             return
         position = await self._consumer.position(partition)
-        if not found and self._seen.get(partition) == (position, end):
-            return
         before = self._seen.get(partition, (0, 0))[1]
-        self._seen[partition] = position, end
-        if end < before or position > end:
+        if self._went_back(partition, end=end, known=max(before, position)):
             self._give_up(partition, f"its end went back from {before} to {end}")
             return
+        end = max(end, before)
+        if not found and self._seen.get(partition) == (position, end):
+            return
+        self._seen[partition] = position, end
         records = [(record.offset, record.key or b"", record.value) for record in found]
         try:
             evaluated = self._tails[partition].read(records, position=position, end=end)
@@ -91,6 +94,20 @@ class ChangelogReader:
         else:
             if evaluated:
                 self._on_read(partition)
+
+    def _went_back(self, partition: TopicPartition, *, end: int, known: int) -> bool:
+        """Tell a log that was cut from one whose new leader does not know yet how far it goes.
+
+        What we have read was committed, so a new leader has it; its high watermark follows once its
+        followers have asked. A leader that lacks it refuses the fetch as out of range.
+        """
+        fetched_ms = self._consumer.last_poll_timestamp(partition)
+        if end >= known or fetched_ms is None:
+            self._short_since_ms.pop(partition, None)
+            return False
+        # Of the fetches' own time: while nobody answers, nothing is learnt.
+        since_ms = self._short_since_ms.setdefault(partition, fetched_ms)
+        return bool(fetched_ms - since_ms > _SHORT_MS)
 
     def _give_up(self, partition: TopicPartition, why: str) -> None:
         del self._tails[partition]

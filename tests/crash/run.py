@@ -1,6 +1,7 @@
 """The long form of the crash tests, as a command that prints what it did.
 
 python -m tests.crash.run --broker kafka --times 10 --reports 500000
+python -m tests.crash.run --broker cluster --times 6     (three nodes, killed one after another)
 """
 
 import argparse
@@ -10,13 +11,15 @@ import time
 from pathlib import Path
 
 from tests.brokers import KINDS, broker
+from tests.cluster import NODES, kafka_cluster
+from tests.crash.nodes import run_with_nodes_killed
 from tests.crash.scenario import run
 from tests.lab import Lab
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Kill or stop workers while a stream is counted.")
-    parser.add_argument("--broker", choices=KINDS, default="embedded")
+    parser.add_argument("--broker", choices=(*KINDS, "cluster"), default="embedded")
     parser.add_argument("--disturbance", choices=("kill", "stop"), default="kill")
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--workers", type=int, default=1)
@@ -24,6 +27,9 @@ def main() -> None:
     parser.add_argument("--frame", type=int, default=100, help="reports a message")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    if given.broker == "cluster":
+        _kill_nodes(given)
+        return
     with broker(given.broker) as running, tempfile.TemporaryDirectory() as folder:
         lab = Lab(running, Path(folder))
         begun = time.monotonic()
@@ -42,6 +48,27 @@ def main() -> None:
             f"{given.broker}, {given.workers} worker(s), {given.times} x {given.disturbance}: "
             f"{lab.ledger.n} reports in {len(lab.ledger.windows)} windows counted exactly, "
             f"{sent.late} late, {sent.rejected} rejected, in {time.monotonic() - begun:.0f} s"
+        )
+
+
+def _kill_nodes(given: argparse.Namespace) -> None:
+    with kafka_cluster() as cluster, tempfile.TemporaryDirectory() as folder:
+        lab = Lab(cluster.broker, Path(folder))
+        begun = time.monotonic()
+        asyncio.run(
+            run_with_nodes_killed(
+                lab,
+                cluster,
+                times=given.times,
+                reports=given.reports,
+                a_frame=given.frame,
+                seed=given.seed,
+            )
+        )
+        took_seconds = time.monotonic() - begun
+        print(
+            f"{NODES} nodes, {given.times} x kill of one: {lab.ledger.n} reports in "
+            f"{len(lab.ledger.windows)} windows counted exactly, in {took_seconds:.0f} s"
         )
 
 

@@ -1,0 +1,88 @@
+"""A changelog whose end goes back: for a moment after a change of leader, or for good."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from ldpstream.agents.changelog import ChangelogReader
+from ldpstream.agents.tail import Tail
+from tests.processes import eventually
+
+ONE = TopicPartition("changelog", 0)
+
+
+@dataclass
+class Fetched:
+    """An answered fetch: the high watermark, and when it came."""
+
+    end: int
+    seconds: int
+
+
+class Consumer:
+    """Gives one answer after another without records; its position is at the first one's end."""
+
+    def __init__(self, answers: list[Fetched]) -> None:
+        self.answers = answers
+        self.at = answers[0].end
+        self.last = answers[0]
+
+    def assign(self, partitions: list[TopicPartition]) -> None: ...
+
+    def pause(self, partition: TopicPartition) -> None: ...
+
+    async def seek_to_beginning(self, *partitions: TopicPartition) -> None: ...
+
+    async def getmany(self, **_: object) -> dict[object, object]:
+        await asyncio.sleep(0)
+        self.last = self.answers.pop(0) if self.answers else self.last
+        return {}
+
+    def highwater(self, partition: TopicPartition) -> int:
+        return self.last.end
+
+    def last_poll_timestamp(self, partition: TopicPartition) -> int:
+        return self.last.seconds * 1000
+
+    async def position(self, partition: TopicPartition) -> int:
+        return self.at
+
+
+class Evaluated:
+    """Stands for the tail: the ends that it was shown."""
+
+    def __init__(self) -> None:
+        self.ends: list[int] = []
+
+    def read(self, records: list[object], *, position: int, end: int) -> bool:
+        self.ends.append(end)
+        return position >= end
+
+
+@pytest.mark.parametrize(
+    ("answers", "broken"),
+    [
+        ([Fetched(20, 0), Fetched(18, 1), Fetched(18, 25), Fetched(20, 26)], False),
+        ([Fetched(20, 0), Fetched(18, 1), Fetched(20, 2), Fetched(18, 40)], False),
+        ([Fetched(20, 0), Fetched(18, 1), Fetched(18, 32)], True),
+    ],
+)
+async def test_an_end_may_go_back_for_a_while(answers: list[Fetched], broken: bool) -> None:
+    consumer, tail, said = Consumer(answers), Evaluated(), list[str]()
+    reader = ChangelogReader(
+        cast("AIOKafkaConsumer", consumer),
+        {ONE: cast("Tail", tail)},
+        on_read=lambda _: None,
+        on_broken=lambda _, why: said.append(why),
+        on_error=lambda error: pytest.fail(repr(error)),
+    )
+    run = asyncio.create_task(reader.run())
+    await eventually(lambda: not consumer.answers)
+    await asyncio.sleep(0.01)
+    run.cancel()
+    assert said == (["its end went back from 20 to 18"] if broken else [])
+    # In between it is what it was, and never evaluated as if it were shorter.
+    assert set(tail.ends) == {20}
