@@ -10,11 +10,10 @@ of every kind. Exit status 1 if a row misses its target.
 `normal` is asymptotic: only values and ranges with an expected count of at least 100 and a positive
 variance are shown. Those that fewer than 100 are expected outside of have rows of their own,
 `mostly`, without a target: their bounds are those of the few outside. Pointwise `normal` has the
-target 0.93 to 0.97, everything else 0.95, up to four standard errors of the repetitions.
+target 0.93 to 0.97, up to one standard error of the repetitions; everything else 0.95, up to four.
 """
 
 import argparse
-import math
 import sys
 import zlib
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage_cases import large_cases, ranges_of, small_cases
+from benchmarks.coverage_rows import MOSTLY, Row, print_worst
 from benchmarks.repeated import AffineSums, draw
 from benchmarks.simulate import Case
 from ldpstream.estimators.decoding import prepare_queries
@@ -43,59 +43,9 @@ Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
 METHODS: tuple[Method, ...] = ("normal", "bernstein")
-NORMAL_TARGET = (0.93, 0.97)
-LEAST_COVERAGE = 0.95
 LEAST_COUNT = 100
 QUANTILES = np.linspace(0.05, 0.95, 19)
 TOP = 20
-WORST = 5
-MOSTLY = "mostly"
-
-
-@dataclass(frozen=True)
-class Row:
-    """How often bounds of one kind cover: `least` and `largest` of the queries, or together."""
-
-    case: str
-    kind: str
-    estimand: Estimand
-    method: Method
-    together: bool
-    queries: int
-    least: float
-    largest: float
-    repetitions: int
-
-    @property
-    def scope(self) -> str:
-        """What the coverage is of."""
-        return "together" if self.together else "each"
-
-    @property
-    def target(self) -> tuple[float, float]:
-        """The least and largest coverage that meets the target."""
-        if self.kind == MOSTLY:
-            return 0.0, 1.0
-        if self.method == "normal" and not self.together and self.kind != "quantiles":
-            return NORMAL_TARGET
-        error = math.sqrt(LEAST_COVERAGE * (1.0 - LEAST_COVERAGE) / self.repetitions)
-        return LEAST_COVERAGE - 4.0 * error, 1.0
-
-    @property
-    def met(self) -> bool:
-        """Whether it meets the target."""
-        least, largest = self.target
-        return least <= self.least and self.largest <= largest
-
-    def __str__(self) -> str:
-        """Return the row of the table."""
-        told = f"{self.least:.4f}"
-        if not self.together:
-            told += f" {self.largest:.4f}"
-        return (
-            f"{self.case} {self.kind:9} {self.estimand:11} {self.method:9} {self.scope:8} "
-            f"{self.queries:5} {told}{'' if self.met else '  MISSED'}"
-        )
 
 
 @dataclass(frozen=True)
@@ -230,44 +180,34 @@ def small_rows(asked: Asked, found: Repeated) -> Iterator[Row]:
 
 def top_rows(asked: Asked, found: Repeated) -> Iterator[Row]:
     """Yield the rows of the largest values, chosen by looking as `estimate_top` does."""
-    case, sums = found.case, asked.values.at(found.statistics)
+    case, size = found.case, asked.mechanism.size
+    totals = asked.values.totals(found.statistics)
+    listed = np.argsort(-totals, axis=1, kind="stable")[:, :TOP]
+    sums = asked.values.at_some(found.statistics, listed)
     for estimand, method in product(get_args(Estimand), METHODS):
-        options = Options(method=method, estimand=estimand, simultaneous=True)
-        bounds = bound(sums, case.n, options)
-        shares = found.counts / case.n if estimand == "respondents" else case.shares
-        covered = inside(bounds, shares)
-        listed = np.argsort(-bounds.value, axis=1, kind="stable")[:, :TOP]
-        yield found.row(
-            f"top {TOP}", np.take_along_axis(covered, listed, axis=1), estimand, method, True
-        )
+        options = Options(method=method, estimand=estimand, simultaneous=True, family=size)
+        shares = found.counts / case.n if estimand == "respondents" else case.shares[None]
+        truth = np.take_along_axis(np.broadcast_to(shares, totals.shape), listed, axis=1)
+        covered = inside(bound(sums, case.n, options), truth)
+        yield found.row(f"top {TOP}", covered, estimand, method, True)
 
 
-def print_worst(rows: list[Row]) -> None:
-    """Print the rows nearest to missing their targets, of each kind of bounds."""
-    print("\nWorst cases")
-
-    def kind(row: Row) -> tuple[str, str, bool]:
-        return row.kind, row.method, row.together
-
-    for (name, method, together), group in groupby(sorted(rows, key=kind), kind):
-        members = list(group)
-        print(f"\n{name}, {method}, {'together' if together else 'each'}: {len(members)} rows")
-        lowest = sorted(members, key=lambda row: row.least)[:WORST]
-        highest = [row for row in members if row.largest > row.target[1]]
-        for row in [*lowest, *(row for row in highest if row not in lowest)]:
-            print(row)
+TABLES = {"all": (small_cases, small_rows), "top": (large_cases, top_rows)}
 
 
 def main() -> int:
     """Print both tables and the worst cases."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=2000)
-    repetitions = parser.parse_args().repetitions
+    parser.add_argument("--only", choices=TABLES, help="one of the two tables")
+    arguments = parser.parse_args()
+    repetitions = arguments.repetitions
     print(f"95% bounds, {repetitions} repetitions: least and largest coverage, or of all together")
     print(f"{'mechanism':24} eps     n data    kind      estimand    method    of       count")
     rows = []
-    for cases, of in ((small_cases(), small_rows), (large_cases(), top_rows)):
-        for _, same in groupby(cases, lambda case: id(case.mechanism)):
+    for name in [arguments.only] if arguments.only else TABLES:
+        cases, of = TABLES[name]
+        for _, same in groupby(cases(), lambda case: id(case.mechanism)):
             asked = None
             for case in same:
                 asked = asked or Asked(case.mechanism)

@@ -115,3 +115,21 @@ class AffineSums:
         rows = statistics.astype(np.float64)
         changed = {name: getattr(self.zero, name) + rows @ s for name, s in self.slopes.items()}
         return replace(self.zero, **changed)
+
+    def totals(self, statistics: Integers) -> Floats:
+        """Return the totals of all queries alone, float64 `(r, q)`."""
+        return np.asarray(self.zero.total + statistics.astype(np.float64) @ self.slopes["total"])
+
+    def at_some(self, statistics: Integers, queries: Integers) -> Sums:
+        """Return the sums of some queries of each statistic, int64 `(r, c)`: `(r, c)`."""
+        rows = statistics.astype(np.float64)
+        changed = {}
+        for name in (field.name for field in fields(self.zero)):
+            constant = getattr(self.zero, name)
+            if isinstance(constant, np.ndarray):
+                changed[name] = constant[queries]
+        for name, slope in self.slopes.items():
+            of_query = np.ascontiguousarray(slope.T)
+            parts = (of_query[some] @ row for row, some in zip(rows, queries, strict=True))
+            changed[name] = changed[name] + np.stack(list(parts))
+        return replace(self.zero, **changed)
