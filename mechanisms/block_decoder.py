@@ -4,14 +4,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.block_layout import BlockLayout
-from ldpstream.mechanisms.decoder import CountDecoder, Floats, Statistic
+from ldpstream.mechanisms.decoder import Floats, Statistic
+from ldpstream.mechanisms.disclosed_blocks import DisclosedBlocks
 from ldpstream.mechanisms.entropy import WORD
 from ldpstream.mechanisms.walsh import Number, walsh_hadamard
 
 Indices = NDArray[np.int64]
 
 
-class BlockDecoder(CountDecoder):
+class BlockDecoder(DisclosedBlocks):
     """`h_x(y) = c H[row of x, y]` inside the block of x, 0 elsewhere; 1 for a value alone in its.
 
     `c = 2^64 / (2 T - 2^64)` belongs to the realised threshold T. Reports are handled in an order
@@ -85,17 +86,10 @@ class BlockDecoder(CountDecoder):
         means: Floats = sums / (self._layout.mask + 1)
         return means
 
-    def groups(self) -> Indices | None:
-        """Return the block of each value; None where there is one block."""
-        blocks = self._layout.blocks
-        return None if blocks.count == 1 else blocks.of_value
-
-    def output_groups(self) -> Indices | None:
-        """Return the block of each report; None where there is one block."""
-        layout = self._layout
-        if layout.blocks.count == 1:
-            return None
-        return np.repeat(np.arange(layout.blocks.count, dtype=np.int64), layout.orders)
+    @property
+    def reports(self) -> BlockLayout:
+        """Where each block's reports lie."""
+        return self._layout
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return `c^2 - 1` (the value's own user) and `c^2` (its neighbours); 0 if it is alone."""

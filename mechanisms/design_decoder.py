@@ -6,8 +6,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.decoder import CountDecoder, Floats, Statistic
+from ldpstream.mechanisms.decoder import Floats, Statistic
 from ldpstream.mechanisms.design import DesignLayout
+from ldpstream.mechanisms.disclosed_blocks import DisclosedBlocks
 from ldpstream.mechanisms.support import SupportTables
 from ldpstream.mechanisms.walsh import Number
 
@@ -27,7 +28,7 @@ class Contract(Protocol):
         ...
 
 
-class DesignDecoder(CountDecoder):
+class DesignDecoder(DisclosedBlocks):
     """`h_x` is `high` at the reports of x's block that support x, `low` at its others, 0 elsewhere.
 
     The value at place i of a block has the number i among the block's reports; `contracts` holds
@@ -100,17 +101,10 @@ class DesignDecoder(CountDecoder):
         means: Floats = self._unlikely * self._in_block(reports) + self._excess * supporting
         return means
 
-    def groups(self) -> Indices | None:
-        """Return the block of each value; None where there is one block."""
-        blocks = self._layout.blocks
-        return None if blocks.count == 1 else blocks.of_value
-
-    def output_groups(self) -> Indices | None:
-        """Return the block of each report; None where there is one block."""
-        layout = self._layout
-        if layout.blocks.count == 1:
-            return None
-        return np.repeat(np.arange(layout.blocks.count, dtype=np.int64), layout.orders)
+    @property
+    def reports(self) -> DesignLayout:
+        """Where each block's reports lie."""
+        return self._layout
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the smaller and the larger of the own user's noise and a neighbour's."""
