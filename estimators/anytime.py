@@ -75,7 +75,8 @@ def sampling_ceiling(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
     elif sums.disclosed:
         found = mean_ceiling(sums.moment, sums.peak, level * VARIANCE_PART)
     else:
-        return np.minimum(sums.ceiling + n * sums.reach**2 / 4.0, most), level
+        noise = sums.ceiling if sums.heaviest is None else n * sums.heaviest
+        return np.minimum(noise + n * sums.reach**2 / 4.0, most), level
     return np.minimum(found, most), level * (1.0 - VARIANCE_PART)
 
 

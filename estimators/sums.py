@@ -28,7 +28,9 @@ class Sums:
     of uniform data `typical_noise` is roughly the mean noise and `typical_sampling` the variance of
     w. `disclosed` says whether the channel discloses groups, `indicators` whether all weights are 0
     or 1. `reach` is `max w - min w` where the statistic does not hold `sum_i h(y_i)^2`, so that
-    `squares` only estimates it; None where it does.
+    `squares` only estimates it; None where it does. `heaviest` is the worst noise of any user there
+    may be, where `ceiling` knows the respondents' public weights; None where it does not, and
+    `ceiling / n` is that.
     """
 
     disclosed: bool
@@ -47,6 +49,7 @@ class Sums:
     peak: Floats
     typical_noise: Floats
     typical_sampling: Floats
+    heaviest: Floats | None = None
 
     @property
     def spread(self) -> Floats:

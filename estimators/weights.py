@@ -1,11 +1,16 @@
-"""Sums of private weights over sets of values: docs/theory.md section 5.
+"""Sums of weights over sets of values: docs/theory.md section 5.
 
-With `largest + 1` weights beside each value, pairs numbered weight by weight, the sum over a set is
-the linear query `w[x, v] = v 1{x in the set}`. Under `l1-bits` its decoder is the theory's: one
-term for each step of the weight.
+Private weights: with `largest + 1` weights beside each value, pairs numbered weight by weight, the
+sum over a set is the linear query `w[x, v] = v 1{x in the set}`. Under `l1-bits` its decoder is the
+theory's: one term for each step of the weight.
+
+Public weights w_i are known, and randomise nothing: with h the decoder of a set, `sum_i w_i h(y_i)`
+comes from the statistic of the reports each times w_i as the plain sum does from the plain
+statistic, and its noise `sum_i w_i^2 v(x_i)` from that of the reports each times w_i^2.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
@@ -13,9 +18,10 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.estimate import Estimate, bound, indicator
-from ldpstream.estimators.options import OptionKeywords, Options
-from ldpstream.estimators.sums import check_counts, linear_sums
+from ldpstream.estimators.options import Estimand, OptionKeywords, Options
+from ldpstream.estimators.sums import Sums, check_counts, linear_sums, set_sums, value_sums
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.public_weights import PublicWeights
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -49,3 +55,80 @@ def estimate_weights(
 
     sums = linear_sums(prepare_queries(mechanism), statistic, queries())
     return bound(sums, n, Options(**options))
+
+
+def estimate_public_weights(
+    mechanism: PublicWeights,
+    statistic: Statistic,
+    n: int,
+    sets: Sequence[Integers] | None = None,
+    **options: Unpack[OptionKeywords],
+) -> Estimate:
+    """Estimate the mean public weight that a respondent has in sets of values, 0 outside of them.
+
+    Times n these are the sums of weights. `sets` are int64 arrays of indices of the values alone;
+    without them every single value is one. A set that holds most values is decoded as in
+    `estimate_sets`, so that the sum of all weights is exact.
+
+    Raises:
+        ValueError: where an index is outside the domain, the statistic does not count n reports,
+            or an option is impossible.
+    """
+    check_counts(mechanism, statistic, n)
+    chosen = Options(**options)
+    return bound(weight_sums(mechanism, statistic, sets, chosen.estimand), n, chosen)
+
+
+def weight_sums(
+    mechanism: PublicWeights,
+    statistic: Statistic,
+    sets: Sequence[Integers] | None,
+    estimand: Estimand,
+) -> Sums:
+    """Return the sums of `w_i h(y_i)` out of those of h over the three parts of a statistic.
+
+    Raises:
+        ValueError: where an index is outside the domain.
+    """
+    values, largest = mechanism.values, mechanism.largest
+
+    def sums_of(part: Statistic) -> Sums:
+        if sets is None:
+            return value_sums(values, part, values.count(part))
+        indicators = (indicator(values.size, members) for members in sets)
+        return set_sums(prepare_queries(values), part, indicators)
+
+    plain, weighted, squared = mechanism.powers(statistic)
+    first, second = sums_of(weighted), sums_of(squared)
+    typical = largest * (2 * largest + 1) / 6.0  # the mean square of uniform weights
+    sums = replace(
+        second,
+        total=first.total,
+        offset=second.total,
+        least=np.minimum(largest * first.least, 0.0),
+        largest=np.maximum(largest * first.largest, 0.0),
+        # A weight w adds w to a sum, and w^2 as much noise as 1: at most `largest` for each unit.
+        slope=largest * first.slope,
+        # A report of weight w within w/largest of the spread counts as (w/largest)^2 of one.
+        noisy=second.noisy / largest**2,
+        peak=largest**2 * first.peak,
+        typical_noise=typical * first.typical_noise,
+        typical_sampling=typical * first.typical_sampling,
+        indicators=False,
+        reach=None if first.reach is None else np.full(first.total.size, float(largest)),
+    )
+    if estimand == "respondents":
+        return sums
+    # Where there is no noise, and no two weights differ, the influence of one report stands in for
+    # the error.
+    silent = sums.ceiling <= 0.0
+    sums = replace(
+        sums,
+        ceiling=np.where(silent, sums.spread**2, sums.ceiling),
+        slope=np.where(silent, sums.spread, sums.slope),
+    )
+    if first.reach is None:
+        return sums
+    # Others than the respondents may all have the largest weight.
+    worst = sums_of(plain).ceiling / max(values.count(plain), 1)
+    return replace(sums, heaviest=largest**2 * worst)

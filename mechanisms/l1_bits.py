@@ -254,6 +254,12 @@ class L1Bits(Mechanism):
         """Add the products of the entries of reports, uint8 `(n, report_bytes)`, in place."""
         add_products(statistic, reports, self.extents)
 
+    def absorb_times(
+        self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
+    ) -> None:
+        """Add the products, each as often as `times` says, int64 `(n,)` in 0..2^24, in place."""
+        add_products(statistic, reports, self.extents, times)
+
     def decoder(self) -> LinearDecoder:
         """Return the decoder of linear queries, by differences along each dimension."""
         return self._decoder

@@ -167,6 +167,16 @@ class Mechanism(ABC):
     def absorb(self, statistic: Statistic, reports: Reports) -> None:
         """Add n reports to a statistic in place; exact, associative, commutative."""
 
+    def absorb_times(
+        self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
+    ) -> None:
+        """Add each of n reports as often as `times` says, int64 `(n,)`, >= 0, in place; exact.
+
+        This general form takes memory for every repetition: mechanisms that count by weights
+        override it.
+        """
+        self.absorb(statistic, np.repeat(reports, times, axis=0))
+
     def count(self, statistic: Statistic) -> int:
         """Return the number of reports that a statistic holds."""
         return int(self.decoder().group_reports(statistic).sum())

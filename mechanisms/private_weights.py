@@ -1,8 +1,8 @@
-"""Private weights: one more ordered dimension beside a value's own (docs/theory.md section 5).
+"""Weights after values, and private ones as one more dimension (docs/theory.md section 5).
 
-A device gives a weight in `0..largest` after its value; it is randomised as any coordinate is, so
-two weights w apart are protected by w epsilon. Estimates are about the values, and about the sums
-of their weights.
+A device gives a weight in `0..largest` after its value. A private one is randomised as any
+coordinate is, so two weights w apart are protected by w epsilon; public ones are in
+`public_weights`. Estimates are about the values, and about the sums of their weights.
 """
 
 from collections.abc import Sequence
@@ -29,12 +29,14 @@ class WeightedDomain(Domain):
     """Labels `[value, weight]`, or `[coordinate, .., weight]` in D > 1 dimensions.
 
     `values` is the collection's own domain; weights are whole numbers in `0..largest`. An index is
-    `(largest + 1) * value + weight`. Lines of text have the weight as their last column.
+    `(largest + 1) * value + weight`. Lines of text have the weight as their last column. `public`
+    says that weights leave the device as they are.
     """
 
     ordered: ClassVar[bool] = True
     values: Domain
     largest: int
+    public: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -93,7 +95,7 @@ class WeightedDomain(Domain):
         """Return the values' domain and the largest weight."""
         values = self.values.canonical()
         assert isinstance(values, dict)
-        return {**values, "weights": {"private": self.largest}}
+        return {**values, "weights": {"public" if self.public else "private": self.largest}}
 
     def _split(self, labels: Sequence[Any] | NDArray[Any]) -> tuple[Any, Indices]:
         """Return the values' labels up to the first bad weight, and these weights."""

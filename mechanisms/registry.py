@@ -14,6 +14,11 @@ from ldpstream.mechanisms.matrix import Matrix
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.optimal import Optimal
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.public_weights import (
+    L1BitsPublicWeights,
+    L1GeometricPublicWeights,
+    asks_public,
+)
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.settings import Settings
 from ldpstream.mechanisms.subset_selection import SubsetSelection
@@ -37,6 +42,11 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
     }
 )
 
+PUBLIC_WEIGHTS: Mapping[str, type[Mechanism]] = MappingProxyType(
+    {mechanism.id: mechanism for mechanism in (L1BitsPublicWeights, L1GeometricPublicWeights)}
+)
+"""Those that take public weights, in their form with weights."""
+
 
 def build(mechanism_id: object, settings: Settings) -> Mechanism:
     """Return the mechanism with this id, configured from a collection's keys.
@@ -46,4 +56,7 @@ def build(mechanism_id: object, settings: Settings) -> Mechanism:
     """
     if not isinstance(mechanism_id, str) or mechanism_id not in MECHANISMS:
         raise SpecError(f"{settings.path}.mechanism", f"one of {', '.join(sorted(MECHANISMS))}")
-    return MECHANISMS[mechanism_id].configure(settings)
+    kind = MECHANISMS[mechanism_id]
+    if asks_public(settings):
+        kind = PUBLIC_WEIGHTS.get(mechanism_id, kind)
+    return kind.configure(settings)

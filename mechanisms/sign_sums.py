@@ -16,16 +16,22 @@ from ldpstream.mechanisms.mechanism import Statistic
 
 Signs = NDArray[np.float32]
 
-# Products of float32 signs add up exactly to whole numbers below 2^24.
+# Products of float32 signs add up exactly to whole numbers below 2^24; with repetitions up to 2^24
+# each, those of float64 do below 2^53.
 _MOST_ROWS = 1 << 16
 _CHUNK_ENTRIES = 1 << 22
 
 
-def add_products(statistic: Statistic, rows: Bytes, extents: Sequence[int]) -> None:
+def add_products(
+    statistic: Statistic,
+    rows: Bytes,
+    extents: Sequence[int],
+    times: NDArray[np.int64] | None = None,
+) -> None:
     """Add the products of n reports, uint8 `(n, bytes)`, to the statistic of sizes `extents`.
 
-    One matrix product of the entries of the first dimensions with those of the others, split where
-    both are smallest.
+    Each once, or as often as `times` says, int64 `(n,)` in 0..2^24. One matrix product of the
+    entries of the first dimensions with those of the others, split where both are smallest.
     """
     split = min(range(len(extents)), key=lambda d: prod(extents[:d]) + prod(extents[d:]))
     entries = prod(extents[:split]) + prod(extents[split:])
@@ -34,8 +40,12 @@ def add_products(statistic: Statistic, rows: Bytes, extents: Sequence[int]) -> N
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
         signs = list(_signs(part, extents))
-        sums = _products(signs[:split], len(part)).T @ _products(signs[split:], len(part))
-        table += sums.astype(np.int64)
+        first, others = _products(signs[:split], len(part)), _products(signs[split:], len(part))
+        if times is None:
+            table += (first.T @ others).astype(np.int64)
+        else:
+            repeated = first.astype(np.float64) * times[start : start + step, None]
+            table += (repeated.T @ others.astype(np.float64)).astype(np.int64)
 
 
 def _signs(rows: Bytes, extents: Sequence[int]) -> Iterator[Signs]:

@@ -64,3 +64,9 @@ class SymbolMechanism(Mechanism):
     def absorb(self, statistic: Statistic, reports: Reports) -> None:
         """Add reports, shape `(n,)`, to the counts in place."""
         statistic += np.bincount(reports, minlength=self.outputs)
+
+    def absorb_times(
+        self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
+    ) -> None:
+        """Add to each report's count as often as `times` says, int64 `(n,)`, in place."""
+        np.add.at(statistic, reports, times)

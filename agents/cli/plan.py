@@ -89,8 +89,8 @@ def plan(
     except PriorError as error:
         raise Refused(str(error)) from error
     comparison = compare(
-        collection.spec.mechanism,
-        collection.spec.domain,
+        asked.spec.mechanism,
+        asked.spec.domain,
         asked.workload,
         asked.objective,
         collection.estimand,
@@ -109,7 +109,7 @@ def plan(
 
 def _search(asked: Asked, seconds: float | None, *, needed: bool) -> Optimum | None:
     """Search the best channel as long as asked; without asking, where that is soon done."""
-    policy = asked.collection.spec.mechanism.policy
+    policy = asked.spec.mechanism.policy
     if seconds is None:
         seconds = SEARCH_SECONDS if needed or policy.size <= SEARCHED_VALUES else 0.0
     if seconds == 0.0:
@@ -151,8 +151,8 @@ def _draw(asked: Asked, comparison: Comparison, plot: str) -> None:
     from ldpstream.agents.plan.picture import draw_plan
 
     swept = sweep(
-        asked.collection.spec.mechanism.policy,
-        asked.collection.spec.domain,
+        asked.spec.mechanism.policy,
+        asked.spec.domain,
         asked.workload,
         asked.objective,
         asked.collection.estimand,

@@ -35,7 +35,8 @@ data = "./data"                 # for files of the worker
 # l1-bits:        the same with a noisy bit a position: for ranges at a small epsilon times size.
 # matrix:         any `policy = {...}`, with a `strategy` of linear queries such as "prefix".
 # Both l1 mechanisms take `weights = { private = 10 }`: devices give a weight in 0..10 after their
-#                 value, protected by epsilon for each unit, and documents sum it up.
+#                 value, protected by epsilon for each unit, and documents sum it up; with
+#                 `{ public = 10 }` it is sent as it is, for anybody to see.
 mechanism = "block-hadamard"
 epsilon = 1.0                   # finite and above 0: the smaller, the more private
 

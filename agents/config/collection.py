@@ -127,7 +127,8 @@ def _quantiles(path: str, quantiles: list[float], spec: CollectionSpec) -> tuple
         raise ConfigError(path, f"expected {error.expected}") from error
     if checked:
         # Their cost is the square of this; a worker has other things to do every few seconds.
-        groups = spec.mechanism.decoder().groups()
+        alone = spec.mechanism.marginal(spec.mechanism.empty())
+        groups = (spec.mechanism if alone is None else alone[0]).decoder().groups()
         largest = spec.domain.estimated.size if groups is None else int(np.bincount(groups).max())
         if largest > QUANTILE_LIMIT:
             raise ConfigError(

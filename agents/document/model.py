@@ -42,7 +42,7 @@ Influence = Annotated[
 
 
 class WeightEstimate(Part):
-    """The sum of the private weights of the respondents with some value."""
+    """The sum of the weights of the respondents with some value."""
 
     total: Number = Field(description="Estimated sum of weights; unbiased, so possibly below 0")
     se: Number = Field(description="Standard error of the sum")
@@ -50,9 +50,7 @@ class WeightEstimate(Part):
     high: Number = Field(description="Upper confidence bound of the sum")
 
 
-Weight = Annotated[
-    WeightEstimate | None, Field(description="Only of collections with private weights")
-]
+Weight = Annotated[WeightEstimate | None, Field(description="Only of collections with weights")]
 
 
 class ValueEstimate(Part):

@@ -1,4 +1,4 @@
-"""What a document says of weights, where devices give one privately beside their value."""
+"""What a document says of weights, where devices give one beside their value."""
 
 import math
 from collections.abc import Sequence
@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from ldpstream.agents.context import WindowTotals
 from ldpstream.agents.document.model import RangeEstimate, ValueEstimate, WeightEstimate
 from ldpstream.agents.options import EstimateOptions
+from ldpstream.estimators.estimate import Estimate
 from ldpstream.estimators.options import OptionKeywords
-from ldpstream.estimators.weights import estimate_weights
+from ldpstream.estimators.weights import estimate_public_weights, estimate_weights
+from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.private_weights import WeightedDomain
+from ldpstream.mechanisms.public_weights import PublicWeights
 from ldpstream.mechanisms.spec import CollectionSpec
 
 Integers = NDArray[np.int64]
@@ -43,11 +46,17 @@ def weigh_values(
 
     The bounds of a list that was chosen by looking hold all together over the whole domain.
     """
+    if not isinstance(spec.domain, WeightedDomain):
+        return values
     keywords, size = options.keywords(), spec.domain.estimated.size
     if len(listed) < size:
         keywords |= {"simultaneous": True, "family": size}
+    if isinstance(spec.mechanism, PublicWeights):
+        # All values at once cost less than a few queries.
+        found = estimate_public_weights(spec.mechanism, totals.statistic, totals.n, **keywords)
+        return _weigh(values, found.take(listed))
     sets = [np.array([value]) for value in listed.tolist()]
-    return _weigh(spec, totals, keywords, sets, values)
+    return _weigh(values, _sums(spec.mechanism, spec.domain, totals, sets, keywords))
 
 
 def weigh_ranges(
@@ -57,22 +66,28 @@ def weigh_ranges(
     ranges: list[RangeEstimate],
 ) -> list[RangeEstimate]:
     """Return the ranges with weights where devices give any."""
-    sets = [asked.values(spec.domain.estimated) for asked in options.ranges]
-    return _weigh(spec, totals, options.keywords(), sets, ranges)
-
-
-def _weigh(
-    spec: CollectionSpec,
-    totals: WindowTotals,
-    keywords: OptionKeywords,
-    sets: Sequence[Integers],
-    entries: list[Entry],
-) -> list[Entry]:
     if not isinstance(spec.domain, WeightedDomain):
-        return entries
-    n, largest = totals.n, spec.domain.largest
-    found = estimate_weights(spec.mechanism, totals.statistic, n, sets, largest=largest, **keywords)
-    columns = (found.value * n, found.se * n, found.low * n, found.high * n)
+        return ranges
+    sets = [asked.values(spec.domain.estimated) for asked in options.ranges]
+    return _weigh(ranges, _sums(spec.mechanism, spec.domain, totals, sets, options.keywords()))
+
+
+def _sums(
+    mechanism: Mechanism,
+    domain: WeightedDomain,
+    totals: WindowTotals,
+    sets: Sequence[Integers],
+    keywords: OptionKeywords,
+) -> Estimate:
+    n, statistic = totals.n, totals.statistic
+    if isinstance(mechanism, PublicWeights):
+        return estimate_public_weights(mechanism, statistic, n, sets, **keywords)
+    return estimate_weights(mechanism, statistic, n, sets, largest=domain.largest, **keywords)
+
+
+def _weigh(entries: list[Entry], found: Estimate) -> list[Entry]:
+    """Return entries with the sums whose means per respondent were found for them."""
+    columns = (x * found.n for x in (found.value, found.se, found.low, found.high))
     weighed = []
     for entry, *numbers in zip(entries, *(column.tolist() for column in columns), strict=True):
         total, se, low, high = (x if math.isfinite(x) else None for x in numbers)

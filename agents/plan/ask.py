@@ -1,6 +1,6 @@
 """What a user asks of a plan: respondents, design shares, a workload; read and checked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,8 @@ from ldpstream.estimators.plan.priors import (
 from ldpstream.estimators.plan.workload import Objective, Workload
 from ldpstream.mechanisms.domain import Domain
 from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.public_weights import PublicWeights
+from ldpstream.mechanisms.spec import CollectionSpec
 
 UNIFORM: Final = "uniform"
 ZIPF: Final = "zipf"
@@ -37,9 +39,14 @@ class Asked:
     objective: Objective
 
     @property
+    def spec(self) -> CollectionSpec:
+        """What is planned: the collection's spec, of its values alone where weights are public."""
+        return _of_values(self.collection.spec)
+
+    @property
     def domain(self) -> Domain:
         """The domain that estimates are about."""
-        return self.collection.spec.domain.estimated
+        return self.spec.domain.estimated
 
     @property
     def workload_text(self) -> str:
@@ -76,8 +83,8 @@ def ask(
     Raises:
         PriorError: for a file of counts that cannot be used.
     """
-    domain, publish = collection.spec.domain.estimated, collection.publish
-    estimated = collection.spec.domain.estimated_indices()
+    spec, publish = _of_values(collection.spec), collection.publish
+    domain, estimated = spec.domain.estimated, spec.domain.estimated_indices()
     shares, text = read_prior(prior, domain)
     if estimated is not None:
         # What devices give beside the value is as likely as anything else beside it.
@@ -92,10 +99,17 @@ def ask(
         estimated=estimated,
     )
     if objective is None:
-        metric = isinstance(collection.spec.mechanism.policy, MetricPolicy)
+        metric = isinstance(spec.mechanism.policy, MetricPolicy)
         unpublished: Objective = "ranges" if metric else "values"
         objective = "published" if publish.ranges or publish.quantiles else unpublished
     return Asked(collection, respondents, text, workload, objective)
+
+
+def _of_values(spec: CollectionSpec) -> CollectionSpec:
+    """Leave public weights out: nothing hides them, so they cost no budget and no choice."""
+    if not isinstance(spec.mechanism, PublicWeights):
+        return spec
+    return replace(spec, domain=spec.domain.estimated, mechanism=spec.mechanism.values)
 
 
 def read_prior(prior: str, domain: Domain) -> tuple[Floats, str]:

@@ -34,15 +34,14 @@ _LARGEST_EXACT = 1 << 53
 
 def compose(asked: Asked, comparison: Comparison, optimum: Optimum | None) -> PlanDocument:
     """Return the plan document of a comparison of at least one candidate."""
-    spec = asked.collection.spec
     best = comparison.candidates[0]
     return PlanDocument(
         collection=asked.collection.name,
-        fingerprint=spec.fingerprint.hex(),
+        fingerprint=asked.collection.spec.fingerprint.hex(),
         respondents=asked.respondents,
         estimand=asked.collection.estimand,
         confidence=asked.collection.confidence,
-        policy=spec.mechanism.policy.describe(),
+        policy=asked.spec.mechanism.policy.describe(),
         prior=asked.prior,
         workload=asked.objective,
         workload_text=asked.workload_text,
@@ -169,7 +168,7 @@ def _cost(cost: Cost) -> CostPart:
 
 def _refused(asked: Asked, one: Refused) -> RefusedPart:
     value, other = one.pair
-    given = asked.collection.spec.domain
+    given = asked.spec.domain
     return RefusedPart(
         mechanism=one.mechanism.id,
         variant=one.variant,

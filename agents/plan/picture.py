@@ -68,7 +68,7 @@ def _against_respondents(
 def _against_budget(
     axes: Axes, asked: Asked, sweep: Sweep, styles: dict[tuple[str, str], tuple[str, str]]
 ) -> None:
-    epsilon = asked.collection.spec.mechanism.policy.describe().get("epsilon")
+    epsilon = asked.spec.mechanism.policy.describe().get("epsilon")
     whole = isinstance(epsilon, int | float)
     unit = float(epsilon) if isinstance(epsilon, int | float) else 1.0
     for key, variances in sweep.variances.items():

@@ -23,6 +23,7 @@ from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.optimal import Optimal
 from ldpstream.mechanisms.policy import BlockPolicy
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.public_weights import L1BitsPublicWeights, L1GeometricPublicWeights
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.subset_selection import SubsetSelection
 from ldpstream.mechanisms.symbols import SymbolMechanism
@@ -145,6 +146,13 @@ MATRIX = {
     "large": Matrix(BlockPolicy(0.7, Blocks.one(70)), Strategy.built_in("hierarchical", 70)),
 }
 
+PUBLIC_WEIGHTS = {
+    "public": L1BitsPublicWeights(L1Bits(1.0, (3,)), 1),
+    "public-plane": L1BitsPublicWeights(L1Bits(0.5, (2, 3)), 2),
+    "public-counted": L1GeometricPublicWeights(L1Geometric(1.0, (5,)), 2),
+    "public-space": L1GeometricPublicWeights(L1Geometric(0.7, (3, 5, 5)), 1),
+}
+
 
 def is_listed(mechanism: Mechanism) -> bool:
     """Whether its reports are few enough to be listed."""
@@ -168,6 +176,7 @@ INSTANCES: dict[str, Mechanism] = {
         LIP,
         OPTIMAL,
         MATRIX,
+        PUBLIC_WEIGHTS,
     )
     for name, m in group.items()
 }

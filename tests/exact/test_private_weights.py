@@ -77,7 +77,7 @@ def test_labels_of_another_form_are_refused(mechanism_id: str, label: object):
         ({"private": 0}, "weights.private"),
         ({"private": 1.5}, "weights.private"),
         ({"private": 10**6}, "weights.private"),
-        ({"public": 10}, "weights.public"),
+        ({"private": 10, "hidden": 10}, "weights.hidden"),
     ],
 )
 @IDS

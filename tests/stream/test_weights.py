@@ -1,12 +1,16 @@
-"""Private weights through the commands: sums beside shares, refusals by line, others without."""
+"""Weights through the commands and windows: sums beside shares, refusals by line."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ldpstream.agents.document import compose
+from ldpstream.agents.view import totals
 from tests.stream.cli import configured, invoke, refused
+from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
 SHOP = """
 [collection.shop]
@@ -33,6 +37,12 @@ minimum = 1
 publish = { top = 20, quantiles = [0.5] }
 """
 KINDS = pytest.mark.parametrize("mechanism", ["l1-bits", "l1-geometric"])
+WEIGHTS = pytest.mark.parametrize("weights", ["private", "public"])
+
+
+def written(folder: Path, mechanism: str, weights: str = "private") -> str:
+    text = SHOP.replace("MECHANISM", mechanism).replace("{ private", f"{{ {weights}")
+    return configured(folder, text)
 
 
 def estimate(file: str, name: str, values: np.ndarray) -> dict:
@@ -46,9 +56,10 @@ def estimate(file: str, name: str, values: np.ndarray) -> dict:
 
 
 @KINDS
-def test_documents_sum_weights(tmp_path: Path, mechanism: str):
+@WEIGHTS
+def test_documents_sum_weights(tmp_path: Path, mechanism: str, weights: str):
     """Bernstein bounds hold at every n: this fails with probability below 1e-5 by mechanism."""
-    file = configured(tmp_path, SHOP.replace("MECHANISM", mechanism))
+    file = written(tmp_path, mechanism, weights)
     rng = np.random.default_rng(4)
     values = np.stack([rng.integers(0, m, 10_000) for m in (4, 5, 11)], axis=1)
     document = estimate(file, "shop", values)
@@ -56,6 +67,9 @@ def test_documents_sum_weights(tmp_path: Path, mechanism: str):
     truth = values[values[:, 0] <= 1, 2].sum()
     assert left["weight"]["low"] <= truth <= left["weight"]["high"]
     assert whole["weight"]["low"] <= values[:, 2].sum() <= whole["weight"]["high"]
+    # What leaves in the clear is known without error.
+    exact = whole["weight"]["se"] == 0.0 and whole["weight"]["total"] == values[:, 2].sum()
+    assert exact == (weights == "public")
     assert left["low"] <= (values[:, 0] <= 1).mean() <= left["high"]
     assert (whole["low"], whole["share"], whole["high"]) == (1.0, 1.0, 1.0)
     for entry in document["distribution"]:
@@ -73,7 +87,7 @@ def test_documents_sum_weights(tmp_path: Path, mechanism: str):
 
 @KINDS
 def test_collections_without_weights_do_not_mention_them(tmp_path: Path, mechanism: str):
-    file = configured(tmp_path, SHOP.replace("MECHANISM", mechanism))
+    file = written(tmp_path, mechanism)
     document = estimate(file, "plain", np.array([[0, 1], [3, 4]] * 50))
     entries = document["distribution"] + document["ranges"]
     assert len(entries) == 4
@@ -81,10 +95,55 @@ def test_collections_without_weights_do_not_mention_them(tmp_path: Path, mechani
 
 
 @KINDS
-def test_weights_outside_are_refused_by_line_and_never_repeated(tmp_path: Path, mechanism: str):
-    file = configured(tmp_path, SHOP.replace("MECHANISM", mechanism))
+@WEIGHTS
+def test_weights_outside_are_refused_by_line_and_never_repeated(
+    tmp_path: Path, mechanism: str, weights: str
+):
+    file = written(tmp_path, mechanism, weights)
     message = refused(invoke("privatize", "-c", file, "shop", stdin="0,0,3\n1,1,7777\n"))
     expected = "expected a weight, a whole number in 0..10, after the value"
     assert message == f"stdin: line 2: {expected}"
     message = refused(invoke("privatize", "-c", file, "shop", stdin="0,0\n"))
     assert "line 1" in message
+
+
+@KINDS
+def test_certificates_and_plans_are_about_the_values(tmp_path: Path, mechanism: str):
+    file = written(tmp_path, mechanism, "public")
+    result = invoke("certify", "-c", file, "shop")
+    assert result.exit_code == 0
+    (certificate,) = json.loads(result.stdout)["collections"]
+    assert certificate["disclosed"][0] == "the weight"
+    assert certificate["policy"]["largest_weight"] == 10
+    plans = []
+    for name in ("shop", "plain"):
+        asked = ["-c", file, name, "--respondents", "1000", "--search", "0", "--workload", "values"]
+        result = invoke("plan", "--json", *asked)
+        assert (result.exit_code, result.stderr) == (0, "")
+        plans.append(json.loads(result.stdout))
+    weighted, plain = plans
+    assert weighted["policy"] == plain["policy"]
+    assert weighted["fingerprint"] == certificate["fingerprint"] != plain["fingerprint"]
+    errors = [[one["error"] for one in found["mechanisms"]] for found in plans]
+    assert errors[0] == errors[1]
+
+
+@KINDS
+def test_windows_of_two_partitions_add_up(mechanism: str):
+    """The statistics of all partitions, written to the changelog and read back, are those sent."""
+    table = tomllib.loads(SHOP.replace("MECHANISM", mechanism))["collection"]["shop"]
+    window = {"size": "1m", "idle": "off", "future": "1m", "retention": "1h"}
+    table |= {"weights": {"public": 4095}, "partitions": 2, "window": window}
+    served = serve_collections({"shop": table}).collections["shop"]
+    rng, sent = np.random.default_rng(6), 0
+    for partition in range(2):
+        labels = np.stack([rng.integers(0, m, 800) for m in (4, 5, 4096)], axis=1)
+        sent += int(labels[:, 2].sum())
+        times = [START_MS] * 800
+        served.report(partition, labels.tolist(), times_ms=times, seed=partition)
+    span = START_MS, START_MS + MINUTE_MS
+    found = totals(served.context, served.tails, *span)
+    document = compose(served.config, found, window=span, final=False)
+    assert document.n == 1600
+    assert document.ranges[1].weight is not None
+    assert document.ranges[1].weight.total == sent
