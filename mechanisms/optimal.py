@@ -22,6 +22,7 @@ from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.mechanism import Json, Reports
 from ldpstream.mechanisms.policy import Policy
 from ldpstream.mechanisms.settings import Settings
+from ldpstream.mechanisms.step_epsilon import refuse_rounding
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from ldpstream.mechanisms.table_decoder import TableDecoder
 
@@ -45,6 +46,8 @@ class Optimal(SymbolMechanism):
                 own policy, naming the pair of values and the report.
         """
         settings.only(cls.id, "channel")
+        # The file proves its policy for the grid's values, not for the numbers between them.
+        refuse_rounding(settings.domain, settings.path)
         given = settings.require("channel")
         path = f"{settings.path}.channel"
         try:

@@ -17,6 +17,8 @@ from ldpstream.mechanisms.entropy import WORD
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.rounding import grid_position, round_at_random
 
+CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
+
 
 class Script:
     """Gives these words, one after the other."""
@@ -170,4 +172,8 @@ def test_only_budgets_for_each_step_make_sense_of_it():
     domain = {"interval": [0.0, 1.0], "bins": 4, "rounding": "random"}
     with pytest.raises(SpecError) as caught:
         spec(1.0, domain, "block-hadamard")
+    assert caught.value.path == "collection.t.domain.rounding"
+    table = {"mechanism": "optimal", "channel": "line.json", "domain": {**domain, "bins": 5}}
+    with pytest.raises(SpecError) as caught:
+        CollectionSpec.from_mapping("t", table, base=CHANNELS)
     assert caught.value.path == "collection.t.domain.rounding"
