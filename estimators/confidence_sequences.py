@@ -65,8 +65,8 @@ def mean_ceiling(total: Floats, largest: Floats, level: float) -> Floats:
     `1/level` (Ville). The least of nine a, each with a ninth of the level.
     """
     scale = math.log(_TILTS.size / level)
-    tilts = _TILTS[:, None]
-    return np.asarray(((tilts * total + largest * scale) / -np.expm1(-tilts)).min(axis=0))
+    bounds = [(tilt * total + largest * scale) / -math.expm1(-tilt) for tilt in _TILTS.tolist()]
+    return np.asarray(np.min(bounds, axis=0))
 
 
 def self_normalised(

