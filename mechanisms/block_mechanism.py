@@ -5,6 +5,7 @@ local differential privacy.
 """
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
@@ -17,9 +18,10 @@ from ldpstream.mechanisms.certificate import (
     certify_by_structure,
 )
 from ldpstream.mechanisms.checks import read_epsilon
+from ldpstream.mechanisms.device_tables import block_tables
 from ldpstream.mechanisms.dyadic import budget
 from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.mechanism import Json, Mechanism
 from ldpstream.mechanisms.policy import BlockPolicy
 from ldpstream.mechanisms.settings import Settings
 
@@ -61,6 +63,10 @@ class BlockMechanism(Mechanism):
     def policy(self) -> BlockPolicy:
         """Epsilon inside blocks, infinity between them."""
         return BlockPolicy(self.epsilon, self.blocks)
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return the block of every value, as runs of neighbours, where there are several."""
+        return block_tables(self.blocks)
 
     @abstractmethod
     def worst_ratio(self) -> Fraction:

@@ -71,6 +71,13 @@ class Blocks:
         position[order] = np.arange(self.size) - np.repeat(starts, self._sizes)
         return position
 
+    def runs(self) -> list[tuple[int, int]]:
+        """Return `(block, length)` of each run of neighbouring values of one block, in order."""
+        changes = np.flatnonzero(np.diff(self._of_value)) + 1
+        starts = np.concatenate(([0], changes))
+        lengths = np.diff(starts, append=self.size)
+        return list(zip(self._of_value[starts].tolist(), lengths.tolist(), strict=True))
+
     @cached_property
     def digest(self) -> str:
         """SHA-256, in hex, of the table as little-endian int32: the partition's identity."""

@@ -95,8 +95,13 @@ class GraphPolicy(Policy):
     @cached_property
     def digest(self) -> str:
         """SHA-256, in hex, of the size and the ordered pairs with their budgets as fractions."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def content(self) -> bytes:
+        """What the digest is of: canonical JSON."""
         arcs: list[Json] = [[x, other, str(length)] for (x, other), length in self.arcs.items()]
-        return hashlib.sha256(canonical_json([self.size, arcs])).hexdigest()
+        return canonical_json([self.size, arcs])
 
     def describe(self) -> dict[str, Json]:
         """Return the number of edges, the extremes of their budgets, and the digest."""

@@ -123,6 +123,11 @@ class HighLow(SymbolMechanism):
             "sensitive": {"count": len(self.sensitive), "sha256": self.policy.digest},
         }
 
+    def tables(self) -> Mapping[str, Json]:
+        """Return the sensitive values' numbers, ascending."""
+        numbers: list[Json] = [*sorted(self.sensitive)]
+        return {"sensitive": numbers}
+
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals.
 

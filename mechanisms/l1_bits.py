@@ -8,38 +8,30 @@ for free.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.bit_rows import ones_from, packed_bernoulli, row_bytes
-from ldpstream.mechanisms.canonical import json_number
 from ldpstream.mechanisms.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
     certify_by_enumeration,
 )
 from ldpstream.mechanisms.channel import Channel
-from ldpstream.mechanisms.checks import read_epsilon
 from ldpstream.mechanisms.decoder import LinearDecoder
-from ldpstream.mechanisms.domain_base import Domain, check_extents
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, sign_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.l1_bits_decoder import L1BitsDecoder
-from ldpstream.mechanisms.lp_norm import check_p
-from ldpstream.mechanisms.mechanism import Json, Mechanism, Reports, Statistic
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.metric_settings import read_metric
-from ldpstream.mechanisms.private_weights import WeightedDomain, weighted_shape
-from ldpstream.mechanisms.settings import Settings
+from ldpstream.mechanisms.mechanism import Reports, Statistic
 from ldpstream.mechanisms.sign_sums import add_products
 from ldpstream.mechanisms.step_certificate import certify_steps
+from ldpstream.mechanisms.step_mechanism import StepMechanism
 
 LONGEST_REPORT_BYTES = 8192
 MOST_VALUES = 1 << 20
@@ -51,35 +43,22 @@ _LARGEST_SUM = 1e240
 
 
 @dataclass(frozen=True)
-class L1Bits(Mechanism):
-    """Budget `epsilon` for each index step, in dimensions of `shape` values.
+class L1Bits(StepMechanism):
+    """One noisy bit for each index step; see `StepMechanism` for the fields.
 
-    With a `p` above 1 the budget is epsilon times the L^p distance, kept by `lp_norm.l1_epsilon` a
-    step. Values count in row-major order. `widths` are those of the bins of an interval, one a
-    dimension, and `rounded` says that numbers are rounded at random to the edges: both only serve
-    to say what the policy means for real numbers. Reports are rows of packed bits, uint8
-    `(n, report_bytes)`: entries 0 to m - 2 of one dimension after the other, 1 for +1, the unused
-    bits of the last byte 0 (`bit_rows`). `weighted` says that the last dimension is a weight.
+    Reports are rows of packed bits, uint8 `(n, report_bytes)`: entries 0 to m - 2 of one dimension
+    after the other, 1 for +1, the unused bits of the last byte 0 (`bit_rows`).
 
     Raises:
-        SpecError: where epsilon is no finite number above 0 or so small that reports say nothing or
-            that decoders leave the range of floats, the shape is no domain, its reports or its
-            statistic would be too large, or p is no whole number in 1..64 or infinity.
+        SpecError: as `StepMechanism`, and where epsilon is so small that reports say nothing or
+            that decoders leave the range of floats, or its reports or its statistic would be too
+            large.
     """
 
     id: ClassVar[str] = "l1-bits"
-    epsilon: float
-    shape: tuple[int, ...]
-    widths: tuple[float, ...] | None = None
-    rounded: bool = False
-    p: float = 1
-    weighted: bool = False
 
     def __post_init__(self) -> None:
-        read_epsilon(self.epsilon, "epsilon")
-        check_extents(self.shape, "shape")
-        object.__setattr__(self, "p", check_p(self.p, "p"))
-        _check_lengths(self.extents, "shape")
+        super().__post_init__()
         if 2 * self.threshold <= WORD:
             raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
         # Sums of noise queries hold 1/t once for each dimension beside the noise's own 1/t^2.
@@ -87,45 +66,25 @@ class L1Bits(Mechanism):
             raise SpecError("epsilon", f"a larger number in {len(self.extents)} dimensions")
 
     @classmethod
-    def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys."""
-        settings.only(cls.id, "epsilon", "policy", "weights")
-        policy = read_metric(settings, cls.id)
-        weighted = weighted_shape(settings, policy)
-        shape = policy.shape if weighted is None else weighted
-        _check_lengths(tuple(m for m in shape if m > 1), f"{settings.path}.domain")
-        try:
-            return cls(
-                policy.epsilon,
-                shape,
-                policy.widths,
-                policy.rounded,
-                policy.p,
-                weighted is not None,
+    def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
+        """Refuse domains whose reports or statistics are out of proportion."""
+        extents = tuple(extent for extent in shape if extent > 1)
+        longest = 8 * LONGEST_REPORT_BYTES
+        bits = sum(extents) - len(extents)
+        if bits > longest:
+            raise SpecError(path, f"at most {longest} bits a report, one a position, got {bits}")
+        most = min(MOST_VALUES, _MOST_NOISE_TERMS >> len(extents))
+        size = math.prod(extents)
+        if size > most:
+            raise SpecError(
+                path,
+                f"at most {most} values in {len(extents)} dimensions, as every report adds to a "
+                f"sum for each, got {size}",
             )
-        except SpecError as error:
-            raise error.within(settings.path) from None
 
-    def report_domain(self, domain: Domain) -> Domain:
-        """Return the domain, with the weights after the values where there are any."""
-        return WeightedDomain(domain, self.shape[-1] - 1) if self.weighted else domain
-
-    def marginal(self, statistic: Statistic) -> tuple[Self, Statistic] | None:
-        """Return the mechanism of the values alone; the last weight's entry is 1 in its sums."""
-        if not self.weighted:
-            return None
-        alone = replace(self, shape=self.shape[:-1], weighted=False)
-        return alone, statistic.reshape(-1, self.shape[-1])[:, -1].copy()
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return math.prod(self.shape)
-
-    @cached_property
-    def policy(self) -> MetricPolicy:
-        """Epsilon times the L^p distance."""
-        return MetricPolicy(self.epsilon, self.shape, self.widths, self.rounded, p=self.p)
+    def sum_out(self, table: Statistic) -> Statistic:
+        """Return the sums with the last weight's entry, which is 1."""
+        return table[:, -1].copy()
 
     @cached_property
     def threshold(self) -> int:
@@ -136,11 +95,6 @@ class L1Bits(Mechanism):
     def contrast(self) -> float:
         """The realised t, the mean of an entry of +1: `(2 T - 2^64) / 2^64`."""
         return (2 * self.threshold - WORD) / WORD
-
-    @cached_property
-    def extents(self) -> tuple[int, ...]:
-        """The sizes of the dimensions of two values or more: others have no entry to send."""
-        return tuple(length for length in self.shape if length > 1)
 
     @property
     def report_bits(self) -> int:
@@ -156,15 +110,6 @@ class L1Bits(Mechanism):
     def statistic_size(self) -> int:
         """Length of the statistic: a sum for each combination of entries, one of each dimension."""
         return self.size
-
-    def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the realised threshold, the shape, and p where it is not 1."""
-        return {
-            "epsilon": float(self.epsilon),
-            "threshold": hex(self.threshold),
-            "shape": list(self.shape),
-            **({} if self.p == 1 else {"p": json_number(self.p)}),
-        }
 
     def possible_reports(self) -> Reports:
         """Return all rows of bits, the numbers `0..2^bits - 1` little-endian.
@@ -267,27 +212,3 @@ class L1Bits(Mechanism):
     @cached_property
     def _decoder(self) -> L1BitsDecoder:
         return L1BitsDecoder(self.threshold, self.extents)
-
-    def disclosed(self) -> list[str]:
-        """Return nothing: any value can give any report."""
-        return []
-
-
-def _check_lengths(extents: tuple[int, ...], path: str) -> None:
-    """Refuse domains whose reports or statistics are out of proportion.
-
-    Raises:
-        SpecError: naming the path and the reason.
-    """
-    longest = 8 * LONGEST_REPORT_BYTES
-    bits = sum(extents) - len(extents)
-    if bits > longest:
-        raise SpecError(path, f"at most {longest} bits a report, one a position, got {bits}")
-    most = min(MOST_VALUES, _MOST_NOISE_TERMS >> len(extents))
-    size = math.prod(extents)
-    if size > most:
-        raise SpecError(
-            path,
-            f"at most {most} values in {len(extents)} dimensions, as every report adds to a sum "
-            f"for each, got {size}",
-        )

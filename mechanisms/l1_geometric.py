@@ -7,39 +7,31 @@ epsilon times the sizes is small. `E = epsilon * |x - x'|_p` is kept with less f
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import product
 from operator import mul
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.canonical import json_number
 from ldpstream.mechanisms.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
     certify_by_enumeration,
 )
 from ldpstream.mechanisms.channel import Channel, refuse_large
-from ldpstream.mechanisms.checks import read_epsilon
 from ldpstream.mechanisms.decoder import CountDecoder
-from ldpstream.mechanisms.domain_base import Domain, check_extents
 from ldpstream.mechanisms.dyadic import SMALLEST_EPSILON, geometric_threshold
 from ldpstream.mechanisms.entropy import WORD, Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.geometric_axis import GeometricAxis
 from ldpstream.mechanisms.l1_geometric_decoder import L1GeometricDecoder
-from ldpstream.mechanisms.lp_norm import check_p
-from ldpstream.mechanisms.mechanism import Json, Reports, Statistic
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.metric_settings import read_metric
-from ldpstream.mechanisms.private_weights import WeightedDomain, weighted_shape
-from ldpstream.mechanisms.settings import Settings
+from ldpstream.mechanisms.mechanism import Reports, Statistic
 from ldpstream.mechanisms.step_certificate import certify_steps
+from ldpstream.mechanisms.step_mechanism import StepMechanism
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from ldpstream.mechanisms.two_sided import TwoSidedGeometric
 
@@ -47,74 +39,30 @@ _LARGEST_MOMENT = 1e240
 
 
 @dataclass(frozen=True)
-class L1Geometric(SymbolMechanism):
-    """Budget `epsilon` for each index step, in dimensions of `shape` values.
+class L1Geometric(StepMechanism, SymbolMechanism):
+    """Geometric noise in every coordinate; see `StepMechanism` for the fields.
 
-    With a `p` above 1 the budget is epsilon times the L^p distance: noise as under the L1 metric,
-    for `lp_norm.l1_epsilon` a step.
-    Values and reports count in row-major order. `widths` are those of the bins of an interval,
-    one a dimension, and `rounded` says that numbers are rounded at random to the edges: both only
-    serve to say what the policy means for real numbers. `weighted` says that the last dimension is
-    a weight.
+    Reports count in row-major order, as values do; a dimension of one value says nothing.
 
     Raises:
-        SpecError: where epsilon is no finite number above 0 or so small that reports say nothing or
-            that decoders leave the range of floats, the shape is no domain, or p no whole number
-            in 1..64 or infinity.
+        SpecError: as `StepMechanism`, and where epsilon is so small that reports say nothing or
+            that decoders leave the range of floats.
     """
 
     id: ClassVar[str] = "l1-geometric"
-    epsilon: float
-    shape: tuple[int, ...]
-    widths: tuple[float, ...] | None = None
-    rounded: bool = False
-    p: float = 1
-    weighted: bool = False
 
     def __post_init__(self) -> None:
-        read_epsilon(self.epsilon, "epsilon")
-        check_extents(self.shape, "shape")
-        object.__setattr__(self, "p", check_p(self.p, "p"))
+        super().__post_init__()
         if self.threshold >= WORD:
             raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
         moments = [2.0 * math.log(axis.peak) for axis in self.axes]
         if sum(moments) > math.log(_LARGEST_MOMENT):
             raise SpecError("epsilon", f"a larger number in {len(self.extents)} dimensions")
 
-    @classmethod
-    def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys."""
-        settings.only(cls.id, "epsilon", "policy", "weights")
-        policy = read_metric(settings, cls.id)
-        weighted = weighted_shape(settings, policy)
-        shape = policy.shape if weighted is None else weighted
-        try:
-            return cls(
-                policy.epsilon,
-                shape,
-                policy.widths,
-                policy.rounded,
-                policy.p,
-                weighted is not None,
-            )
-        except SpecError as error:
-            raise error.within(settings.path) from None
-
-    def report_domain(self, domain: Domain) -> Domain:
-        """Return the domain, with the weights after the values where there are any."""
-        return WeightedDomain(domain, self.shape[-1] - 1) if self.weighted else domain
-
-    def marginal(self, statistic: Statistic) -> tuple[Self, Statistic] | None:
-        """Return the mechanism of the values alone, with the sums over the reported weights."""
-        if not self.weighted:
-            return None
-        alone = replace(self, shape=self.shape[:-1], weighted=False)
-        return alone, statistic.reshape(-1, self.shape[-1]).sum(axis=1)
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return math.prod(self.shape)
+    def sum_out(self, table: Statistic) -> Statistic:
+        """Return the counts of all reported weights together."""
+        sums: Statistic = table.sum(axis=1)
+        return sums
 
     @property
     def outputs(self) -> int:
@@ -122,33 +70,14 @@ class L1Geometric(SymbolMechanism):
         return self.size
 
     @cached_property
-    def policy(self) -> MetricPolicy:
-        """Epsilon times the L^p distance."""
-        return MetricPolicy(self.epsilon, self.shape, self.widths, self.rounded, p=self.p)
-
-    @cached_property
     def threshold(self) -> int:
         """The realised alpha, in units of 2^-64 rounded up: `e^-s`, s the budget of a step."""
         return geometric_threshold(self.policy.step)
 
     @cached_property
-    def extents(self) -> tuple[int, ...]:
-        """The sizes of the dimensions of two values or more: others say nothing, `Q = [1]`."""
-        return tuple(length for length in self.shape if length > 1)
-
-    @cached_property
     def axes(self) -> tuple[GeometricAxis, ...]:
         """The channel of each of these."""
         return tuple(GeometricAxis(self.threshold, length) for length in self.extents)
-
-    def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the realised threshold, the shape, and p where it is not 1."""
-        return {
-            "epsilon": float(self.epsilon),
-            "threshold": hex(self.threshold),
-            "shape": list(self.shape),
-            **({} if self.p == 1 else {"p": json_number(self.p)}),
-        }
 
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals.
@@ -206,10 +135,6 @@ class L1Geometric(SymbolMechanism):
     @cached_property
     def _decoder(self) -> L1GeometricDecoder:
         return L1GeometricDecoder(self.axes)
-
-    def disclosed(self) -> list[str]:
-        """Return nothing: any value can give any report."""
-        return []
 
 
 def _exact(threshold: int, length: int) -> list[list[Fraction]]:

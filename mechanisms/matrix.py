@@ -24,6 +24,7 @@ from ldpstream.mechanisms.certificate import (
     certify_by_structure,
 )
 from ldpstream.mechanisms.channel import Channel, refuse_large
+from ldpstream.mechanisms.device_tables import policy_tables, strategy_tables
 from ldpstream.mechanisms.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.laplace_rows import LaplaceRows
@@ -149,6 +150,10 @@ class Matrix(Mechanism):
         if self.scales is not None:
             out["scales"] = [float(scale) for scale in self.scales]
         return out
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return what a device needs to know of policy and strategy beside the parameters."""
+        return policy_tables(self.target) | strategy_tables(self.strategy)
 
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals, outputs as in `possible_reports`.

@@ -133,10 +133,15 @@ class MatrixPolicy(Policy):
 
         It is the policy's identity, however its numbers were written: what fingerprints hash.
         """
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def content(self) -> bytes:
+        """What the digest is of: canonical JSON."""
         rows: list[Json] = [
             ["inf" if entry is None else str(entry) for entry in row] for row in self.entries
         ]
-        return hashlib.sha256(canonical_json(rows)).hexdigest()
+        return canonical_json(rows)
 
     def describe(self) -> dict[str, Json]:
         """Return the extremes of the finite entries off the diagonal, and the digest."""

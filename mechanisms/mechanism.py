@@ -10,7 +10,7 @@ Notation of `docs/theory.md`: `k` values, a report `y`, the channel `Q[x, y] = P
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -94,6 +94,13 @@ class Mechanism(ABC):
     def parameters(self) -> Mapping[str, Json]:
         """Return the canonical realised parameters: what the fingerprint hashes."""
 
+    def tables(self) -> Mapping[str, Json]:
+        """Return what a device needs beside the parameters, which hold only its digest.
+
+        By default nothing. docs/wire.md, "Device document", describes each table.
+        """
+        return {}
+
     @abstractmethod
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals.
@@ -166,6 +173,14 @@ class Mechanism(ABC):
     @abstractmethod
     def absorb(self, statistic: Statistic, reports: Reports) -> None:
         """Add n reports to a statistic in place; exact, associative, commutative."""
+
+    def few(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
+        """Return what n reports add, `(place, count)` each, where that is cheaper than `absorb`.
+
+        None where it is not, by default always.
+        """
+        del reports
+        return None
 
     def absorb_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]

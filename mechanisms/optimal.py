@@ -13,10 +13,12 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.canonical import canonical_json
 from ldpstream.mechanisms.certificate import Certificate
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.channel_file import load_channel
 from ldpstream.mechanisms.designed_channel import DesignedChannel
+from ldpstream.mechanisms.device_tables import text_table
 from ldpstream.mechanisms.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.mechanism import Json, Reports
@@ -82,6 +84,10 @@ class Optimal(SymbolMechanism):
     def parameters(self) -> Mapping[str, Json]:
         """Return the number of reports, and the digest of policy, design prior and table."""
         return {"outputs": self.outputs, "channel": {"sha256": self.design.digest}}
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return policy, design prior and table, as the text that is hashed."""
+        return text_table("channel", canonical_json(self.design.content()))
 
     def channel(self) -> Channel:
         """Return the channel in exact rationals."""

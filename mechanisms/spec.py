@@ -1,7 +1,6 @@
 """The spec of a collection: what devices and servers must agree on, and its fingerprint."""
 
 import hashlib
-import re
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -13,49 +12,56 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.canonical import canonical_json
-from ldpstream.mechanisms.checks import describe
+from ldpstream.mechanisms.canonical import Json, canonical_json
 from ldpstream.mechanisms.domain import parse_domain
 from ldpstream.mechanisms.domain_base import Domain
 from ldpstream.mechanisms.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.frame import FINGERPRINT_BYTES, VERSION, encode_frame
 from ldpstream.mechanisms.mechanism import Mechanism, Reports
+from ldpstream.mechanisms.one_report import (
+    DISCLOSED,
+    TOKEN_BYTES,
+    OneReport,
+    Tokens,
+    read_one_report,
+    token_numbers,
+)
 from ldpstream.mechanisms.registry import build
 from ldpstream.mechanisms.settings import MECHANISM_KEYS, Settings
-from ldpstream.mechanisms.times import (
-    EARLIEST_MS,
-    LATEST_MS,
-    format_duration,
-    parse_duration,
-)
+from ldpstream.mechanisms.spec_keys import LEGAL_NAME, read_precision, read_topic
+from ldpstream.mechanisms.times import format_duration, read_times
 
-_LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _DEFAULT_PRECISION = "1s"
-_LONGEST_PRECISION_MS = 36_500 * 86_400_000
+_TOKEN_VERSION = 2
 
 
 @dataclass(frozen=True)
 class CollectionSpec:
-    """A collection as its devices see it: a domain, a mechanism, a topic, a time precision."""
+    """A collection as its devices see it: a domain, a mechanism, a topic, a time precision.
+
+    With `one_report` each report carries a token, and one counts of a device and window.
+    """
 
     name: str
     topic: str
     domain: Domain
     mechanism: Mechanism
     precision_ms: int
+    one_report: OneReport | None = None
 
     @classmethod
     def from_mapping(cls, name: str, mapping: Mapping[str, object], *, base: Path) -> Self:
         """Return the spec of a `[collection.NAME]` table; files are relative to `base`.
 
-        Reads the keys `mechanism, domain, topic, precision` and `MECHANISM_KEYS`, no others.
+        Reads `mechanism, domain, topic, precision, one_report` (with it `partitions` and `window`)
+        and `MECHANISM_KEYS`, no others.
 
         Raises:
             SpecError: naming the key and what was expected.
         """
         path = f"collection.{name}"
-        if not _LEGAL_NAME.fullmatch(name):
+        if not LEGAL_NAME.fullmatch(name):
             raise SpecError(path, "a name of letters, digits, '.', '_' and '-'")
         for key in ("mechanism", "domain"):
             if key not in mapping:
@@ -71,12 +77,13 @@ class CollectionSpec:
         mechanism = build(mapping["mechanism"], settings)
         return cls(
             name=name,
-            topic=_read_topic(mapping.get("topic", f"{name}.reports"), f"{path}.topic"),
+            topic=read_topic(mapping.get("topic", f"{name}.reports"), f"{path}.topic"),
             domain=mechanism.report_domain(domain),
             mechanism=mechanism,
-            precision_ms=_read_precision(
+            precision_ms=read_precision(
                 mapping.get("precision", _DEFAULT_PRECISION), f"{path}.precision"
             ),
+            one_report=read_one_report(mapping, path),
         )
 
     @property
@@ -85,21 +92,44 @@ class CollectionSpec:
 
         The topic is no part of it: the same reports may be carried elsewhere.
         """
-        return canonical_json(
-            {
-                "version": VERSION,
-                "collection": self.name,
-                "domain": self.domain.canonical(),
-                "mechanism": self.mechanism.id,
-                "parameters": dict(self.mechanism.parameters()),
-                "precision_ms": self.precision_ms,
-            }
-        )
+        document: dict[str, Json] = {
+            "version": VERSION,
+            "collection": self.name,
+            "domain": self.domain.canonical(),
+            "mechanism": self.mechanism.id,
+            "parameters": dict(self.mechanism.parameters()),
+            "precision_ms": self.precision_ms,
+        }
+        if self.one_report is not None:
+            document |= {"version": _TOKEN_VERSION, "one_report": self.one_report.canonical()}
+        return canonical_json(document)
 
     @cached_property
     def fingerprint(self) -> bytes:
         """First 8 bytes of the SHA-256 of the canonical JSON: the spec's identity on the wire."""
         return hashlib.sha256(self.canonical).digest()[:FINGERPRINT_BYTES]
+
+    @property
+    def report_bytes(self) -> int:
+        """The length of a report on the wire: the mechanism's, and its token where there is one."""
+        return self.mechanism.report_bytes + (0 if self.one_report is None else TOKEN_BYTES)
+
+    def split(self, payload: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Tokens]:
+        """Return reports as the mechanism encodes them, and their tokens, `(n, 0)` without any."""
+        size = self.mechanism.report_bytes
+        return np.ascontiguousarray(payload[:, :size]), payload[:, size:]
+
+    def device_document(self) -> dict[str, Json]:
+        """Return what a device in any language needs (docs/wire.md, "Device document").
+
+        `canonical` is the canonical JSON as a text, so that its bytes can be hashed as they are.
+        """
+        return {
+            "collection": self.name,
+            "fingerprint": self.fingerprint.hex(),
+            "canonical": self.canonical.decode("ascii"),
+            "tables": dict(self.mechanism.tables()),
+        }
 
     def privatize(
         self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy | None = None
@@ -118,35 +148,64 @@ class CollectionSpec:
         *,
         times_ms: Sequence[int] | NDArray[np.int64] | None = None,
         entropy: Entropy | None = None,
+        secret: bytes | None = None,
     ) -> bytes:
         """Randomise n >= 1 labels into one message: a frame ready to produce.
 
         `times_ms` are epoch milliseconds, one for each label, by default now; they are cut to the
-        collection's precision before they leave.
+        precision before they leave. With `one_report` there is one label, and the device's secret.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad label, never the label.
-            ValueError: for no labels, or not one whole number of the years 1 to 9999 for each.
+            ValueError: for no labels, or not one whole number of the years 1 to 9999 for each; for
+                no secret, or several labels, with `one_report`, or a secret without it.
         """
+        if (secret is None) != (self.one_report is None):
+            raise ValueError("expected a secret where there is one_report, and nowhere else")
+        if secret is not None and len(labels) != 1:
+            raise ValueError("expected one label: one_report takes no more of a device")
         reports = self.privatize(labels, entropy=entropy)
         if times_ms is None:
             times = np.full(len(reports), time.time_ns() // 1_000_000, dtype=np.int64)
         else:
-            times = _read_times(times_ms, len(reports))
-        return self.frame_reports(reports, times_ms=times)
+            times = read_times(times_ms, len(reports))
+        tokens = None if secret is None else self.tokens(secret, times)
+        return self.frame_reports(reports, times_ms=times, tokens=tokens)
 
-    def frame_reports(self, reports: Reports, *, times_ms: NDArray[np.int64]) -> bytes:
-        """Frame n >= 1 reports with their times, int64 `(n,)`, cut to the precision here.
-
-        Reports of one cut time go in ascending order. As they came, their places would order the
-        events more finely than the precision and, where values came sorted, narrow them down.
+    def tokens(self, secret: bytes, times_ms: NDArray[np.int64]) -> Tokens:
+        """Return a device's tokens, uint8 `(n, 8)`, for n times, int64 `(n,)`.
 
         Raises:
-            ValueError: for no reports, or not one time for each.
+            ValueError: without `one_report`, or for a secret of fewer than 16 bytes.
+        """
+        if self.one_report is None:
+            raise ValueError("expected a collection with one_report")
+        cut_ms = times_ms - times_ms % self.precision_ms
+        return self.one_report.tokens(secret, self.fingerprint, cut_ms)
+
+    def frame_reports(
+        self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
+    ) -> bytes:
+        """Frame n >= 1 reports with their times, int64 `(n,)`, cut to the precision here.
+
+        Reports of one cut time go in ascending order, with tokens in that of the tokens. As they
+        came, their places would order the events more finely than the precision and, where values
+        came sorted, narrow them down. `tokens`, uint8 `(n, 8)`, are of one partition.
+
+        Raises:
+            ValueError: for no reports, not one time for each, or not the tokens that `one_report`
+                asks for.
         """
         if np.shape(times_ms) != np.shape(reports)[:1]:
             raise ValueError("expected one time for each report")
         cut_ms = times_ms - times_ms % self.precision_ms
+        if self.one_report is not None:
+            tokens = self.one_report.check(tokens, len(reports))
+            order = np.lexsort((token_numbers(tokens), cut_ms))
+            rows = np.hstack((self.mechanism.encode(reports), tokens))
+            return encode_frame(self.fingerprint, cut_ms[order], rows[order])
+        if tokens is not None:
+            raise ValueError("expected no tokens without one_report")
         if len(reports) > 1:
             order = self._sort(reports, cut_ms)
             reports, cut_ms = reports[order], cut_ms[order]
@@ -165,6 +224,7 @@ class CollectionSpec:
         return [
             *self.mechanism.disclosed(),
             f"the event time, cut to {format_duration(self.precision_ms)}",
+            *(DISCLOSED if self.one_report is not None else ()),
             "taking part: that a device reports, how often, and when it sends",
         ]
 
@@ -188,36 +248,3 @@ def load_spec(path: str | Path, name: str) -> CollectionSpec:
     if not isinstance(collections, dict) or not isinstance(collections.get(name), dict):
         raise SpecError(f"collection.{name}", f"this table in {path}")
     return CollectionSpec.from_mapping(name, collections[name], base=file.parent)
-
-
-def _read_topic(given: object, path: str) -> str:
-    if not isinstance(given, str) or not _LEGAL_NAME.fullmatch(given) or given in (".", ".."):
-        raise SpecError(
-            path, f"a topic of at most 200 letters, digits, '.', '_' and '-', got {describe(given)}"
-        )
-    return given
-
-
-def _read_precision(given: object, path: str) -> int:
-    if isinstance(given, str):
-        try:
-            precision_ms = parse_duration(given)
-        except ValueError:
-            precision_ms = 0
-        if 0 < precision_ms <= _LONGEST_PRECISION_MS:
-            return precision_ms
-    longest = format_duration(_LONGEST_PRECISION_MS)
-    raise SpecError(
-        path, f'a duration above 0 such as "1s" or "5m", at most {longest}, got {describe(given)}'
-    )
-
-
-def _read_times(times_ms: Sequence[int] | NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    times = np.asarray(times_ms)
-    if (
-        times.shape != (n,)
-        or times.dtype.kind not in "iu"
-        or not ((times >= EARLIEST_MS) & (times <= LATEST_MS)).all()
-    ):
-        raise ValueError("expected one time for each label, in whole milliseconds since the epoch")
-    return times.astype(np.int64)

@@ -4,12 +4,17 @@ A report is an integer in `0..outputs-1`, sent little-endian in the fewest whole
 """
 
 from abc import abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.decoder import CountDecoder
 from ldpstream.mechanisms.mechanism import Mechanism, Reports, Statistic
+
+_FEW: Final = 16
 
 
 class SymbolMechanism(Mechanism):
@@ -64,6 +69,12 @@ class SymbolMechanism(Mechanism):
     def absorb(self, statistic: Statistic, reports: Reports) -> None:
         """Add reports, shape `(n,)`, to the counts in place."""
         statistic += np.bincount(reports, minlength=self.outputs)
+
+    def few(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
+        """Return each symbol of a few reports with its number."""
+        if len(reports) > _FEW:
+            return None
+        return list(Counter(reports.tolist()).items())
 
     def absorb_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]

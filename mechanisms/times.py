@@ -1,7 +1,11 @@
 """Durations and times as people write them, in integer milliseconds."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
@@ -93,3 +97,19 @@ def format_duration(duration_ms: int) -> str:
         if duration_ms % unit_ms == 0 and duration_ms:
             return f"{duration_ms // unit_ms}{unit}"
     return f"{duration_ms}ms"
+
+
+def read_times(times_ms: Sequence[int] | NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Return n event times in epoch milliseconds as int64 `(n,)`.
+
+    Raises:
+        ValueError: where they are not n whole numbers of the years 1 to 9999.
+    """
+    times = np.asarray(times_ms)
+    if (
+        times.shape != (n,)
+        or times.dtype.kind not in "iu"
+        or not ((times >= EARLIEST_MS) & (times <= LATEST_MS)).all()
+    ):
+        raise ValueError("expected one time for each label, in whole milliseconds since the epoch")
+    return times.astype(np.int64)
