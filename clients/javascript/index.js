@@ -1,0 +1,16 @@
+// Devices of ldpstream in JavaScript, for browsers and Node, without dependencies.
+// The formats are those of docs/wire.md; the vectors of tests/vectors are the tests.
+
+export { Collection } from "./src/collection.js";
+export { SystemEntropy } from "./src/entropy.js";
+export {
+  BudgetError,
+  LedgerError,
+  SpecError,
+  UploadError,
+  ValueOutsideDomainError,
+} from "./src/errors.js";
+export { Ledger, postOnce } from "./src/ledger.js";
+export { SUPPORTED } from "./src/mechanisms/index.js";
+export { deviceSecret } from "./src/token.js";
+export { FRAME_MEDIA_TYPE, post, uploadKey } from "./src/upload.js";

@@ -1,0 +1,45 @@
+// A partition of the values 0..k-1 into blocks.
+
+import { SpecError } from "./errors.js";
+import { sha256OfNumbers } from "./hash.js";
+
+// Returns for each value its block and its place there, for each block its size. `parameters` are
+// those of the mechanism's `blocks`, `runs` the table of the device document, absent for one block.
+export async function readBlocks(size, parameters, runs) {
+  const ofValue = runs === undefined ? new Array(size).fill(0) : expand(runs, size);
+  if ((await sha256OfNumbers(ofValue)) !== parameters.sha256) {
+    throw new SpecError("tables.blocks", "the blocks whose SHA-256 the spec holds");
+  }
+  const sizes = new Array(parameters.count).fill(0);
+  const place = ofValue.map((block) => {
+    sizes[block] += 1;
+    return sizes[block] - 1;
+  });
+  return { ofValue, place, sizes };
+}
+
+function expand(runs, size) {
+  const ofValue = [];
+  for (const [block, length] of runs) {
+    if (!Number.isInteger(length) || length < 1 || ofValue.length + length > size) break;
+    for (let i = 0; i < length; i += 1) ofValue.push(block);
+  }
+  if (ofValue.length !== size) {
+    throw new SpecError("tables.blocks", `runs [block, length] of ${size} values together`);
+  }
+  return ofValue;
+}
+
+// Where each block's outputs start: `orders` outputs a block, one block after the other.
+export function startsOf(orders) {
+  let next = 0;
+  return orders.map((order) => {
+    next += order;
+    return next - order;
+  });
+}
+
+// The parameters of each different size of block that has any, by size.
+export function bySize(list) {
+  return new Map(list.map((entry) => [entry.size, entry]));
+}

@@ -1,0 +1,122 @@
+// A collection as its devices see it, out of a device document (docs/wire.md).
+
+import { readDomain } from "./domain.js";
+import { SystemEntropy } from "./entropy.js";
+import { SpecError } from "./errors.js";
+import { cutTime, encodeFrame } from "./frame.js";
+import { sha256OfText } from "./hash.js";
+import { build } from "./mechanisms/index.js";
+import { makeToken, partitionOf, TOKEN_BYTES } from "./token.js";
+
+const VERSION = 1;
+const TOKEN_VERSION = 2;
+
+export class Collection {
+  #domain;
+  #mechanism;
+  #precisionMs;
+  #fingerprint;
+
+  #loss;
+
+  constructor({ name, fingerprint, domain, mechanism, loss, precisionMs, oneReport = null }) {
+    this.name = name;
+    this.fingerprint = fingerprint;
+    this.precisionMs = precisionMs;
+    this.oneReport = oneReport;
+    this.reportBytes = mechanism.reportBytes;
+    this.size = domain.shape.reduce((product, extent) => product * extent, 1);
+    this.#fingerprint = Uint8Array.from(fingerprint.match(/../g), (pair) => parseInt(pair, 16));
+    this.#domain = domain;
+    this.#mechanism = mechanism;
+    this.#loss = loss;
+    this.#precisionMs = precisionMs;
+  }
+
+  // Reads a device document and checks all its digests. `fingerprint`, where given, is the one that
+  // this device was built for: a document with another spec is refused, whoever served it.
+  static async load(document, { fingerprint } = {}) {
+    const { canonical, tables = {} } = document ?? {};
+    if (typeof canonical !== "string") throw new SpecError("canonical", "a text of JSON");
+    const found = (await sha256OfText(canonical)).slice(0, 16);
+    for (const expected of [document.fingerprint, fingerprint]) {
+      if (expected !== undefined && expected !== found) {
+        throw new SpecError("fingerprint", `${expected}, got a spec with ${found}`);
+      }
+    }
+    const spec = JSON.parse(canonical);
+    const rule = spec.one_report;
+    const version = rule === undefined ? VERSION : TOKEN_VERSION;
+    if (spec.version !== version) throw new SpecError("version", `${version}, got another`);
+    const values = readDomain(spec.domain);
+    const { mechanism, domain, loss } = await build(spec.mechanism, spec.parameters, values, tables);
+    return new Collection({
+      name: spec.collection,
+      fingerprint: found,
+      domain,
+      mechanism,
+      loss,
+      precisionMs: spec.precision_ms,
+      oneReport: rule && { windowMs: rule.window_ms, partitions: rule.partitions },
+    });
+  }
+
+  // Fetches the device document and loads it.
+  static async fetch(url, { fetch = globalThis.fetch, ...options } = {}) {
+    const answer = await fetch(url, { credentials: "omit", referrerPolicy: "no-referrer" });
+    if (!answer.ok) throw new SpecError(String(url), `a device document, got status ${answer.status}`);
+    return Collection.load(await answer.json(), options);
+  }
+
+  // What one report loses at most, as an exact rational `{numerator, denominator}` of BigInts.
+  largestLoss() {
+    return this.#loss();
+  }
+
+  // Randomises labels into reports, one Uint8Array of `reportBytes` each.
+  privatize(labels, { entropy = new SystemEntropy() } = {}) {
+    return this.#mechanism.privatize(this.#domain.index(labels, entropy), entropy);
+  }
+
+  // The token of this device's report in the window of a time, where the collection has one_report.
+  async token(secret, timeMs = Date.now()) {
+    if (this.oneReport === null) throw new RangeError("expected a collection with one_report");
+    const cutMs = cutTime(timeMs, this.#precisionMs);
+    return makeToken(secret, this.#fingerprint, cutMs, this.oneReport.windowMs);
+  }
+
+  // Randomises labels into one frame. `timesMs` are epoch milliseconds, one a label, by default now;
+  // they are cut to the precision here. With one_report `tokens` are one a label, of one partition.
+  frame(labels, { timesMs, entropy, tokens } = {}) {
+    const now = Date.now();
+    const times = timesMs ?? labels.map(() => now);
+    this.#checkTokens(labels, tokens);
+    return this.frameReports(this.privatize(labels, { entropy }), times, tokens);
+  }
+
+  // Frames reports that `privatize` made, with their times and, with one_report, their tokens.
+  frameReports(reports, timesMs, tokens) {
+    this.#checkTokens(reports, tokens);
+    if (reports.length !== timesMs.length) throw new RangeError("expected one time for each report");
+    const entries = reports.map((report, i) => {
+      if (report.length !== this.reportBytes) {
+        throw new RangeError(`report ${i}: expected ${this.reportBytes} bytes`);
+      }
+      return { timeMs: cutTime(timesMs[i], this.#precisionMs), report, token: tokens?.[i] };
+    });
+    return encodeFrame(this.#fingerprint, entries, { numbers: this.#mechanism.numbers });
+  }
+
+  #checkTokens(reports, tokens) {
+    if (this.oneReport === null) {
+      if (tokens !== undefined) throw new RangeError("expected no tokens without one_report");
+      return;
+    }
+    const sound = (token) => token instanceof Uint8Array && token.length === TOKEN_BYTES;
+    if (tokens?.length !== reports.length || !tokens.every(sound)) {
+      throw new RangeError("expected one token for each report, because of one_report");
+    }
+    const partitions = tokens.map((token) => partitionOf(token, this.oneReport.partitions));
+    if (new Set(partitions).size > 1) throw new RangeError("expected tokens of one partition");
+  }
+}

@@ -1,0 +1,178 @@
+// Labels of a device to numbers of values, 0..k-1; cells of several dimensions in row-major order.
+
+import { SpecError, ValueOutsideDomainError } from "./errors.js";
+import { roundAtRandom } from "./rounding.js";
+
+// Returns `{shape, index(labels, entropy)}` of the canonical spec's domain; only a domain that rounds
+// at random takes words.
+export function readDomain(canonical) {
+  const { weights, ...own } = canonical;
+  const domain = readValues(own);
+  if (weights === undefined) return domain;
+  return withWeights(domain, weights.public ?? weights.private);
+}
+
+function readValues(canonical) {
+  if (canonical.rounding === "random") return rounded(canonical.interval, canonical.bins);
+  if (canonical.values !== undefined) return labels(canonical.values);
+  if (canonical.interval !== undefined) return interval(canonical.interval, canonical.bins);
+  const shape = canonical.sizes ?? canonical.grid ?? [canonical.size];
+  if (!shape.every((extent) => Number.isSafeInteger(extent) && extent > 0)) {
+    throw new SpecError("domain", "values, size, grid, sizes or interval");
+  }
+  return lattice(shape);
+}
+
+function labels(values) {
+  const numbers = new Map(values.map((value, i) => [String(value), i]));
+  const expected = `one of the ${values.length} labels of the domain`;
+  return {
+    shape: [values.length],
+    expected,
+    find(label) {
+      const whole = typeof label === "string" || Number.isSafeInteger(label);
+      return whole ? (numbers.get(String(label)) ?? null) : null;
+    },
+    index: indexAll,
+  };
+}
+
+function lattice(shape) {
+  const ranges = shape.map((extent) => `0..${extent - 1}`).join(", ");
+  return {
+    shape,
+    expected: shape.length === 1 ? `an integer in ${ranges}` : `integers in ${ranges}`,
+    find(label) {
+      return join(shape, label, (axis, entry) =>
+        Number.isInteger(entry) && entry >= 0 && entry < shape[axis] ? entry : null,
+      );
+    },
+    index: indexAll,
+  };
+}
+
+// Bins are half-open, but the last one closed; edges as docs/wire.md computes them.
+function interval(bounds, bins) {
+  const ranges = bounds.map(([low, high]) => `[${low}, ${high}]`).join(", ");
+  const edges = bounds.map(([low, high], axis) => {
+    const step = (high - low) / bins[axis];
+    return Array.from({ length: bins[axis] + 1 }, (_, i) =>
+      i === bins[axis] ? high : low + i * step,
+    );
+  });
+  return {
+    shape: bins,
+    expected: bounds.length === 1 ? `a number in ${ranges}` : `numbers in ${ranges}`,
+    find(label) {
+      return join(bins, label, (axis, entry) => {
+        const [low, high] = bounds[axis];
+        if (typeof entry !== "number" || !(entry >= low && entry <= high)) return null;
+        return Math.min(lastNotAbove(edges[axis], entry), bins[axis] - 1);
+      });
+    },
+    index: indexAll,
+  };
+}
+
+// The values are the edges, one more than bins: a number goes to one of the two beside it.
+function rounded(bounds, bins) {
+  const numbers = interval(bounds, bins);
+  return {
+    shape: bins.map((count) => count + 1),
+    expected: numbers.expected,
+    index(labels, entropy) {
+      numbers.index(labels); // all are inside, before any word is drawn
+      const columns = bounds.map(([low, high], axis) => {
+        const points = labels.map((label) => (bounds.length === 1 ? label : label[axis]));
+        return roundAtRandom(entropy, points, low, high, bins[axis]);
+      });
+      return labels.map((_, i) =>
+        columns.reduce((number, column, axis) => number * (bins[axis] + 1) + column[i], 0),
+      );
+    },
+    find: (label) => numbers.find(label),
+  };
+}
+
+function withWeights(values, largest) {
+  const expected = `${values.expected}, with a weight in 0..${largest} after it`;
+  const valueOf = (label) => (values.shape.length === 1 ? label[0] : label.slice(0, -1));
+  return {
+    shape: [...values.shape, largest + 1],
+    expected,
+    index(labels, entropy) {
+      if (!Array.isArray(labels)) throw new TypeError("expected an array of labels");
+      const weights = labels.map((label, position) => {
+        const weight = Array.isArray(label) ? label[values.shape.length] : undefined;
+        const whole = Number.isInteger(weight) && weight >= 0 && weight <= largest;
+        const own = whole && label.length === values.shape.length + 1 ? valueOf(label) : null;
+        if (own === null || values.find(own) === null) {
+          throw new ValueOutsideDomainError(position, expected);
+        }
+        return weight;
+      });
+      const found = values.index(labels.map(valueOf), entropy);
+      return found.map((value, i) => value * (largest + 1) + weights[i]);
+    },
+  };
+}
+
+// The labels of `lip` where devices give a prior, a budget or both: `[value, prior, epsilon]`.
+export function withPriors(values, { edges, epsilons }) {
+  const beside = (edges === null ? 0 : 1) + (epsilons.length > 1 ? 1 : 0);
+  if (beside === 0) return values;
+  const parts = [];
+  if (edges !== null) parts.push("a prior above 0 and below 1");
+  if (epsilons.length > 1) parts.push(`one of the epsilons ${epsilons.join(", ")}`);
+  return {
+    shape: [values.shape[0] * epsilons.length * (edges === null ? 1 : edges.length - 1)],
+    expected: `${values.expected}, with ${parts.join(" and ")} beside it`,
+    find(label) {
+      if (!Array.isArray(label) || label.length !== beside + 1) return null;
+      const own = values.find(label[0]);
+      let level = 0;
+      if (edges !== null) {
+        if (typeof label[1] !== "number" || !(label[1] > 0 && label[1] < 1)) return null;
+        level = lastNotAbove(edges, label[1]);
+      }
+      if (epsilons.length > 1) {
+        const place = epsilons.indexOf(label[label.length - 1]);
+        if (place < 0) return null;
+        level = level * epsilons.length + place;
+      }
+      return own === null ? null : 2 * level + own;
+    },
+    index: indexAll,
+  };
+}
+
+function indexAll(given) {
+  if (!Array.isArray(given)) throw new TypeError("expected an array of labels");
+  return given.map((label, position) => {
+    const found = this.find(label);
+    if (found === null) throw new ValueOutsideDomainError(position, this.expected);
+    return found;
+  });
+}
+
+function join(shape, label, place) {
+  const entries = shape.length === 1 ? [label] : label;
+  if (!Array.isArray(entries) || entries.length !== shape.length) return null;
+  let number = 0;
+  for (let axis = 0; axis < shape.length; axis += 1) {
+    const coordinate = place(axis, entries[axis]);
+    if (coordinate === null) return null;
+    number = number * shape[axis] + coordinate;
+  }
+  return number;
+}
+
+function lastNotAbove(ascending, number) {
+  let [low, high] = [0, ascending.length];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (ascending[middle] <= number) low = middle;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,67 @@
+// Uniform 64-bit words as BigInts, and the exact draws that are made of them. No probability is
+// ever a floating-point number: a draw compares whole numbers.
+
+const BYTES_A_CALL = 65536; // the most that getRandomValues gives at once
+const WORD_BITS = 64;
+
+let generator = globalThis.crypto;
+if (generator === undefined) {
+  // Node 18 has it under another name.
+  generator = (await import("node:crypto")).webcrypto;
+}
+export const webCrypto = generator;
+
+export class SystemEntropy {
+  words(n) {
+    const drawn = new BigUint64Array(n);
+    const step = BYTES_A_CALL / 8;
+    for (let start = 0; start < n; start += step) {
+      webCrypto.getRandomValues(drawn.subarray(start, Math.min(n, start + step)));
+    }
+    return drawn;
+  }
+}
+
+// `thresholds` are BigInts in 0..2^64, one a draw: true with probability threshold / 2^64.
+export function bernoulliEach(entropy, thresholds) {
+  const words = entropy.words(thresholds.length);
+  return thresholds.map((threshold, i) => words[i] < threshold);
+}
+
+// One word for each 64 coins: its bits from the lowest on.
+export function fairCoins(entropy, n) {
+  const words = entropy.words(Math.ceil(n / WORD_BITS));
+  const coins = new Array(n);
+  for (let i = 0; i < n; i += 1) {
+    coins[i] = ((words[Math.floor(i / WORD_BITS)] >> BigInt(i % WORD_BITS)) & 1n) === 1n;
+  }
+  return coins;
+}
+
+// Exactly uniform numbers below each bound (a number in 1..2^53): the lowest bits of a word; what is
+// too large is drawn again, all first words before all second ones.
+export function uniformBelowEach(entropy, bounds) {
+  const drawn = new Array(bounds.length);
+  const masks = bounds.map((bound) => (1n << BigInt(bitLength(bound - 1))) - 1n);
+  let open = bounds.map((_, i) => i);
+  while (open.length > 0) {
+    const words = entropy.words(open.length);
+    const rejected = [];
+    open.forEach((i, at) => {
+      const number = Number(words[at] & masks[i]);
+      if (number < bounds[i]) drawn[i] = number;
+      else rejected.push(i);
+    });
+    open = rejected;
+  }
+  return drawn;
+}
+
+export function uniformBelow(entropy, bound, n) {
+  return uniformBelowEach(entropy, new Array(n).fill(bound));
+}
+
+// Of a whole number in 0..2^53 - 1.
+export function bitLength(number) {
+  return number === 0 ? 0 : number.toString(2).length;
+}

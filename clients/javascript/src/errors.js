@@ -1,0 +1,47 @@
+// Errors say where something is wrong and what was expected, and never repeat a user's value.
+
+export class SpecError extends Error {
+  constructor(path, expected) {
+    super(`${path}: expected ${expected}`);
+    this.name = "SpecError";
+    this.path = path;
+  }
+}
+
+export class ValueOutsideDomainError extends Error {
+  constructor(position, expected) {
+    super(`value at position ${position}: expected ${expected}`);
+    this.name = "ValueOutsideDomainError";
+    this.position = position;
+  }
+}
+
+// `status` is null where nothing answered; `retriable` says that the same bytes may be sent again.
+export class UploadError extends Error {
+  constructor(message, { status, retriable, detail = null, retryAfterMs = null, cause }) {
+    super(message, { cause });
+    this.name = "UploadError";
+    this.status = status;
+    this.retriable = retriable;
+    this.detail = detail;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+// A ledger cannot be used, or a window's report is no longer there.
+export class LedgerError extends Error {
+  constructor(message) {
+    super(message);
+    this.name = "LedgerError";
+  }
+}
+
+// A report would spend more than the period has left. `spent`, `asked` and `allowed` are exact
+// fractions, as texts.
+export class BudgetError extends LedgerError {
+  constructor(collection, { spent, asked, allowed }) {
+    super(`${collection}: expected at most ${allowed} in this period, got ${spent} spent and ${asked} asked`);
+    this.name = "BudgetError";
+    Object.assign(this, { collection, spent, asked, allowed });
+  }
+}

@@ -1,0 +1,202 @@
+// One person's budget ledger: one report a window, the same one whenever it is asked for again, and no
+// report beyond the budget. What it protects, and what not: docs/devices.md.
+
+import { BudgetError, LedgerError } from "./errors.js";
+import { cutTime } from "./frame.js";
+import { readState, toBytes, toText } from "./ledger_state.js";
+import { sum, times } from "./loss.js";
+import { doubleAbove, isAbove, readRational, write } from "./rational.js";
+import { deviceSecret } from "./token.js";
+import { post, uploadKey } from "./upload.js";
+
+export class Ledger {
+  #storage;
+  #place;
+  #budget;
+  #horizonMs;
+  #collections;
+  #last = Promise.resolve();
+
+  // `storage` is localStorage, a FileStorage (file.js), or anything with getItem and setItem, which
+  // may be asynchronous; `place` the name of the item. `collections` are the ones that may report,
+  // each with the length of its windows in milliseconds; `horizonMs` the length of a period, or
+  // null: one period for ever. `budget` is read as the decimal or fraction that was written.
+  constructor({ storage, place = "ldpstream.ledger", budget, horizonMs = null, collections }) {
+    const allowed = readRational(String(budget));
+    if (allowed === null || allowed.numerator === 0n) {
+      throw new LedgerError("budget: expected a finite number above 0");
+    }
+    for (const [{ name }, windowMs] of collections) {
+      const whole = Number.isSafeInteger(windowMs) && windowMs > 0;
+      if (!whole || !(horizonMs === null || (horizonMs > 0 && horizonMs % windowMs === 0))) {
+        throw new LedgerError(`${name}: expected windows that divide the horizon`);
+      }
+    }
+    for (const [{ name, oneReport }, windowMs] of collections) {
+      if (oneReport !== null && oneReport.windowMs !== windowMs) {
+        throw new LedgerError(`${name}: expected windows of ${oneReport.windowMs} ms, its oneReport's`);
+      }
+    }
+    this.#storage = storage;
+    this.#place = place;
+    this.#budget = allowed;
+    this.#horizonMs = horizonMs;
+    this.#collections = new Map(
+      collections.map(([collection, windowMs]) => [
+        collection.fingerprint,
+        { windowMs, loss: collection.largestLoss() },
+      ]),
+    );
+  }
+
+  // Resolves to the report of the window that holds a time, in a frame with the key of its upload: a
+  // fresh one, or the one that the window has, whatever the label. It is kept before it is given.
+  async release(collection, label, { timeMs = Date.now(), entropy } = {}) {
+    const { cutMs, startMs } = this.#window(collection, timeMs);
+    const { fingerprint } = collection;
+    return this.#alone(async () => {
+      const state = await this.#read();
+      const before = find(state, collection, startMs);
+      if (before !== undefined) return given(before, false);
+      this.#charge(state, collection, startMs);
+      const tokens = await tokensOf(state, collection, cutMs);
+      const frame = toText(collection.frame([label], { timesMs: [cutMs], entropy, tokens }));
+      const window = { fingerprint, startMs, frame, key: uploadKey(), sent: false };
+      state.windows.push(window);
+      await this.#write(state);
+      return given(window, true);
+    });
+  }
+
+  // Resolves to what the window that holds a time has, or to null.
+  async kept(collection, { timeMs = Date.now() } = {}) {
+    const { startMs } = this.#window(collection, timeMs);
+    const before = find(await this.#read(), collection, startMs);
+    return before === undefined ? null : given(before, false);
+  }
+
+  // Says that a window's report has arrived, so that it need not go again.
+  async markSent(collection, startMs) {
+    return this.#alone(async () => {
+      const state = await this.#read();
+      const window = find(state, collection, startMs);
+      if (window === undefined || window.sent) return;
+      window.sent = true;
+      await this.#write(state);
+    });
+  }
+
+  // Drops the reports of windows that have ended by then. They stay charged, and get no second one.
+  async forget(collection, { beforeMs }) {
+    const { windowMs } = this.#known(collection);
+    return this.#alone(async () => {
+      const state = await this.#read();
+      for (const window of state.windows) {
+        const ended = window.startMs + windowMs <= beforeMs;
+        if (ended && window.fingerprint === collection.fingerprint) window.frame = window.key = null;
+      }
+      await this.#write(state);
+    });
+  }
+
+  // What the period that holds a time has spent, or, without one, what was spent ever: a number that
+  // is not below it, and the exact fraction as a text.
+  async spent({ timeMs } = {}) {
+    const state = await this.#read();
+    const total = spentOf(state, timeMs === undefined ? () => true : this.#period(timeMs));
+    return { spent: doubleAbove(total), exact: write(total) };
+  }
+
+  #known(collection) {
+    const known = this.#collections.get(collection.fingerprint);
+    if (known === undefined) {
+      throw new LedgerError(`${collection.name}: expected a collection that the ledger was made with`);
+    }
+    return known;
+  }
+
+  // By the cut time: that is the window in which the report is counted.
+  #window(collection, timeMs) {
+    const cutMs = cutTime(timeMs, collection.precisionMs);
+    return { cutMs, startMs: cutTime(cutMs, this.#known(collection).windowMs) };
+  }
+
+  #period(timeMs) {
+    if (this.#horizonMs === null) return () => true;
+    const start = cutTime(timeMs, this.#horizonMs);
+    return (startMs) => startMs >= start && startMs < start + this.#horizonMs;
+  }
+
+  #charge(state, { name, fingerprint }, startMs) {
+    const { windowMs, loss } = this.#known({ name, fingerprint });
+    const spent = spentOf(state, this.#period(startMs));
+    if (isAbove(sum([spent, loss]), this.#budget)) {
+      const [before, asked, allowed] = [spent, loss, this.#budget].map(write);
+      throw new BudgetError(name, { spent: before, asked, allowed });
+    }
+    state.specs[fingerprint] ??= { name, windowMs, loss: write(loss) };
+  }
+
+  async #read() {
+    const state = readState(await this.#storage.getItem(this.#place), this.#place);
+    for (const [fingerprint, { windowMs }] of this.#collections) {
+      const before = state.specs[fingerprint];
+      if (before !== undefined && before.windowMs !== windowMs) {
+        throw new LedgerError(`${before.name}: expected windows of ${before.windowMs} ms, as before`);
+      }
+    }
+    return state;
+  }
+
+  async #write(state) {
+    await this.#storage.setItem(this.#place, JSON.stringify(state));
+  }
+
+  // One at a time: in this ledger, and, where the platform has locks, in all tabs of its origin.
+  #alone(run) {
+    const locks = globalThis.navigator?.locks;
+    const locked = () => (locks === undefined ? run() : locks.request(this.#place, run));
+    const turn = this.#last.then(locked);
+    this.#last = turn.catch(() => {});
+    return turn;
+  }
+}
+
+// Uploads the report that a ledger gives for the window of a time, by default now; resolves to false,
+// and uploads nothing, where it has arrived before. After an error, or a reload, the next call sends
+// the same bytes under the same key.
+export async function postOnce(url, collection, label, { ledger, timeMs, ...options }) {
+  const { frame, key, startMs, sent } = await ledger.release(collection, label, { timeMs });
+  if (sent) return false;
+  await post(url, frame, { ...options, key });
+  await ledger.markSent(collection, startMs);
+  return true;
+}
+
+// The token of the device whose ledger it is, whose secret is drawn at the first one.
+async function tokensOf(state, collection, cutMs) {
+  if (collection.oneReport === null) return undefined;
+  state.secret ??= toText(deviceSecret());
+  return [await collection.token(toBytes(state.secret), cutMs)];
+}
+
+function find(state, { name, fingerprint }, startMs) {
+  const isIt = (one) => one.fingerprint === fingerprint && one.startMs === startMs;
+  const found = state.windows.find(isIt);
+  if (found?.frame === null) {
+    throw new LedgerError(`${name}: expected a window whose report has not been forgotten`);
+  }
+  return found;
+}
+
+function given({ frame, key, startMs, sent }, fresh) {
+  return { frame: toBytes(frame), key, startMs, fresh, sent };
+}
+
+function spentOf({ specs, windows }, isInside) {
+  const counts = new Map();
+  for (const { fingerprint, startMs } of windows) {
+    if (isInside(startMs)) counts.set(fingerprint, (counts.get(fingerprint) ?? 0) + 1);
+  }
+  return sum([...counts].map(([one, count]) => times(readRational(specs[one].loss), count)));
+}

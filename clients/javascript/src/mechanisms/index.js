@@ -1,0 +1,55 @@
+// The mechanisms that this client has, by their permanent ids. A mechanism is
+// `{privatize(values, entropy) -> Uint8Array[], reportBytes, numbers}`; `numbers` says that reports
+// are little-endian numbers and go into frames in their order. `known`, of some, is what their loss
+// follows from.
+
+import { SpecError } from "../errors.js";
+import { withPriors } from "../domain.js";
+import { largestLoss } from "../loss.js";
+import { binary } from "./binary.js";
+import { blockHadamard } from "./block_hadamard.js";
+import { highLow } from "./high_low.js";
+import { l1Bits } from "./l1_bits.js";
+import { l1Geometric } from "./l1_geometric.js";
+import { lip } from "./lip.js";
+import { matrix } from "./matrix.js";
+import { optimal } from "./optimal.js";
+import { projectiveGeometry } from "./projective_geometry.js";
+import { publicWeights } from "./public_weights.js";
+import { randomizedResponse } from "./randomized_response.js";
+import { subsetSelection } from "./subset_selection.js";
+
+const BUILDERS = new Map([
+  ["binary", binary],
+  ["block-hadamard", blockHadamard],
+  ["high-low", highLow],
+  ["l1-bits", l1Bits],
+  ["l1-geometric", l1Geometric],
+  ["lip", lip],
+  ["matrix", matrix],
+  ["optimal", optimal],
+  ["projective-geometry", projectiveGeometry],
+  ["randomized-response", randomizedResponse],
+  ["subset-selection", subsetSelection],
+]);
+
+export const SUPPORTED = Object.freeze([...BUILDERS.keys()]);
+
+// Returns the mechanism, the domain of what its devices give, and a function that says what one
+// report loses at most.
+export async function build(id, parameters, values, tables) {
+  const builder = BUILDERS.get(id);
+  if (builder === undefined) {
+    throw new SpecError("mechanism", `one of ${SUPPORTED.join(", ")}, got ${id}`);
+  }
+  const domain = id === "lip" ? withPriors(values, levelsOf(parameters)) : values;
+  const weights = parameters.weights ?? null;
+  const size = domain.shape.reduce((product, extent) => product * extent, 1);
+  const own = await builder(parameters, weights === null ? size : size / (weights + 1), tables);
+  const mechanism = weights === null ? own : publicWeights(own, weights);
+  return { mechanism, domain, loss: () => largestLoss(id, parameters, own.known) };
+}
+
+function levelsOf({ prior, epsilon }) {
+  return { edges: typeof prior === "number" ? null : prior.edges, epsilons: epsilon };
+}

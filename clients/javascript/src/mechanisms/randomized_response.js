@@ -1,0 +1,32 @@
+// k-ary randomised response inside blocks: the value itself with T / 2^64, else a uniform other one.
+
+import { bySize, readBlocks, startsOf } from "../blocks.js";
+import { bernoulliEach, uniformBelowEach } from "../entropy.js";
+import { symbols } from "./symbols.js";
+
+export async function randomizedResponse(parameters, size, tables) {
+  const blocks = await readBlocks(size, parameters.blocks, tables.blocks);
+  const starts = startsOf(blocks.sizes);
+  const designs = bySize(parameters.thresholds);
+  // A value alone in its block needs no threshold, but draws its words as all do.
+  const thresholds = blocks.sizes.map((count) =>
+    count === 1 ? 0n : BigInt(designs.get(count).threshold),
+  );
+  return symbols(size, (values, entropy) => {
+    const of = values.map((value) => blocks.ofValue[value]);
+    const own = bernoulliEach(
+      entropy,
+      of.map((block) => thresholds[block]),
+    );
+    const others = uniformBelowEach(
+      entropy,
+      of.map((block) => Math.max(blocks.sizes[block] - 1, 1)),
+    );
+    return values.map((value, i) => {
+      const place = blocks.place[value];
+      const alone = blocks.sizes[of[i]] === 1;
+      const reported = own[i] || alone ? place : others[i] + (others[i] >= place ? 1 : 0);
+      return starts[of[i]] + reported;
+    });
+  });
+}

@@ -1,0 +1,77 @@
+// Subset selection inside blocks: d values of the block, the own one among them with T / 2^64.
+
+import { bySize, readBlocks } from "../blocks.js";
+import { bernoulliEach } from "../entropy.js";
+import { bytesOf, littleEndian } from "./symbols.js";
+
+const BATCH = 2 ** 20; // keys drawn together: which words a value uses depends on it
+const LARGEST_KEY = 2 ** 32 - 1;
+
+export async function subsetSelection(parameters, size, tables) {
+  const blocks = await readBlocks(size, parameters.blocks, tables.blocks);
+  const subsets = bySize(parameters.subsets);
+  const thresholds = blocks.sizes.map((count) =>
+    count === 1 ? 0n : BigInt(subsets.get(count).threshold),
+  );
+  const blockBytes = bytesOf(blocks.sizes.length - 1);
+  const maskBytes = Math.ceil(blocks.sizes.reduce((a, b) => Math.max(a, b), 0) / 8);
+  const reportBytes = blockBytes + maskBytes;
+
+  function privatize(values, entropy) {
+    const of = values.map((value) => blocks.ofValue[value]);
+    const wanted = bernoulliEach(
+      entropy,
+      of.map((block) => thresholds[block]),
+    );
+    const reports = of.map((block) => {
+      const report = new Uint8Array(reportBytes);
+      report.set(littleEndian(block, blockBytes));
+      if (blocks.sizes[block] === 1) report[blockBytes] = 1;
+      return report;
+    });
+    for (const count of [...subsets.keys()].sort((a, b) => a - b)) {
+      const rows = of.flatMap((block, i) =>
+        blocks.sizes[block] === count
+          ? [{ report: reports[i], place: blocks.place[values[i]], wanted: wanted[i] }]
+          : [],
+      );
+      drawSubsets(entropy, count, subsets.get(count).chosen, rows, blockBytes);
+    }
+    return reports;
+  }
+
+  return { reportBytes, numbers: false, privatize };
+}
+
+function drawSubsets(entropy, count, chosen, rows, blockBytes) {
+  const step = Math.max(1, Math.floor(BATCH / count));
+  for (let first = 0; first < rows.length; first += step) {
+    let open = rows.slice(first, first + step);
+    while (open.length > 0) {
+      const keys = drawKeys(entropy, open.length * count);
+      open = open.filter((row, at) => {
+        const own = keys.subarray(at * count, (at + 1) * count);
+        own[row.place] = row.wanted ? 0 : LARGEST_KEY;
+        const last = Uint32Array.from(own).sort()[chosen - 1];
+        const taken = [];
+        own.forEach((key, place) => {
+          if (key <= last) taken.push(place);
+        });
+        if (taken.length > chosen) return true; // keys tie: all of this row are drawn again
+        for (const place of taken) row.report[blockBytes + (place >> 3)] |= 1 << (place & 7);
+        return false;
+      });
+    }
+  }
+}
+
+// n keys of 32 bits, the lower half of a word before the upper one; a half may be left over.
+function drawKeys(entropy, n) {
+  const words = entropy.words(Math.ceil(n / 2));
+  const keys = new Uint32Array(n);
+  for (let i = 0; i < n; i += 1) {
+    const word = words[i >> 1];
+    keys[i] = Number(i % 2 === 0 ? word & 0xffffffffn : word >> 32n);
+  }
+  return keys;
+}

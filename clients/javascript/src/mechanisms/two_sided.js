@@ -1,0 +1,77 @@
+// Whole numbers moved by two-sided geometric noise of one or several kinds, and clamped.
+
+import { fairCoins } from "../entropy.js";
+import { Powers, trials } from "./powers.js";
+
+const WORD = 1n << 64n;
+
+export class TwoSided {
+  #powers;
+  #lowDigits;
+
+  // Kind i has a = thresholds[i] / 2^64 (BigInts); numbers are below `largest`.
+  constructor(thresholds, largest) {
+    this.#powers = thresholds.map((threshold) => new Powers(threshold));
+    const most = thresholds.reduce((a, b) => (a > b ? a : b));
+    this.#lowDigits = countLowDigits(this.#powers[thresholds.indexOf(most)], largest);
+  }
+
+  // Returns the numbers `values`, each in 0..last, moved by noise of its kind.
+  move(entropy, values, last, kinds) {
+    const powers = kinds.map((kind) => this.#powers[kind]);
+    const digits = this.#lowDigits;
+    const cells = this.#drawCells(entropy, powers);
+    const up = values.map((_, i) => cells[i * (digits + 1)]);
+    const noise = values.map((_, i) => {
+      let number = 0;
+      for (let j = digits; j >= 1; j -= 1) {
+        number = 2 * number + (cells[i * (digits + 1) + j] ? 1 : 0);
+      }
+      return number;
+    });
+    // What the noise must reach to end at the border whatever follows.
+    const room = values.map((value, i) => (up[i] ? last[i] - value - 1 : value));
+    let active = values.flatMap((_, i) => (noise[i] < room[i] ? [i] : []));
+    while (active.length > 0) {
+      const levels = new Array(active.length).fill(digits);
+      const success = trials(entropy, active.map((i) => powers[i]), levels);
+      active = active.filter((i, at) => {
+        if (!success[at]) return false;
+        noise[i] += 2 ** digits;
+        return noise[i] < room[i];
+      });
+    }
+    return values.map((value, i) =>
+      up[i] ? Math.min(value + 1 + noise[i], last[i]) : Math.max(value - noise[i], 0),
+    );
+  }
+
+  // Direction and low digits of each number: 1 with probability p / (1 + p), p the cell's power. A
+  // fair coin decides for 0 or for a trial of p; a trial that fails starts anew.
+  #drawCells(entropy, powers) {
+    const levels = [0, ...Array.from({ length: this.#lowDigits }, (_, j) => j)];
+    const cells = new Array(powers.length * levels.length).fill(false);
+    let undecided = cells.map((_, i) => i);
+    while (undecided.length > 0) {
+      const coins = fairCoins(entropy, undecided.length);
+      undecided = undecided.filter((_, at) => coins[at]);
+      const success = trials(
+        entropy,
+        undecided.map((cell) => powers[Math.floor(cell / levels.length)]),
+        undecided.map((cell) => levels[cell % levels.length]),
+      );
+      undecided = undecided.filter((cell, at) => {
+        cells[cell] = success[at];
+        return !success[at];
+      });
+    }
+    return cells;
+  }
+}
+
+// The least s with a^(2^s) < 1/2 or 2^s >= the largest dimension.
+function countLowDigits(powers, largest) {
+  let s = 0;
+  while (2 ** s < largest && 2n * powers.digits(s, 1) >= WORD) s += 1;
+  return s;
+}

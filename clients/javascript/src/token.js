@@ -1,0 +1,39 @@
+// Tokens of collections with one_report: one report a device and window (docs/wire.md, "Tokens").
+
+import { webCrypto } from "./entropy.js";
+import { SpecError } from "./errors.js";
+import { cutTime } from "./frame.js";
+
+export const TOKEN_BYTES = 8;
+const SECRET_BYTES = 32;
+
+// The secret of a device, drawn once and kept where it survives a reload. It is sent to nobody.
+export function deviceSecret() {
+  return webCrypto.getRandomValues(new Uint8Array(SECRET_BYTES));
+}
+
+// The token of the window that holds a cut time.
+export async function makeToken(secret, fingerprint, cutMs, windowMs) {
+  if (!(secret instanceof Uint8Array) || secret.length < SECRET_BYTES / 2) {
+    throw new RangeError(`secret: expected at least ${SECRET_BYTES / 2} bytes`);
+  }
+  if (webCrypto?.subtle === undefined) {
+    throw new SpecError("crypto.subtle", "WebCrypto: pages need https or localhost");
+  }
+  const message = new Uint8Array(fingerprint.length + 8);
+  message.set(fingerprint);
+  new DataView(message.buffer).setBigInt64(
+    fingerprint.length,
+    BigInt(cutTime(cutMs, windowMs)),
+    true,
+  );
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const key = await webCrypto.subtle.importKey("raw", secret, algorithm, false, ["sign"]);
+  const digest = await webCrypto.subtle.sign("HMAC", key, message);
+  return new Uint8Array(digest).slice(0, TOKEN_BYTES);
+}
+
+// The partition that reports with a token go to.
+export function partitionOf(token, partitions) {
+  return new DataView(token.buffer, token.byteOffset).getUint32(0, true) % partitions;
+}
