@@ -6,6 +6,7 @@ and it reads records of aborted transactions unless it is told to write transact
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -15,9 +16,14 @@ import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
-from faust.types import TP
+from faust.types import TP, ConsumerMessage
 
+STREAM_BYTES: Final = 16_384
+TOO_LONG: Final = b"too long for the stream"
+"""Stands, as this very object, for a message that Faust has not kept."""
 _CALL_SECONDS: Final = 5.0
+
+log = logging.getLogger(__name__)
 
 
 class FaustStream:
@@ -25,6 +31,8 @@ class FaustStream:
 
     def __init__(self, app: faust.App) -> None:
         self._app = app
+        self._pausing: set[TopicPartition] = set()
+        self._pause: asyncio.Task[None] | None = None
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Commit next offsets for the group's view of progress; False if that did not work.
@@ -46,9 +54,21 @@ class FaustStream:
         """Let nothing come of a partition for now."""
         if partition in self._assigned():
             self._app.consumer.pause_partitions({TP(*partition)})
+            # Faust only leaves out what has been fetched, and all of that would wait in memory.
+            self._pausing.add(partition)
+            if self._pause is None or self._pause.done():
+                self._pause = asyncio.create_task(self._pause_all())
+
+    async def _pause_all(self) -> None:
+        """Fetch nothing of what is held: all at once, however many there are."""
+        while self._pausing:
+            pausing = frozenset(self._pausing)
+            self._pausing.clear()
+            await self._call(_pause, pausing)
 
     async def release(self, partition: TopicPartition, offset: int) -> None:
         """Let a partition come again, from an offset on."""
+        self._pausing.discard(partition)
         if await self._call(_seek, partition, offset) and partition in self._assigned():
             self._app.consumer.resume_partitions({TP(*partition)})
 
@@ -82,10 +102,20 @@ async def _highwaters(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
     return {partition: end for partition, end in ends.items() if end is not None}
 
 
+async def _pause(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPartition]) -> None:
+    fetcher = consumer._fetcher  # noqa: SLF001 (see above)
+    for partition in partitions & consumer.assignment():
+        consumer.pause(partition)
+        if fetcher is not None:
+            # What waits has not been consumed: it is fetched again.
+            fetcher._records.pop(partition, None)  # noqa: SLF001 (see above)
+
+
 async def _seek(consumer: AIOKafkaConsumer, partition: TopicPartition, offset: int) -> bool:
     if partition not in consumer.assignment():
         return False
     consumer.seek(partition, offset)
+    consumer.resume(partition)
     return True
 
 
@@ -101,8 +131,23 @@ class _CommittedThread(AIOKafkaConsumerThread):
         with suppress(asyncio.CancelledError):
             await super().on_thread_stop()
 
+    def on_crash(self, msg: str, *fmt: Any, **_: Any) -> None:
+        """Leave it to the worker to say in its own words why it ends; Faust prints a traceback."""
+        log.debug(msg.format(*fmt), exc_info=True)
+
 
 class _CommittedConsumer(Consumer):
+    """Keeps no long messages: Faust's buffers hold thousands, whatever their length.
+
+    They are read without the group, as all that the stream leaves out.
+    """
+
+    def _to_message(self, tp: TP, record: Any) -> ConsumerMessage:
+        message = super()._to_message(tp, record)
+        if message.value is not None and len(message.value) > STREAM_BYTES:
+            message.value = TOO_LONG
+        return message
+
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
         return _CommittedThread(self, loop=self.loop, beacon=self.beacon)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.linear import Linear, LinearError, parse_linear
 from ldpstream.estimators.options import SHARPEST, Estimand, Method, OptionKeywords
 from ldpstream.estimators.ranges import range_values
 from ldpstream.mechanisms.domain import Domain, Interval, RoundedInterval
@@ -20,6 +21,7 @@ Projection = Literal["none", "simplex", "blocks"]
 """`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total."""
 
 _EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact in binary
+_DIGITS: Final = 18  # of a whole number: no list is longer, and reading more takes long
 
 
 class QueryError(ValueError):
@@ -52,8 +54,8 @@ class EstimateOptions:
     """What an estimate document holds, and how it is bounded.
 
     `top` is the length of the list of values, None for the whole domain in its own order, 0 for no
-    list. `ranges` and `quantiles` keep their order. `sharpest` cannot be asked for: anytime bounds
-    hold where it was fixed before looking.
+    list. `ranges`, `quantiles` and `linear` keep their order. `sharpest` cannot be asked for:
+    anytime bounds hold where it was fixed before looking.
     """
 
     estimand: Estimand = "respondents"
@@ -65,6 +67,7 @@ class EstimateOptions:
     top: int | None = 20
     ranges: tuple[Range, ...] = ()
     quantiles: tuple[float, ...] = ()
+    linear: tuple[Linear, ...] = ()
 
     def keywords(self) -> OptionKeywords:
         """Return how estimates are bounded, as their keywords."""
@@ -89,6 +92,7 @@ def read_options(
     top: str | int | None = None,
     ranges: Sequence[str] = (),
     quantiles: Sequence[str | float] = (),
+    linear: Sequence[str] = (),
 ) -> EstimateOptions:
     """Return `defaults` with what was asked for put in its place; texts as users write them.
 
@@ -116,7 +120,16 @@ def read_options(
     if quantiles:
         numbers = [_open_unit(text, "quantile") for text in quantiles]
         options = replace(options, quantiles=check_quantiles(numbers, domain))
+    if linear:
+        options = replace(options, linear=_read_linear(linear, domain))
     return options
+
+
+def _read_linear(texts: Sequence[str], domain: Domain) -> tuple[Linear, ...]:
+    try:
+        return tuple(parse_linear(text, domain, i) for i, text in enumerate(texts, start=1))
+    except LinearError as error:
+        raise QueryError("linear", str(error)) from error
 
 
 def parse_range(text: str, domain: Domain) -> Range:
@@ -221,8 +234,8 @@ def _read_top(given: str | int) -> int | None:
     text = str(given)
     if text == "all":
         return None
-    if not (text.isascii() and text.isdigit()):
-        raise QueryError("top", f'a whole number or "all", got {text}')
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise QueryError("top", f'a whole number or "all", got {text[:40]}')
     return int(text)
 
 

@@ -7,30 +7,32 @@ No Faust table is declared, and no offset is left to Faust to keep.
 
 import asyncio
 import logging
-import signal
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import faust
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
 
-from ldpstream.agents.clients import ClientOptionError, faust_settings
 from ldpstream.agents.config import Config
 from ldpstream.agents.console import set_up_logging
-from ldpstream.agents.declare import TopicError
-from ldpstream.agents.engine import Engine
-from ldpstream.agents.faust_parts import FaustStream, WorkerApp
-from ldpstream.agents.http import HttpUnavailableError, serve
+from ldpstream.agents.faust_parts import TOO_LONG, FaustStream, WorkerApp
+from ldpstream.agents.faust_settings import faust_settings
+from ldpstream.agents.http import check_serving, serve
+from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline import BrokerUnavailableError, Pipeline
-from ldpstream.agents.refusals import explain
-from ldpstream.agents.source import Record
+from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.pipeline import Pipeline
+from ldpstream.agents.reading.source import Record, sliced
+from ldpstream.agents.running import announce_ready, until_signalled
+from ldpstream.agents.state.cell_store import StoreError
+
+__all__ = ["attach", "faust_settings", "run_worker", "work"]
 
 _EVENTS_A_STEP: Final = 2_000
+_POLLED_RECORDS: Final = 500
 _STEP_SECONDS: Final = 0.05
 _READY_STEP_SECONDS: Final = 0.02
 _STOP_SECONDS: Final = 6.0
@@ -58,7 +60,8 @@ def run_worker(config: Config, *, verbose: bool = False) -> int:
     Prints `ready URL` on standard output once it serves. May end the process (`run_and_leave`).
     """
     set_up_logging(verbose=verbose)
-    return run_and_leave(_run(config))
+    working = partial(work, config, announce=announce_ready)
+    return run_and_leave(until_signalled(working, config.kafka, refused=(TopicError, StoreError)))
 
 
 def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
@@ -108,38 +111,31 @@ def _add_agent(app: faust.App, engine: Engine, *, committed_only: bool) -> None:
                 # Keeps nothing waiting for it where the app waits for its streams to finish.
                 event.ack()
             for partition, records in runs.items():
+                short = [record for record in records if record[1] is not TOO_LONG]
                 if committed_only:
-                    engine.deliver(partition, records)
-                else:
-                    engine.notice(partition, records[-1][0])
+                    for part in sliced(short):
+                        for one in (engine, *engine.accepted):
+                            one.intake.deliver(partition, part)
+                            await asyncio.sleep(0)
+                if len(short) < len(records) or not committed_only:
+                    for one in (engine, *engine.accepted):
+                        one.intake.notice(partition, records[-1][0])
 
     app.agent(topic, name=f"ldpstream.{collection.name}")(ingest)
 
 
-async def _run(config: Config) -> int:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    try:
-        return await work(config, stop=stop, announce=lambda url: print("ready", url, flush=True))
-    except (BrokerUnavailableError, TopicError, ClientOptionError, HttpUnavailableError) as bad:
-        print(bad, file=sys.stderr)
-        return 1
-    except KafkaError as error:
-        print(await explain(error, config.kafka), file=sys.stderr)
-        return 1
-
-
-async def work(config: Config, *, stop: asyncio.Event, announce: Callable[[str], None]) -> int:
+async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str], None]) -> int:
     """Run a worker until `stop` is set, and return its exit code: 0, or 1 if it failed.
 
     `announce` gets its URL once it serves.
 
     Raises:
         BrokerUnavailableError, TopicError, ClientOptionError: as `Pipeline.start` does.
+        StoreError: if the store under `[worker]` cannot be opened.
         HttpUnavailableError: if the address under `[worker]` cannot be served.
     """
+    # Before anything is asked of a broker: who may read does not depend on one.
+    check_serving(config.worker)
     app = WorkerApp(
         config.worker.id,
         **faust_settings(config.kafka.bootstrap, config.kafka.options),
@@ -147,14 +143,28 @@ async def work(config: Config, *, stop: asyncio.Event, announce: Callable[[str],
         web_enabled=False,
         topic_disable_leader=True,
         stream_wait_empty=False,
+        # Faust hands over all that it polls at once, without a pause for others.
+        broker_max_poll_records=_POLLED_RECORDS,
         consumer_auto_offset_reset="earliest",
     )
     metrics = Metrics()
     pipeline = _connect(app, config, metrics)
-    host, _, port = config.worker.http.rpartition(":")
+    worker = config.worker
+    host, _, port = worker.http.rpartition(":")
+    serving = serve(
+        pipeline,
+        host=host,
+        port=int(port),
+        metrics=metrics,
+        token=worker.token,
+        certificate=(worker.certificate, worker.key)
+        if worker.certificate is not None and worker.key is not None
+        else None,
+        open_to_everybody=worker.open_to_everybody,
+    )
     await pipeline.start()
     try:
-        async with serve(pipeline, host=host, port=int(port), metrics=metrics) as url:
+        async with serving as url:
             await app.start()
             try:
                 announced = asyncio.create_task(_announce(pipeline, url, announce))

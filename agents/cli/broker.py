@@ -10,11 +10,11 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents import clients
 from ldpstream.agents.cli.errors import Failed, Refused
 from ldpstream.agents.config import KafkaConfig
-from ldpstream.agents.declare import TopicError
-from ldpstream.agents.refusals import explain
+from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.refusals import explain
 
 Result = TypeVar("Result")
 

@@ -1,6 +1,6 @@
 """`ldpstream check`: configuration, broker, topics, permissions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 from aiokafka.admin import AIOKafkaAdminClient
@@ -9,11 +9,14 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.cli import broker
 from ldpstream.agents.cli.common import config_option, count, load
 from ldpstream.agents.cli.errors import Failed
-from ldpstream.agents.clients import replication_factor
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig
-from ldpstream.agents.declare import TopicError, check_topics
-from ldpstream.agents.permissions import missing_on_group, missing_on_topics
-from ldpstream.agents.refusals import explain
+from ldpstream.agents.gateway.run import check_gateway
+from ldpstream.agents.http import HttpUnavailableError, check_serving
+from ldpstream.agents.kafka.clients import replication_factor
+from ldpstream.agents.kafka.declare import TopicError, check_topics, refused_topics
+from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
+from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.stores.choice import why_no_store
 
 
 @click.command()
@@ -26,27 +29,54 @@ def check(config_file: str) -> None:
     config = load(config_file)
     names = ", ".join(config.collections)
     click.echo(f"{config_file}: collections {names}")
-    problems = broker.run(_check(config), config.kafka, config_file)
+    for collection in config.collections.values():
+        for one in collection.accept:
+            took = f"{collection.spec.fingerprint.hex()} and still takes"
+            click.echo(f"{collection.name}: counts {took} {one.spec.fingerprint.hex()}")
+    problems = _check_http(config) + broker.run(_check(config), config.kafka, config_file)
     if problems:
         raise Failed("\n".join(problems))
     click.echo("ok")
 
 
+def _check_http(config: Config) -> list[str]:
+    problems = []
+    try:
+        check_serving(config.worker)
+    except HttpUnavailableError as error:
+        problems.append(str(error))
+    try:
+        check_gateway(config)
+    except HttpUnavailableError as error:
+        problems.append(str(error))
+    # Both look at worker.token.
+    return list(dict.fromkeys(problems))
+
+
 async def _check(config: Config) -> list[str]:
-    problems: list[str] = []
+    problems = [why for why in [why_no_store(config.worker)] if why]
     async with broker.admin(config.kafka) as admin:
         brokers = len((await admin.describe_cluster())["brokers"])
         click.echo(f"{config.kafka.bootstrap}: {count(brokers, 'broker')}")
         problems += _check_replication(config.kafka, brokers)
-        for collection in config.collections.values():
-            problems += await _check_collection(admin, collection)
+        missing = {}
+        for name, collection in config.collections.items():
+            missing[name], wrong = await _check_collection(admin, collection)
+            problems += wrong
         problems += await missing_on_group(admin, config.worker.id)
-    # Starting it asks for what idempotent production needs.
-    try:
-        async with broker.producer(config.kafka):
-            click.echo("producer: permitted")
-    except KafkaError as error:
-        problems.append(await explain(error, config.kafka))
+        # Starting it asks for what idempotent production needs.
+        try:
+            async with broker.producer(config.kafka):
+                click.echo("producer: permitted")
+        except KafkaError as error:
+            return [*problems, await explain(error, config.kafka)]
+        factor = replication_factor(config.kafka.options, brokers=brokers)
+        if config.kafka.options.get("enable_idempotence", True) and factor <= brokers:
+            # Only now: a broker without idempotent producers may create what it is to validate.
+            for name, collection in config.collections.items():
+                problems += await refused_topics(
+                    admin, collection, missing[name], replication_factor=factor
+                )
     return problems
 
 
@@ -58,17 +88,20 @@ def _check_replication(kafka: KafkaConfig, brokers: int) -> Iterator[str]:
         )
 
 
-async def _check_collection(admin: AIOKafkaAdminClient, collection: CollectionConfig) -> list[str]:
+async def _check_collection(
+    admin: AIOKafkaAdminClient, collection: CollectionConfig
+) -> tuple[Sequence[str], list[str]]:
+    """Return the names of a collection's missing topics, and what is wrong."""
     try:
         found, missing = await check_topics(admin, collection)
     except TopicError as error:
-        return [str(error)]
+        return (), [str(error)]
     for name, partitions in _partitions(collection).items():
         if name in missing:
             click.echo(f"{name}: missing; a worker creates it, {count(partitions, 'partition')}")
         else:
             click.echo(f"{name}: {count(found[name].partitions, 'partition')}")
-    return list(missing_on_topics(collection, found))
+    return missing, list(missing_on_topics(collection, found))
 
 
 def _partitions(collection: CollectionConfig) -> dict[str, int]:

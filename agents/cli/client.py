@@ -1,69 +1,78 @@
-"""Asking a running worker over HTTP, with its refusals as messages."""
+"""Asking a running worker from a command: its token, and its refusals as messages."""
 
-from collections.abc import AsyncIterator, Sequence
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
-import aiohttp
+import click
 
 from ldpstream.agents.cli.errors import Failed, Refused
+from ldpstream.agents.client import AddressError, ApiError, Client, RefusedError, TokenRefusedError
+from ldpstream.agents.client import connect as connect_client
+from ldpstream.agents.kafka.secret import EnvironmentSecret, FileSecret, SecretError
 
-Parameters = Sequence[tuple[str, str]]
+Command = TypeVar("Command", bound=Callable[..., Any])
 
-TIMEOUT_SECONDS: Final = 60.0
+TOKEN_VARIABLE: Final = "LDPSTREAM_TOKEN"  # noqa: S105 (a name, not a token)
 
 
-class WorkerClient:
-    """A worker's API."""
+def token_options(command: Command) -> Command:
+    """Add the options that say where the worker's token is; pass them to `read_token`."""
+    for option in (
+        click.option(
+            "--token-file",
+            type=click.Path(path_type=Path),
+            metavar="PATH",
+            help="A file that holds the worker's token.",
+        ),
+        click.option(
+            "--token-env",
+            metavar="NAME",
+            help=f"The environment variable that holds it; {TOKEN_VARIABLE} if set.",
+        ),
+    ):
+        command = option(command)
+    return command
 
-    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
-        self._url = url.rstrip("/")
-        self._session = session
 
-    async def get(self, path: str, parameters: Parameters = ()) -> bytes:
-        """Return the JSON that a path answers.
+def read_token(token_env: str | None, token_file: Path | None) -> str | None:
+    """Return the token; None where nothing says that there is one.
 
-        Raises:
-            Refused: where the worker refuses the request, with its own words.
-            Failed: where it does not answer, or answers something else.
-        """
-        try:
-            async with self._session.get(self._url + path, params=list(parameters)) as answer:
-                if answer.status == 200 and answer.content_type == "application/json":
-                    return await answer.read()
-                error = await _error(answer)
-        except aiohttp.InvalidURL as failure:
-            raise Refused(f"{self._url}: expected a URL such as http://127.0.0.1:6066") from failure
-        except (aiohttp.ClientError, TimeoutError) as failure:
-            raise Failed(
-                f"no worker answers at {self._url}: is it running, and is the URL the one that it "
-                "printed?"
-            ) from failure
-        if error is None:
-            raise Failed(f"{self._url}: expected a worker, got HTTP status {answer.status}")
-        if answer.status >= 500:
-            raise Failed(error)
-        raise Refused(error)
+    Raises:
+        Refused: where it is not where it was said to be, or in two places.
+    """
+    try:
+        if token_env is not None and token_file is not None:
+            raise Refused("--token-env: expected --token-env or --token-file, not both")
+        if token_env is not None:
+            return EnvironmentSecret(token_env).reveal()
+        if token_file is not None:
+            return FileSecret(token_file).reveal()
+    except SecretError as error:
+        name = "--token-env" if token_env is not None else "--token-file"
+        raise Refused(f"{name}: {error}") from error
+    return os.environ.get(TOKEN_VARIABLE) or None
 
 
 @asynccontextmanager
-async def connect(url: str) -> AsyncIterator[WorkerClient]:
+async def connect(url: str, *, token: str | None = None) -> AsyncIterator[Client]:
     """Return a client of the worker at a URL, closed at the end of the block.
 
     Raises:
-        Refused: where the URL is none of HTTP.
+        Refused: where the worker refuses a request, with its own words, or the URL is none.
+        Failed: where it does not answer, or answers something else.
     """
-    if not url.startswith(("http://", "https://")):
-        raise Refused(f"{url}: expected a URL such as http://127.0.0.1:6066")
-    timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
-        yield WorkerClient(url, session)
-
-
-async def _error(answer: aiohttp.ClientResponse) -> str | None:
-    """Return the worker's own words about a request that it refuses, None where there are none."""
-    if answer.content_type != "application/json":
-        return None
-    body = await answer.json()
-    error = body.get("error") if isinstance(body, dict) else None
-    return error if isinstance(error, str) else None
+    try:
+        async with connect_client(url, token=token) as client:
+            yield client
+    except TokenRefusedError as error:
+        wanted = "another token" if token is not None else "a token"
+        raise Refused(
+            f"{url}: the worker wants {wanted}: set {TOKEN_VARIABLE}, --token-env or --token-file"
+        ) from error
+    except (AddressError, RefusedError) as error:
+        raise Refused(str(error)) from error
+    except ApiError as error:
+        raise Failed(str(error)) from error

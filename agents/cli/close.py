@@ -7,13 +7,14 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.cli import broker
 from ldpstream.agents.cli.common import config_option, count, load_collection
+from ldpstream.agents.cli.confirming import confirm
 from ldpstream.agents.cli.errors import Failed
-from ldpstream.agents.clock import Control
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
-from ldpstream.agents.control import encode_control
-from ldpstream.agents.metadata import describe
-from ldpstream.agents.offsets import end_offsets
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.state.clock import Control
+from ldpstream.agents.state.control import encode_control
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.times import format_duration, format_time, parse_time
 
 
@@ -35,25 +36,29 @@ class TimeParameter(click.ParamType):
 @click.command()
 @config_option
 @click.option("--until", type=TimeParameter(), required=True, metavar="TIME")
+@click.option("--yes", is_flag=True, help="Do not ask, whatever expires.")
 @click.argument("name")
-def close(config_file: str, name: str, until: int) -> None:
+def close(config_file: str, name: str, until: int, *, yes: bool) -> None:
     """Close all panes up to TIME (RFC 3339, or epoch milliseconds).
 
     It takes effect in each partition once everything produced until now has been read; later
     reports for those panes are late. The clock of the collection goes to TIME, and windows that
     ended more than the retention before it expire: a TIME ahead of the clock on the wall is for
-    collections that get no more reports.
+    collections that get no more reports. It asks first where that is further than the retention.
     """
     config, collection = load_collection(config_file, name)
+    ahead_ms = until - time.time_ns() // 1_000_000
+    warning = _warning(until, ahead_ms, collection.window) if ahead_ms > 0 else ""
+    if ahead_ms > collection.window.retention_ms and not yes:
+        confirm(f"Close {name} until {format_time(until)}? {warning[0].upper()}{warning[1:]}.")
     ends = broker.run(_close(config.kafka, collection, until), config.kafka, config_file)
     total = sum(ends.values())
     click.echo(
         f"{name} closes up to {format_time(until)} once the {count(total, 'record')} in its "
         f"{count(len(ends), 'partition')} have been read"
     )
-    ahead_ms = until - time.time_ns() // 1_000_000
-    if ahead_ms > 0:
-        click.echo(_warning(until, ahead_ms, collection.window), err=True)
+    if warning:
+        click.echo(warning, err=True)
 
 
 def _warning(until_ms: int, ahead_ms: int, window: WindowSpec) -> str:

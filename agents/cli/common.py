@@ -53,6 +53,16 @@ def load_collection(config_file: str, name: str) -> tuple[Config, CollectionConf
     return config, config.collections[name]
 
 
+def refuse_one_report(collection: CollectionConfig, what: str) -> None:
+    """Refuse a collection with `one_report` where devices cannot be told apart.
+
+    Raises:
+        Refused: naming the key, with `what` is expected instead.
+    """
+    if collection.spec.one_report is not None:
+        raise Refused(f"collection.{collection.name}.one_report: expected {what}")
+
+
 def count(number: int, what: str) -> str:
     """Return a number of things: `1 broker`, `3 brokers`."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -4,11 +4,11 @@ from typing import Any, BinaryIO
 
 import click
 
-from ldpstream.agents.cli.common import CHUNK, config_option, load_collection
+from ldpstream.agents.cli.common import CHUNK, config_option, load_collection, refuse_one_report
 from ldpstream.agents.cli.options import QueryOptions, query_options
 from ldpstream.agents.cli.reports import read_reports
-from ldpstream.agents.context import WindowTotals
 from ldpstream.agents.document import compose
+from ldpstream.agents.state.context import WindowTotals
 
 
 @click.command()
@@ -23,6 +23,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, **query: Any) -> No
     otherwise.
     """
     _, collection = load_collection(config_file, name)
+    refuse_one_report(collection, "a worker, because lines of reports have no tokens")
     options = QueryOptions(**query).resolve(collection.options, collection.spec.domain.estimated)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()

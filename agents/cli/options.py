@@ -26,6 +26,7 @@ class QueryOptions:
     top: str | None
     ranges: tuple[str, ...]
     quantiles: tuple[str, ...]
+    linear: tuple[str, ...]
 
     def resolve(self, defaults: EstimateOptions, domain: Domain) -> EstimateOptions:
         """Return the defaults with these options in their place.
@@ -45,6 +46,7 @@ class QueryOptions:
                 top=self.top,
                 ranges=self.ranges,
                 quantiles=self.quantiles,
+                linear=self.linear,
             )
         except QueryError as error:
             raise Refused(f"--{error}") from error
@@ -60,6 +62,7 @@ class QueryOptions:
             ("top", self.top),
             *(("range", text) for text in self.ranges),
             *(("quantile", text) for text in self.quantiles),
+            *(("linear", text) for text in self.linear),
         ]
         return [(name, text) for name, text in texts if text is not None]
 
@@ -83,6 +86,12 @@ _OPTIONS: Final = (
         help="Both ends included, one pair a dimension; repeatable.",
     ),
     click.option("--quantile", "quantiles", metavar="P", multiple=True, help="Repeatable."),
+    click.option(
+        "--linear",
+        metavar="[NAME:]W,W,...",
+        multiple=True,
+        help="The mean of a weight for each value, in the domain's order; repeatable.",
+    ),
 )
 
 

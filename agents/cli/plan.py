@@ -97,14 +97,15 @@ def plan(
     )
     optimum = _search(asked, search, needed=optimise is not None)
     document = compose(asked, comparison, optimum)
-    if as_json:
-        click.echo(document.to_json())
-    else:
-        show_plan(document, table_console())
+    # Files first: a reader of the output, such as `head`, may go away before its end.
     if optimise is not None and optimum is not None:
         _write(optimum, optimise)
     if plot is not None:
         _draw(asked, comparison, plot)
+    if as_json:
+        click.echo(document.to_json())
+    else:
+        show_plan(document, table_console())
 
 
 def _search(asked: Asked, seconds: float | None, *, needed: bool) -> Optimum | None:

@@ -4,26 +4,63 @@ import sys
 from typing import BinaryIO
 
 import click
+import numpy as np
 
-from ldpstream.agents.cli.common import CHUNK, config_option, load_collection
+from ldpstream.agents.cli.common import CHUNK, config_option, load_collection, refuse_one_report
+from ldpstream.agents.cli.ledgers import (
+    ledger_options,
+    opened,
+    refuse_without_ledger,
+    releases,
+)
 from ldpstream.agents.cli.reports import write_reports
 from ldpstream.agents.cli.values import read_values
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.mechanisms.ledger import Ledger
 
 
 @click.command()
 @config_option
 @click.option("--times", is_flag=True, help="Lines begin with a time, which goes with the report.")
+@ledger_options
 @click.argument("name")
 @click.argument("values", type=click.File("rb"), default="-")
-def privatize(config_file: str, name: str, values: BinaryIO, *, times: bool) -> None:
+def privatize(
+    config_file: str,
+    name: str,
+    values: BinaryIO,
+    *,
+    times: bool,
+    ledger_file: str | None,
+    budget: str | None,
+    horizon: str | None,
+) -> None:
     """Turn value lines (a file, or stdin) into reports, one JSON object a line.
 
     A line is a label, an integer, or one column a dimension ("row,column" on a grid); with --times
     an RFC 3339 time or epoch milliseconds comes first. Randomness is the operating system's.
     """
     _, collection = load_collection(config_file, name)
+    refuse_one_report(collection, "send --ledger, because a line of privatize has no token")
+    if ledger_file is not None:
+        with opened(collection, ledger_file, budget=budget, horizon=horizon) as ledger:
+            _keep(ledger, collection, values, times=times)
+        return
+    refuse_without_ledger(budget, horizon)
     spec = collection.spec
     for chunk in read_values(values, spec.domain, times=times, chunk=CHUNK):
         reports = spec.mechanism.privatize(chunk.indices)
         sys.stdout.buffer.write(write_reports(spec, reports, chunk.times_ms))
     sys.stdout.buffer.flush()
+
+
+def _keep(ledger: Ledger, collection: CollectionConfig, values: BinaryIO, *, times: bool) -> None:
+    """Write the report of each line's window, the same one wherever a window comes again."""
+    spec = collection.spec
+    try:
+        for release in releases(ledger, collection, values, times=times):
+            reports, _ = spec.mechanism.decode(release.payload)
+            times_ms = np.array([release.time_ms]) if times else None
+            sys.stdout.buffer.write(write_reports(spec, reports, times_ms))
+    finally:
+        sys.stdout.buffer.flush()

@@ -1,22 +1,40 @@
-"""`ldpstream query`: the windows of a running worker."""
+"""`ldpstream query`: the windows of a running worker, as tables, pictures, CSV or JSON."""
 
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import click
 
-from ldpstream.agents.cli.client import WorkerClient, connect
+from ldpstream.agents.cli.client import connect, read_token, token_options
 from ldpstream.agents.cli.errors import Failed, Refused
 from ldpstream.agents.cli.options import QueryOptions, query_options
+from ldpstream.agents.cli.plots import show_plots
 from ldpstream.agents.cli.tables import show_document, table_console
+from ldpstream.agents.client import Client
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.http.answers import WindowList, WindowState
-from ldpstream.mechanisms.times import parse_time
+from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
+from ldpstream.agents.http.answers import WindowState
 
-_PAGE: Final = 10_000
+PLOTTED: Final = 200
+"""Windows that one picture shows at most: the newest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which windows, and in which form: at most one of `json`, `csv` and `plot`."""
+
+    start: str | None
+    end: str | None
+    limit: int | None
+    fingerprint: str | None
+    json: bool
+    csv: bool
+    plot: bool
 
 
 @click.command()
@@ -24,7 +42,15 @@ _PAGE: Final = 10_000
 @click.option("--from", "start", metavar="TIME", help="Windows that start at TIME or later.")
 @click.option("--to", "end", metavar="TIME", help="Windows that end at TIME or earlier.")
 @click.option("--all", "every", is_flag=True, help="All windows that are kept.")
+@click.option(
+    "--fingerprint", metavar="HEX", help="Of an earlier spec that the collection still accepts."
+)
 @click.option("--json", "as_json", is_flag=True, help='Print {"windows": [document, ...]}.')
+@click.option("--csv", "as_csv", is_flag=True, help="Print one row an entry, as CSV.")
+@click.option(
+    "--plot", is_flag=True, help="Draw bounds; of several windows the course of every query."
+)
+@token_options
 @query_options
 @click.argument("url")
 @click.argument("name")
@@ -36,7 +62,12 @@ def query(
     start: str | None,
     end: str | None,
     every: bool,
+    fingerprint: str | None,
     as_json: bool,
+    as_csv: bool,
+    plot: bool,
+    token_env: str | None,
+    token_file: Path | None,
     **options: Any,
 ) -> None:
     """Print estimates of windows of collection NAME, from the worker at URL.
@@ -45,63 +76,75 @@ def query(
     """
     if every and last is not None:
         raise Refused("--last: expected --last or --all, not both")
-    span = [(name_, text) for name_, text in (("from", start), ("to", end)) if text is not None]
-    limit = None if every or (last is None and span) else last or 1
-    asyncio.run(_print(url, name, span, limit, QueryOptions(**options), as_json=as_json))
+    if as_json + as_csv + plot > 1:
+        raise Refused("--json, --csv, --plot: expected one of them at most")
+    spanned = start is not None or end is not None
+    limit = None if every or (last is None and spanned) else last or 1
+    wanted = Wanted(
+        start=start,
+        end=end,
+        limit=limit,
+        fingerprint=fingerprint,
+        json=as_json,
+        csv=as_csv,
+        plot=plot,
+    )
+    token = read_token(token_env, token_file)
+    asyncio.run(_print(url, name, token, wanted, QueryOptions(**options)))
 
 
 async def _print(
-    url: str,
-    name: str,
-    span: list[tuple[str, str]],
-    limit: int | None,
-    options: QueryOptions,
-    *,
-    as_json: bool,
+    url: str, name: str, token: str | None, wanted: Wanted, options: QueryOptions
 ) -> None:
-    async with connect(url) as worker:
-        path = f"/api/collections/{quote(name, safe='')}"
-        windows = await _windows(worker, path, span, limit)
-        documents = _documents(worker, path, windows, options)
-        if as_json:
+    async with connect(url, token=token) as worker:
+        windows = await _windows(worker, name, wanted)
+        asked = options.parameters()
+        if fingerprint := wanted.fingerprint:
+            asked.append(("fingerprint", fingerprint))
+        documents = _documents(worker, name, windows, asked)
+        together = options.simultaneous is True
+        if wanted.json:
             await _print_json(documents)
-        elif windows:
-            console = table_console()
-            async for document in documents:
-                show_document(EstimateDocument.model_validate_json(document), console)
+        elif wanted.csv:
+            await _print_csv(documents)
+        elif not windows:
+            spanned = wanted.start is not None or wanted.end is not None
+            raise Failed(f"{name}: no window with reports {'in that span' if spanned else 'yet'}")
+        elif wanted.plot:
+            parsed = [_parse(document) async for document in documents]
+            minimum = (await worker.collection(name)).minimum
+            show_plots(parsed, table_console(), minimum=minimum, together=together)
         else:
-            raise Failed(f"{name}: no window with reports {'in that span' if span else 'yet'}")
+            console = table_console()
+            minimum = (await worker.collection(name)).minimum
+            async for document in documents:
+                show_document(_parse(document), console, minimum=minimum, together=together)
 
 
-async def _windows(
-    worker: WorkerClient, path: str, span: list[tuple[str, str]], limit: int | None
-) -> list[WindowState]:
-    """Return the newest windows of a span, oldest first: a page of them at a time."""
-    found: list[WindowState] = []
-    asked = dict(span)
-    while limit is None or len(found) < limit:
-        page = _PAGE if limit is None else min(_PAGE, limit - len(found))
-        answer = WindowList.model_validate_json(
-            await worker.get(f"{path}/windows", [*asked.items(), ("last", str(page))])
+async def _windows(worker: Client, name: str, wanted: Wanted) -> list[WindowState]:
+    """Return the windows of a span, oldest first."""
+    limit = wanted.limit
+    if wanted.plot:
+        limit = PLOTTED if limit is None else min(limit, PLOTTED)
+    if limit is not None:
+        return await worker.newest(
+            name, limit, start=wanted.start, end=wanted.end, fingerprint=wanted.fingerprint
         )
-        found = answer.windows + found
-        if not answer.more:
-            break
-        asked["to"] = _before(answer.windows[0])
-    return found
-
-
-def _before(window: WindowState) -> str:
-    """Return the latest end that only windows before this one have; ends are all different."""
-    return str(parse_time(window.window.end) - 1)
+    found = worker.windows(name, start=wanted.start, end=wanted.end, fingerprint=wanted.fingerprint)
+    return [one async for one in found]
 
 
 async def _documents(
-    worker: WorkerClient, path: str, windows: list[WindowState], options: QueryOptions
+    worker: Client, name: str, windows: list[WindowState], asked: list[tuple[str, str]]
 ) -> AsyncIterator[bytes]:
+    path = f"/api/collections/{quote(name, safe='')}/estimate"
     for one in windows:
         span = [("start", one.window.start), ("end", one.window.end)]
-        yield await worker.get(f"{path}/estimate", span + options.parameters())
+        yield await worker.get(path, span + asked)
+
+
+def _parse(document: bytes) -> EstimateDocument:
+    return EstimateDocument.model_validate_json(document)
 
 
 async def _print_json(documents: AsyncIterator[bytes]) -> None:
@@ -114,4 +157,13 @@ async def _print_json(documents: AsyncIterator[bytes]) -> None:
         out.write(document)
         first = False
     out.write(b"\n]}\n")
+    out.flush()
+
+
+async def _print_csv(documents: AsyncIterator[bytes]) -> None:
+    """Print all documents as one table."""
+    out = sys.stdout.buffer
+    out.write(to_csv((), HEADER))
+    async for document in documents:
+        out.write(to_csv(document_rows(_parse(document)), None))
     out.flush()

@@ -11,9 +11,10 @@ from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
 
 from ldpstream.agents.cli import broker
 from ldpstream.agents.cli.common import config_option, load_collection
+from ldpstream.agents.cli.confirming import confirm
 from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.metadata import describe
+from ldpstream.agents.kafka.metadata import describe
 
 _PATIENCE_SECONDS: Final = 30.0
 
@@ -26,8 +27,9 @@ def reset(config_file: str, name: str, *, yes: bool) -> None:
     """Throw the state of a collection away: for a source topic that was created anew.
 
     Stop the workers first. All windows, counters and orders to close are forgotten; whatever the
-    source topic holds is counted from its beginning when a worker starts. Published estimates and
-    copies of late and rejected reports stay in their topics.
+    source topic holds is counted from its beginning when a worker starts. Packed messages go with
+    the state, so stop the packers, too. Published estimates and copies of late and rejected reports
+    stay in their topics.
     """
     config, collection = load_collection(config_file, name)
     if not yes:
@@ -40,29 +42,28 @@ def reset(config_file: str, name: str, *, yes: bool) -> None:
 
 
 def _confirm(collection: CollectionConfig) -> None:
-    question = (
+    confirm(
         f"Throw all state of {collection.name} away? Everything in {collection.topics.source} "
         "is then counted from its beginning."
     )
-    try:
-        confirmed = click.confirm(question, err=True)
-    except click.Abort:
-        click.echo(err=True)
-        raise Failed("nothing was changed: nobody to ask, and no --yes") from None
-    if not confirmed:
-        raise Failed("nothing was changed")
 
 
 async def _reset(config: Config, collection: CollectionConfig) -> Sequence[str]:
     # An order to close names offsets of the old source: it must not apply to the new one.
-    names = (collection.topics.changelog, collection.topics.control)
+    topics = collection.topics
+    names, groups = [topics.changelog, topics.control], {config.worker.id: "workers"}
+    if topics.frames is not None:
+        # What was packed of the old source may not show it, where the broker has no topic ids.
+        names.append(topics.frames)
+        groups[config.worker.pack_group] = "packers"
     async with broker.admin(config.kafka) as admin:
-        members = await _members(admin, config.worker.id)
-        if members:
-            raise Failed(
-                f"nothing was changed: the group {config.worker.id} has {members} running; stop "
-                "all workers first (the group forgets a killed one after some seconds)"
-            )
+        for group_id, who in groups.items():
+            members = await _members(admin, group_id)
+            if members:
+                raise Failed(
+                    f"nothing was changed: the group {group_id} has {members} running; stop "
+                    f"all {who} first (the group forgets a killed one after some seconds)"
+                )
         present = [name for name in names if name in await describe(admin, names)]
         if present:
             await _delete(admin, present)

@@ -1,44 +1,46 @@
 """`ldpstream status`: how far a running worker is."""
 
 import asyncio
-from urllib.parse import quote
+from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from ldpstream.agents.cli.client import connect
+from ldpstream.agents.cli.client import connect, read_token, token_options
 from ldpstream.agents.cli.tables import table_console
-from ldpstream.agents.http.answers import CollectionList, CollectionStatus, PartitionStatus
+from ldpstream.agents.http.answers import CollectionStatus, PartitionStatus
 
 COLUMNS = ("partition", "owned", "next", "end", "lag", "watermark", "counted", "late", "rejected")
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help='Print {"collections": [status, ...]}.')
+@token_options
 @click.argument("url")
-def status(url: str, *, as_json: bool) -> None:
+def status(url: str, *, as_json: bool, token_env: str | None, token_file: Path | None) -> None:
     """Show collections, partitions, lag and watermarks of the worker at URL.
 
     Counters, next offsets and watermarks are those of all workers; `owned` and `end` are what the
-    worker that answers knows.
+    worker that answers knows. The specs that a collection accepts beside its own follow it.
     """
-    found = asyncio.run(_ask(url))
+    found = asyncio.run(_ask(url, read_token(token_env, token_file)))
     if as_json:
-        joined = b", ".join(raw for raw, _ in found)
-        click.echo(b'{"collections": [' + joined + b"]}")
+        joined = ", ".join(answer.model_dump_json() for answer in found)
+        click.echo(f'{{"collections": [{joined}]}}')
         return
     console = table_console()
-    for _, answer in found:
+    for answer in found:
         show(answer, console)
 
 
-async def _ask(url: str) -> list[tuple[bytes, CollectionStatus]]:
-    async with connect(url) as worker:
-        listed = CollectionList.model_validate_json(await worker.get("/api/collections"))
-        paths = [f"/api/collections/{quote(one.name)}/status" for one in listed.collections]
-        answers = [await worker.get(path) for path in paths]
-    return [(raw, CollectionStatus.model_validate_json(raw)) for raw in answers]
+async def _ask(url: str, token: str | None) -> list[CollectionStatus]:
+    async with connect(url, token=token) as worker:
+        return [
+            await worker.status(one.name, fingerprint=fingerprint)
+            for one in await worker.collections()
+            for fingerprint in (None, *(spec.fingerprint for spec in one.accepted))
+        ]
 
 
 def show(answer: CollectionStatus, console: Console) -> None:
@@ -55,7 +57,7 @@ def show(answer: CollectionStatus, console: Console) -> None:
     totals = (answer.counted, answer.late, answer.rejected)
     table.add_row("all", *[""] * 5, *(f"{number:,}" for number in totals))
     console.print(table)
-    reasons = _reasons(answer)
+    reasons = reasons_text(answer)
     if reasons:
         console.print(f"rejected: {reasons}", markup=False)
     if answer.lost_offsets:
@@ -83,9 +85,10 @@ def _number(number: int | None) -> str:
     return "?" if number is None else f"{number:,}"
 
 
-def _reasons(answer: CollectionStatus) -> str:
+def reasons_text(answer: CollectionStatus) -> str:
+    """Return why messages were rejected and how many, over all partitions; empty for none."""
     sums: dict[str, int] = {}
     for partition in answer.partitions:
         for reason, count in partition.rejected.items():
             sums[reason] = sums.get(reason, 0) + count
-    return ", ".join(f"{reason} {count:,}" for reason, count in sums.items())
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(sums.items()))

@@ -19,15 +19,19 @@ def table_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=_FILE_WIDTH)
 
 
-def show_document(document: EstimateDocument, console: Console) -> None:
-    """Print a document: what it is about, its values, ranges and quantiles."""
+def show_document(
+    document: EstimateDocument, console: Console, *, minimum: int, together: bool
+) -> None:
+    """Print a document: what it is about, its values, ranges and quantiles.
+
+    `minimum` is the collection's: documents with fewer reports are withheld. `together` says
+    whether simultaneous bounds were asked for.
+    """
     console.print(describe(document), markup=False)
     if document.withheld:
-        console.print("withheld: too few reports", markup=False)
+        console.print(describe_withheld(minimum), markup=False)
         return
-    level = f"{100 * document.confidence:g}% bounds"
-    kind = "simultaneous" if document.simultaneous else "pointwise"
-    console.print(f"{level}: {document.method}, {kind}, {document.estimand}", markup=False)
+    console.print(describe_bounds(document, together=together), markup=False)
     if document.distribution:
         rows = [(label_text(one.value), one) for one in document.distribution]
         console.print(_shares("value", rows))
@@ -44,6 +48,12 @@ def show_document(document: EstimateDocument, console: Console) -> None:
         console.print(_shares("range", [(one.name, one) for one in document.ranges]))
     if document.quantiles:
         console.print(_quantiles(document))
+    if document.linear:
+        console.print(_linear(document))
+    if document.forged is not None:
+        console.print(
+            "forged: so many forged reports could move the number beyond its nearer bound"
+        )
 
 
 def _verdict(test: Calibration) -> str:
@@ -59,11 +69,38 @@ def describe(document: EstimateDocument) -> str:
         document.collection,
         "all reports" if window is None else f"{window.start} to {window.end}",
         "final" if document.final else "open",
-        f"{document.n:,} reports",
+        f"{document.n:,} {'report' if document.n == 1 else 'reports'}",
     ]
     if not document.withheld:
         parts += [f"{document.late:,} late", f"{document.rejected:,} rejected so far"]
     return ", ".join(parts)
+
+
+def describe_withheld(minimum: int) -> str:
+    """Return on one line why a document shows nothing."""
+    return f"withheld: fewer than minimum = {minimum:,} reports"
+
+
+def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
+    """Return on one line which bounds a document has.
+
+    A list of values that was chosen by looking is simultaneous by itself; what was named is only
+    where it was asked for, `together`.
+    """
+    level = f"{100 * document.confidence:g}% bounds"
+    kind = "simultaneous" if document.simultaneous else "pointwise"
+    said = f"{level}: {document.method}, {kind}, {document.estimand}"
+    named = {
+        "ranges": document.ranges,
+        "quantiles": document.quantiles,
+        "linear queries": document.linear,
+    }
+    others = [name for name, entries in named.items() if entries]
+    if document.simultaneous and not together and others:
+        said += f"; {', '.join(others)} pointwise"
+    if document.projection != "none":
+        said += f"; shares projected ({document.projection}), bounds those of before"
+    return said
 
 
 def label_text(label: JsonValue) -> str:
@@ -83,11 +120,12 @@ def percent(share: float | None) -> str:
 def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimate]]) -> Table:
     table = Table()
     table.add_column(heading)
-    for column in ("share", "low", "high", "count"):
+    for column in ("share", "low", "high", "count", "forged"):
         table.add_column(column, justify="right")
     for name, one in rows:
         count = "undefined" if one.count is None else f"{one.count:,.0f}"
-        cells = (percent(one.share), percent(one.low), percent(one.high), count)
+        forged = "" if one.forged is None else f"{one.forged:,}"
+        cells = (percent(one.share), percent(one.low), percent(one.high), count, forged)
         table.add_row(Text(name), *cells)
     return table
 
@@ -99,4 +137,16 @@ def _quantiles(document: EstimateDocument) -> Table:
     for one in document.quantiles:
         labels = (one.value, one.low, one.high)
         table.add_row(percent(one.p), *(Text(label_text(label)) for label in labels))
+    return table
+
+
+def _linear(document: EstimateDocument) -> Table:
+    table = Table()
+    table.add_column("mean of")
+    for column in ("mean", "low", "high", "total", "forged"):
+        table.add_column(column, justify="right")
+    for one in document.linear:
+        numbers = (one.mean, one.low, one.high, one.total)
+        cells = ["undefined" if number is None else f"{number:.6g}" for number in numbers]
+        table.add_row(Text(one.name), *cells, "" if one.forged is None else f"{one.forged:,}")
     return table

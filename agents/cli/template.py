@@ -18,9 +18,14 @@ bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP
 
 [worker]
 id = "ldpstream"                # consumer group, and prefix of the worker's own topics
-http = "127.0.0.1:6066"         # page, API and /metrics
-store = "memory"                # the changelog topic is the state; a worker holds it in memory
+http = "127.0.0.1:6066"         # page, API and /metrics; any other address needs a token:
+# token = { env = "LDPSTREAM_READ_TOKEN" }    # or { file = "PATH" }; HTTPS: docs/http.md
+store = "memory"                # or "rocksdb" under data; a copy: the changelog is the state
 data = "./data"                 # for files of the worker
+
+[gateway]                       # `ldpstream gateway`: uploads over HTTP, docs/gateway.md
+http = "127.0.0.1:8080"
+origins = []                    # of pages that may upload, such as "https://survey.example"
 
 # One table a collection. A change of mechanism, epsilon, domain, sensitive or precision makes it
 # another collection to devices and workers: old and new reports are never mixed.
@@ -50,9 +55,12 @@ domain = { grid = [125, 350], blocks = [25, 35] }
 
 topic = "checkins.reports"      # also .late .rejected .estimates .control are made of this name
 partitions = 4                  # of topics that we create
+# one_report = true             # of a device and window one report counts: docs/devices.md
 retention = "7d"                # of topics that we create
 precision = "1s"                # event times are cut to this on the device
 minimum = 100                   # with fewer reports a document holds only their number
+# With "frames" workers read what `ldpstream pack -c FILE` packs, many messages to one: for devices
+# that send single reports at a high rate. While no packer runs they read the topic itself.
 input = "topic"
 
 # Windows [start, end) of event time, aligned to the UTC epoch. hop < size makes them overlap.

@@ -17,9 +17,12 @@ def worker(context: click.Context, config_file: str, *, verbose: bool) -> None:
     """
     config = load(config_file)
     # Only now: a configuration that is refused should not wait for Faust to be imported.
-    from ldpstream.agents.clients import ClientOptionError, faust_settings
-    from ldpstream.agents.worker import run_worker
+    from ldpstream.agents.kafka.client_options import ClientOptionError
+    from ldpstream.agents.stores.choice import why_no_store
+    from ldpstream.agents.worker import faust_settings, run_worker
 
+    if why := why_no_store(config.worker):
+        raise Refused(f"{config_file}: {why}")
     try:
         faust_settings(config.kafka.bootstrap, config.kafka.options)
     except ClientOptionError as error:

@@ -2,6 +2,7 @@
 
 from ldpstream.agents.config.collection import CollectionConfig, PublishConfig
 from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.kafka import KafkaConfig
 from ldpstream.agents.config.load import (
     BOOTSTRAP_VARIABLE,
@@ -10,15 +11,16 @@ from ldpstream.agents.config.load import (
     load_config,
     read_config,
 )
+from ldpstream.agents.kafka.topics import Topics
 from ldpstream.agents.options import Range
-from ldpstream.agents.topics import Topics
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.windows import WindowSpec
 
 __all__ = [
     "BOOTSTRAP_VARIABLE",
     "CollectionConfig",
     "Config",
     "ConfigError",
+    "GatewayConfig",
     "KafkaConfig",
     "PublishConfig",
     "Range",

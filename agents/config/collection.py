@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 from ldpstream.agents.config.errors import ConfigError, key_path
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
 from ldpstream.agents.config.windows import window_spec
+from ldpstream.agents.kafka.topics import Topics
 from ldpstream.agents.options import (
     EstimateOptions,
     QueryError,
@@ -17,8 +19,8 @@ from ldpstream.agents.options import (
     check_quantiles,
     make_range,
 )
-from ldpstream.agents.topics import Topics
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.privacy import PrivacyStatement, privacy_statement
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.estimators.options import Estimand, Method
 from ldpstream.mechanisms.domain import Domain
 from ldpstream.mechanisms.errors import SpecError
@@ -60,6 +62,13 @@ class CollectionConfig:
     """Reports at which anytime bounds are narrowest."""
     rejected: RejectedPolicy
     publish: PublishConfig
+    accept: tuple["CollectionConfig", ...] = ()
+    """Earlier ones of this name whose reports are still taken, over the same topics."""
+
+    @cached_property
+    def privacy(self) -> PrivacyStatement:
+        """What the policy means in plain words: found once, a matrix of many values takes long."""
+        return privacy_statement(self.spec)
 
     @property
     def options(self) -> EstimateOptions:
@@ -97,7 +106,9 @@ def read_collection(
         name=name,
         spec=spec,
         window=window_spec(path, table),
-        topics=Topics.derive(spec.topic, worker_id=worker_id, collection=name),
+        topics=Topics.derive(
+            spec.topic, worker_id=worker_id, collection=name, packed=table.input == "frames"
+        ),
         partitions=table.partitions,
         retention_ms=table.retention,
         minimum=table.minimum,

@@ -61,13 +61,6 @@ def refused(what: str, got: object) -> PydanticCustomError:
     return PydanticCustomError(_REFUSED, "{problem}", {"problem": expected(what, got)})
 
 
-def unavailable(what: str) -> PydanticCustomError:
-    """Return the error that a pydantic validator raises for work that is still to come."""
-    return PydanticCustomError(
-        _REFUSED, "{problem}", {"problem": f"{what} is not available in this version"}
-    )
-
-
 def key_path(keys: Sequence[str | int]) -> str:
     """Join keys with dots, quoting those that TOML would quote."""
     parts = []

@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from ldpstream.agents.client_options import FILES, SECRETS
-from ldpstream.agents.config.errors import ConfigError
-from ldpstream.agents.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
-
-_SOURCES: Final = '{ env = "NAME" } or { file = "PATH" }'
+from ldpstream.agents.config.secrets import read_secret
+from ldpstream.agents.kafka.client_options import FILES, SECRETS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +15,7 @@ class KafkaConfig:
 
     bootstrap: str
     options: Mapping[str, Any]
-    """Settings as the functions of `ldpstream.agents.clients` take them."""
+    """Settings as the functions of `ldpstream.agents.kafka.clients` take them."""
 
 
 def read_options(
@@ -32,20 +29,7 @@ def read_options(
     options = dict(table)
     for key, value in table.items():
         if key in SECRETS:
-            options[key] = _secret(key, value, base, environment)
+            options[key] = read_secret(f"kafka.{key}", value, base=base, environment=environment)
         elif key in FILES and isinstance(value, str):
             options[key] = str(base / value)
     return options
-
-
-def _secret(key: str, value: object, base: Path, environment: Mapping[str, str]) -> Secret:
-    match value:
-        case str():
-            return GivenSecret(value)
-        case {"env": str(name), **others} if name and not others:
-            return EnvironmentSecret(name, environment)
-        case {"file": str(path), **others} if path and not others:
-            return FileSecret(base / path)
-        case _:
-            # What was got instead may be the secret itself.
-            raise ConfigError(f"kafka.{key}", f"expected a string, {_SOURCES}")

@@ -8,8 +8,9 @@ What depends on several keys at once, or on the mechanism and its domain, is che
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from ldpstream.agents.config.address import http_address, is_port
 from ldpstream.agents.config.durations import (
     DAY_MS,
     HOUR_MS,
@@ -19,12 +20,15 @@ from ldpstream.agents.config.durations import (
     DurationOrOff,
     PositiveDuration,
 )
-from ldpstream.agents.config.errors import refused, unavailable
+from ldpstream.agents.config.errors import refused
+from ldpstream.agents.config.gateway import GatewayTable
 from ldpstream.estimators.options import SHARPEST, Method
+from ldpstream.mechanisms.one_report import DEFAULT_PARTITIONS
 from ldpstream.mechanisms.settings import MECHANISM_KEYS
 
 TOP_LIMIT: Final = 1_000
 PARTITIONS_LIMIT: Final = 10_000
+ACCEPT_LIMIT: Final = 8
 SHARPEST_LIMIT: Final = 1_000_000_000_000
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
@@ -43,19 +47,8 @@ def _brokers(value: str) -> str:
     """Refuse what is no list of `host` or `host:port`; the brokers' default port is 9092."""
     for broker in value.split(","):
         host, colon, port = broker.strip().rpartition(":")
-        if not (_is_port(port) if colon else port) or (colon and not host):
+        if not (is_port(port) if colon else port) or (colon and not host):
             raise refused('host:port, several with commas, such as "127.0.0.1:9092"', value)
-    return value
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text) < 65_536
-
-
-def _address(value: str) -> str:
-    host, colon, port = value.rpartition(":")
-    if not (host and colon and _is_port(port)):
-        raise refused('an address such as "127.0.0.1:6066"', value)
     return value
 
 
@@ -65,26 +58,9 @@ def _open_unit(value: float) -> float:
     return value
 
 
-def _store(value: object) -> object:
-    if value == "rocksdb":
-        raise unavailable('"rocksdb"')
-    return value
-
-
-def _input(value: object) -> object:
-    if value == "frames":
-        raise unavailable('"frames"')
-    return value
-
-
-def _later(_: object) -> object:
-    raise unavailable("this key")
-
-
 Brokers = Annotated[str, AfterValidator(_brokers)]
 Name = Annotated[str, AfterValidator(_name)]
 OpenUnit = Annotated[float, AfterValidator(_open_unit)]
-Later = Annotated[None, BeforeValidator(_later)]
 
 
 class Table(BaseModel):
@@ -105,8 +81,12 @@ class WorkerTable(Table):
     """`[worker]`."""
 
     id: Name = "ldpstream"
-    http: Annotated[str, AfterValidator(_address)] = "127.0.0.1:6066"
-    store: Annotated[Literal["memory"], BeforeValidator(_store)] = "memory"
+    http: Annotated[str, AfterValidator(http_address)] = "127.0.0.1:6066"
+    token: Any = None
+    certificate: str | None = Field(default=None, min_length=1)
+    key: str | None = Field(default=None, min_length=1)
+    open_to_everybody: bool = False
+    store: Literal["memory", "rocksdb"] = "memory"
     data: str = Field(default="./data", min_length=1)
 
 
@@ -135,13 +115,14 @@ class CollectionTable(Table):
 
     mechanism: str
     domain: Any
-    accept: Later = None
+    accept: list[Annotated[str, Field(min_length=1)]] = Field(default=[], max_length=ACCEPT_LIMIT)
     topic: Name | None = None
-    partitions: int = Field(default=4, ge=1, le=PARTITIONS_LIMIT)
+    one_report: bool = False
+    partitions: int = Field(default=DEFAULT_PARTITIONS, ge=1, le=PARTITIONS_LIMIT)
     retention: PositiveDuration = 7 * DAY_MS
     precision: PositiveDuration = SECOND_MS
     minimum: int = Field(default=100, ge=0)
-    input: Annotated[Literal["topic"], BeforeValidator(_input)] = "topic"
+    input: Literal["topic", "frames"] = "topic"
     window: WindowTable = WindowTable()
     confidence: OpenUnit = 0.95
     estimand: Literal["respondents", "population"] = "respondents"
@@ -163,14 +144,16 @@ class FileTable(Table):
 
     kafka: KafkaTable = KafkaTable()
     worker: WorkerTable = WorkerTable()
+    gateway: GatewayTable = GatewayTable()
     collection: dict[Name, CollectionTable] = {}
 
 
 def known_keys() -> dict[str, list[str]]:
     """Return the keys of every table, by its path, with every collection's name as `"*"`."""
-    tables: dict[str, type[Table]] = {
+    tables: dict[str, type[BaseModel]] = {
         "": FileTable,
         "worker": WorkerTable,
+        "gateway": GatewayTable,
         'collection."*"': CollectionTable,
         'collection."*".window': WindowTable,
         'collection."*".publish': PublishTable,

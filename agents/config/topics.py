@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from ldpstream.agents.config.errors import ConfigError, key_path, shown
-from ldpstream.agents.topics import Topics
+from ldpstream.agents.kafka.topics import Topics
 
 
 def check_topics(collections: Iterable[tuple[str, Topics]]) -> None:
@@ -21,6 +21,8 @@ def check_topics(collections: Iterable[tuple[str, Topics]]) -> None:
         path = key_path(["collection", name])
         for field in fields(topics):
             topic = getattr(topics, field.name)
+            if topic is None:
+                continue
             use = f"the {field.name} topic of {path}"
             other = taken.setdefault(topic.replace(".", "_"), use)
             if other != use:

@@ -4,7 +4,7 @@ from typing import Final
 
 from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.tables import CollectionTable
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.times import format_duration
 
 PANES_LIMIT: Final = 10_000

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ldpstream.agents.demo.city import City, Population
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.setting import COLLECTION, EPSILON, PARTITIONS, demo_tables
+from ldpstream.agents.kafka.record_time import record_time_ms
 from ldpstream.mechanisms.spec import CollectionSpec
 from ldpstream.mechanisms.times import cut
 
@@ -134,7 +135,10 @@ class Devices:
 
     async def _send(self, message: bytes, landed: Callable[[], None]) -> None:
         partition, self._turn = self._turn, (self._turn + 1) % PARTITIONS
-        sent = await self._producer.send(self._spec.topic, message, partition=partition)
+        timestamp_ms = record_time_ms(_now_ms(), precision_ms=self._spec.precision_ms)
+        sent = await self._producer.send(
+            self._spec.topic, message, partition=partition, timestamp_ms=timestamp_ms
+        )
         task = asyncio.create_task(self._wait(sent, partition, landed))
         self._pending.add(task)
 

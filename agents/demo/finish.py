@@ -7,14 +7,14 @@ from typing import Final
 
 from aiokafka import AIOKafkaProducer
 
-from ldpstream.agents.cli.client import WorkerClient
-from ldpstream.agents.clock import Control
-from ldpstream.agents.control import encode_control
+from ldpstream.agents.client import Client
 from ldpstream.agents.demo.asking import ask_estimate, ask_status, ask_windows
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.summary import WINDOWS_CHECKED, Summary
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.http.answers import CollectionStatus, WindowState
+from ldpstream.agents.state.clock import Control
+from ldpstream.agents.state.control import encode_control
 
 PATIENCE_SECONDS: Final = 30.0
 COMPARED_WINDOWS: Final = 100
@@ -24,7 +24,7 @@ _STEP_SECONDS: Final = 0.2
 async def finish(
     producer: AIOKafkaProducer,
     control_topic: str,
-    worker: WorkerClient,
+    worker: Client,
     ledger: Ledger,
     places: Sequence[str],
 ) -> Summary:
@@ -61,7 +61,7 @@ def _decided(status: CollectionStatus) -> int:
     return status.counted + status.late + status.rejected
 
 
-async def _until_decided(worker: WorkerClient, ledger: Ledger) -> CollectionStatus:
+async def _until_decided(worker: Client, ledger: Ledger) -> CollectionStatus:
     deadline = time.monotonic() + PATIENCE_SECONDS
     status = await ask_status(worker)
     while _decided(status) != ledger.sent and time.monotonic() < deadline:
@@ -70,7 +70,7 @@ async def _until_decided(worker: WorkerClient, ledger: Ledger) -> CollectionStat
     return status
 
 
-async def _until_final(worker: WorkerClient, ledger: Ledger) -> dict[int, WindowState]:
+async def _until_final(worker: Client, ledger: Ledger) -> dict[int, WindowState]:
     """Wait until all windows are final; return those found."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     wanted = set(ledger.newest(WINDOWS_CHECKED))

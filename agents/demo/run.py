@@ -13,13 +13,12 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
-from ldpstream.agents import clients, embedded, pipeline
-from ldpstream.agents.cli.client import WorkerClient, connect
+from ldpstream.agents.cli.client import connect
 from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.cli.tables import table_console
+from ldpstream.agents.client import Client
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.console import set_up_logging
-from ldpstream.agents.declare import TopicError
 from ldpstream.agents.demo.asking import ask_newest, ask_status
 from ldpstream.agents.demo.city import City, build_city
 from ldpstream.agents.demo.devices import Devices
@@ -30,8 +29,10 @@ from ldpstream.agents.demo.screen import open_screen
 from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, demo_config
 from ldpstream.agents.demo.summary import Summary, print_summary
 from ldpstream.agents.demo.view import Moment, compare
-from ldpstream.agents.embedded import EmbeddedBroker, embedded_broker
 from ldpstream.agents.http import HttpUnavailableError
+from ldpstream.agents.kafka import clients, embedded, refusals
+from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.embedded import EmbeddedBroker, embedded_broker
 from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.worker import work
 
@@ -52,7 +53,7 @@ _FAILURES: Final = (
     HttpUnavailableError,
     TopicError,
     embedded.BrokerUnavailableError,
-    pipeline.BrokerUnavailableError,
+    refusals.BrokerUnavailableError,
 )
 
 
@@ -193,7 +194,7 @@ class _Demo:
         )
 
     async def _watch(
-        self, reporting: "asyncio.Task[None]", devices: Devices, worker: WorkerClient, url: str
+        self, reporting: "asyncio.Task[None]", devices: Devices, worker: Client, url: str
     ) -> None:
         """Show how the estimates follow the devices, until their time is over and all is sent."""
         begun = time.monotonic()
@@ -227,7 +228,7 @@ async def _running_worker(config: Config) -> AsyncIterator[str]:
     """Run a worker for the length of an `async with` block, which gets its URL."""
     stop = asyncio.Event()
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    working = asyncio.create_task(work(config, stop=stop, announce=url.set_result))
+    working = asyncio.create_task(work(config, stop, announce=url.set_result))
     waiting: list[asyncio.Future[Any]] = [working, url]
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

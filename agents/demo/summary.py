@@ -7,6 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from ldpstream.agents.cli.status import reasons_text
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.view import Comparison, compare, comparison_table
 from ldpstream.agents.document import EstimateDocument
@@ -71,7 +72,8 @@ def print_summary(summary: Summary, console: Console) -> None:
     late = f"{status.late:,}; the devices sent {ledger.late:,} too late on purpose"
     _say(console, "late", late)
     bad = f"{status.rejected:,}; the devices sent {ledger.rejected:,} bad ones on purpose"
-    _say(console, "rejected", bad + _reasons(status))
+    reasons = reasons_text(status)
+    _say(console, "rejected", f"{bad} ({reasons})" if reasons else bad)
     total = status.counted + status.late + status.rejected
     if summary.accounted:
         _say(console, "accounted", f"counted + late + rejected = sent = {total:,}")
@@ -120,12 +122,3 @@ def _say(console: Console, name: str, text: str) -> None:
 
 def _shout(console: Console, name: str, text: str) -> None:
     console.print(Text(f"{name}: {text}", style="bold red"))
-
-
-def _reasons(status: CollectionStatus) -> str:
-    sums: dict[str, int] = {}
-    for partition in status.partitions:
-        for reason, count in partition.rejected.items():
-            sums[reason] = sums.get(reason, 0) + count
-    parts = [f"{reason} {count:,}" for reason, count in sums.items()]
-    return f" ({', '.join(parts)})" if parts else ""

@@ -4,6 +4,7 @@ from ldpstream.agents.document.compose import compose, final_content
 from ldpstream.agents.document.model import (
     Calibration,
     EstimateDocument,
+    LinearEstimate,
     QuantileEstimate,
     RangeEstimate,
     ValueEstimate,
@@ -15,6 +16,7 @@ __all__ = [
     "Calibration",
     "EstimateDocument",
     "EstimateOptions",
+    "LinearEstimate",
     "QuantileEstimate",
     "Range",
     "RangeEstimate",

@@ -8,24 +8,25 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.agents.context import WindowTotals
+from ldpstream.agents.document.linear import linear_estimates
 from ldpstream.agents.document.model import (
     EstimateDocument,
-    Number,
     QuantileEstimate,
     RangeEstimate,
     ValueEstimate,
     Window,
 )
+from ldpstream.agents.document.numbers import numbers
 from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.weights import of_values_alone, weigh_ranges, weigh_values
 from ldpstream.agents.options import EstimateOptions, Projection
+from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
 from ldpstream.estimators.groups import known_totals
 from ldpstream.estimators.options import ANYTIME, OptionKeywords
@@ -40,15 +41,6 @@ from ldpstream.mechanisms.times import format_time
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-class _Numbers(TypedDict):
-    share: Number
-    count: Number
-    se: Number
-    low: Number
-    high: Number
-    influence: Number
 
 
 def compose(
@@ -83,8 +75,10 @@ def compose(
     listed = _list_values(spec, alone, chosen)
     values = _value_estimates(spec.domain.estimated, listed, totals.n)
     ranges = _range_estimates(spec, alone, chosen, listed.projected)
-    influences = [entry.influence for entry in values] + [entry.influence for entry in ranges]
-    body = {
+    entries: list[ValueEstimate | RangeEstimate] = [*values, *ranges]
+    influences = (entry.influence for entry in entries)
+    forged = (entry.forged for entry in entries)
+    body: dict[str, Any] = {
         "late": totals.late if late is None else late,
         "rejected": totals.rejected if rejected is None else rejected,
         "estimand": chosen.estimand,
@@ -96,7 +90,10 @@ def compose(
         "ranges": weigh_ranges(collection.spec, totals, chosen, ranges),
         "quantiles": _quantile_estimates(spec, alone, chosen),
         "influence": max((i for i in influences if i is not None), default=None),
+        "forged": min((m for m in forged if m is not None), default=None),
     }
+    if chosen.linear:
+        body["linear"] = linear_estimates(spec, alone, chosen, listed.projected)
     if chosen.method in ANYTIME:
         body["sharpest"] = chosen.sharpest
     return head.model_copy(update=body | prior_parts(collection.spec, totals, chosen))
@@ -168,7 +165,7 @@ def _project(
 def _value_estimates(domain: Domain, listed: _Listed, n: int) -> list[ValueEstimate]:
     shares = None if listed.projected is None else listed.projected[listed.indices]
     labels = [domain.label(index) for index in listed.indices.tolist()]
-    rows = _numbers(listed.estimate, n, shares)
+    rows = numbers(listed.estimate, n, shares)
     # Without validation, which takes as long as all the rest for a domain of many values.
     return [
         ValueEstimate.model_construct(value=v, **row) for v, row in zip(labels, rows, strict=True)
@@ -183,7 +180,7 @@ def _range_estimates(
     keywords = options.keywords()
     estimate = estimate_sets(spec.mechanism, totals.statistic, totals.n, given, **keywords)
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
-    rows = _numbers(estimate, totals.n, shares)
+    rows = numbers(estimate, totals.n, shares)
     return [RangeEstimate(name=a.name, **r) for a, r in zip(options.ranges, rows, strict=True)]
 
 
@@ -217,23 +214,6 @@ def _quantile_estimates(
 def _prefixes(mechanism: Mechanism, domain: Domain) -> Prefixes:
     """Prepare a mechanism's prefixes: costly, and the same for every document."""
     return Prefixes.of(mechanism, domain.estimated_indices())
-
-
-def _numbers(estimate: Estimate, n: int, projected: Floats | None) -> list[_Numbers]:
-    """Return each entry's numbers; a projected share has bounds, but no error of its own."""
-    shares = estimate.value if projected is None else projected
-    arrays = (shares, shares * n, estimate.se, estimate.low, estimate.high, estimate.influence)
-    columns = [[_number(x) for x in array.tolist()] for array in arrays]
-    if projected is not None:
-        columns[2] = columns[5] = [None] * estimate.value.size
-    return [
-        _Numbers(share=share, count=count, se=se, low=low, high=high, influence=influence)
-        for share, count, se, low, high, influence in zip(*columns, strict=True)
-    ]
-
-
-def _number(number: float) -> Number:
-    return number if math.isfinite(number) else None
 
 
 def _label(domain: Domain, position: float) -> Json:

@@ -40,6 +40,14 @@ Influence = Annotated[
     Field(description="The most that one forged report moves the share; null if projected"),
 ]
 
+Forged = Annotated[
+    int | None,
+    Field(
+        description="The least number of forged reports, of the n, that can move the share by more "
+        "than the distance to its nearer bound; null if no number can, or projected"
+    ),
+]
+
 
 class WeightEstimate(Part):
     """The sum of the weights of the respondents with some value."""
@@ -63,6 +71,7 @@ class ValueEstimate(Part):
     low: Low
     high: High
     influence: Influence
+    forged: Forged = None
     weight: Weight = None
 
 
@@ -76,7 +85,26 @@ class RangeEstimate(Part):
     low: Low
     high: High
     influence: Influence
+    forged: Forged = None
     weight: Weight = None
+
+
+class LinearEstimate(Part):
+    """The mean of a function of the value, given by its weights."""
+
+    name: str = Field(description="As it was asked")
+    mean: Number = Field(description="Estimated mean of the weights of the respondents' values")
+    total: Number = Field(description="The mean times n")
+    se: Number = Field(description="Standard error of the mean; null if projected")
+    low: Number = Field(description="Lower confidence bound of the mean")
+    high: Number = Field(description="Upper confidence bound of the mean")
+    influence: Number = Field(
+        description="The most that one forged report moves the mean; null if projected"
+    )
+    forged: int | None = Field(
+        description="The least number of forged reports, of the n, that can move the mean by more "
+        "than the distance to its nearer bound; null if no number can, or projected"
+    )
 
 
 class QuantileEstimate(Part):
@@ -161,8 +189,15 @@ class EstimateDocument(Part):
     )
     ranges: list[RangeEstimate] = []
     quantiles: list[QuantileEstimate] = []
+    linear: list[LinearEstimate] = Field(
+        default=[], description="Only where asked for; in units of its weights"
+    )
     influence: Number = Field(
-        default=None, description="The largest influence of the entries; null if there is none"
+        default=None,
+        description="The largest influence on a share of the entries; null if there is none",
+    )
+    forged: int | None = Field(
+        default=None, description="The smallest `forged` of the shares; null if there is none"
     )
     mmse: MmseEstimate | None = Field(
         default=None, description="Only of collections whose mechanism knows priors"

@@ -3,9 +3,9 @@
 import math
 from typing import Final
 
-from ldpstream.agents.context import WindowTotals
 from ldpstream.agents.document.model import Calibration, LevelCalibration, MmseEstimate, Part
 from ldpstream.agents.options import EstimateOptions
+from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.lip_calibration import SIGNIFICANCE, calibrate
 from ldpstream.estimators.lip_mmse import estimate_mmse
 from ldpstream.mechanisms.lip import Lip

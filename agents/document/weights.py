@@ -8,9 +8,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.context import WindowTotals
 from ldpstream.agents.document.model import RangeEstimate, ValueEstimate, WeightEstimate
 from ldpstream.agents.options import EstimateOptions
+from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import Estimate
 from ldpstream.estimators.options import OptionKeywords
 from ldpstream.estimators.weights import estimate_public_weights, estimate_weights

@@ -4,6 +4,6 @@
 """
 
 from ldpstream.agents.http.app import build_http
-from ldpstream.agents.http.serve import HttpUnavailableError, serve
+from ldpstream.agents.http.serve import HttpUnavailableError, check_serving, serve
 
-__all__ = ["HttpUnavailableError", "build_http", "serve"]
+__all__ = ["HttpUnavailableError", "build_http", "check_serving", "serve"]

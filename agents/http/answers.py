@@ -48,6 +48,58 @@ class Windows(Answer):
     pane_ms: int = Field(description="Spans of whole panes can be asked for")
 
 
+class DomainShape(Answer):
+    """How the values of a collection lie: what ranges and charts need."""
+
+    kind: str = Field(description="values, size, grid, sizes or interval, as configured")
+    shape: list[int] = Field(description="Values of each dimension; row-major order")
+    ordered: bool = Field(description="Whether there are ranges")
+    intervals: list[list[float]] | None = Field(
+        description="Of numbers: the ends of each dimension, cut into `shape` bins; else null"
+    )
+    rounded: bool = Field(description="Numbers are rounded at random; the values are the edges")
+
+
+class Privacy(Answer):
+    """What the policy promises in plain words; factors are exact and rounded up."""
+
+    protected: list[str] = Field(description="What a report hides, and by what factor")
+    unprotected: str | None = Field(description="Pairs that are not protected; null if none")
+    disclosed: list[str] = Field(description="What leaves a device in the clear")
+
+
+class DeviceTables(Answer):
+    """What a mechanism's parameters hold only by digest."""
+
+    blocks: list[tuple[int, int]] | None = Field(
+        default=None, description="Runs of values: the block's number, and how many values follow"
+    )
+    sensitive: list[int] | None = Field(default=None, description="Numbers of sensitive values")
+
+
+class DeviceDocument(Answer):
+    """All that a device needs to privatize: see docs/wire.md, "Device document"."""
+
+    collection: str
+    fingerprint: str = Field(description="First 8 bytes of the SHA-256 of `canonical`, in hex")
+    canonical: str = Field(description="The canonical JSON of the spec, as a text")
+    tables: DeviceTables
+
+
+class AcceptedSpec(Answer):
+    """An earlier spec of a collection whose reports are still taken, into documents of their own.
+
+    Windows, estimates and status are those of this spec where `fingerprint` names it.
+    """
+
+    fingerprint: str
+    mechanism: str
+    values: int = Field(description="Size of the domain")
+    precision_ms: int = Field(description="Event times are cut to this on the device")
+    window: Windows
+    ready: bool
+
+
 class Collection(Answer):
     """One collection as configured, and whether it can be asked."""
 
@@ -55,6 +107,8 @@ class Collection(Answer):
     fingerprint: str = Field(description="Of the spec that devices use, in hexadecimal")
     mechanism: str
     values: int = Field(description="Size of the domain")
+    domain: DomainShape
+    privacy: Privacy
     topic: str
     precision_ms: int = Field(description="Event times are cut to this on the device")
     window: Windows
@@ -66,6 +120,7 @@ class Collection(Answer):
     top: int = Field(description="Length of the published list")
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of the published ranges")
+    accepted: list[AcceptedSpec] = Field(description="Earlier specs whose reports are still taken")
     ready: bool
 
 

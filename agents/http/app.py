@@ -1,47 +1,68 @@
 """The aiohttp application: routes, headers, and errors as JSON."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
 
+from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.answers import Problem
-from ldpstream.agents.http.api import COMPUTING, COMPUTING_LIMIT, METRICS, PIPELINE
+from ldpstream.agents.http.computing import Computing
+from ldpstream.agents.http.feed import Feeds
+from ldpstream.agents.http.keys import ACCESS, COMPUTING, FEEDS, METRICS, PIPELINE
+from ldpstream.agents.http.limits import BODY_BYTES
 from ldpstream.agents.http.openapi import describe_api
 from ldpstream.agents.http.operations import OPERATIONS, Handler
 from ldpstream.agents.http.parameters import AnswerError, Parameter, check_names
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.page import CONTENT_SECURITY_POLICY, Asset, load_assets
-from ldpstream.agents.records import RecordError
-from ldpstream.agents.served import ServedPipeline
+from ldpstream.agents.pipeline.served import ServedPipeline
+from ldpstream.agents.state.cell_store import StoreError
+from ldpstream.agents.state.records import RecordError
 
 _HEADERS: Final = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
 
 
-def build_http(pipeline: ServedPipeline, *, metrics: Metrics | None = None) -> web.Application:
+def build_http(
+    pipeline: ServedPipeline, *, metrics: Metrics | None = None, access: Access | None = None
+) -> web.Application:
     """Build the application that shows a pipeline: page, API, metrics; all of it read-only.
 
     It may be served as it is or mounted under a prefix of another application (`add_subapp`): all
-    links are relative. Without `metrics` it makes its own, whose counters stay at zero.
+    links are relative. Without `metrics` it makes its own, whose counters stay at zero. Without
+    `access` everybody may read it.
     """
     if metrics is None:
         metrics = Metrics()
         metrics.track(pipeline)
-    app = web.Application(middlewares=[_with_headers, _errors_as_json])
+    app = web.Application(middlewares=[_errors_as_json], client_max_size=BODY_BYTES)
+    app.on_response_prepare.append(_add_headers)
+    app.on_shutdown.append(_end_events)
     app[PIPELINE] = pipeline
     app[METRICS] = metrics
-    app[COMPUTING] = asyncio.Semaphore(COMPUTING_LIMIT)
+    app[COMPUTING] = Computing()
+    app[ACCESS] = access or Access()
+    app[FEEDS] = Feeds(app[COMPUTING])
     for operation in OPERATIONS:
-        app.router.add_get(operation.path, _checked(operation.handler, operation.parameters))
-    app.router.add_get("/openapi.json", _checked(_description(), ()))
+        handler = _checked(operation.handler, operation.parameters)
+        if not operation.public:
+            handler = _protected(handler)
+        if operation.body is not None:
+            app.router.add_post(operation.path, handler)
+        else:
+            app.router.add_get(operation.path, handler, allow_head=not operation.endless)
+    app.router.add_get("/openapi.json", _protected(_checked(_description(), ())))
     assets = load_assets()
     app.router.add_get("/", _static(assets.pop("index.html")))
     for name, asset in assets.items():
@@ -50,11 +71,19 @@ def build_http(pipeline: ServedPipeline, *, metrics: Metrics | None = None) -> w
 
 
 def _checked(handler: Handler, parameters: tuple[Parameter, ...]) -> Handler:
-    async def checked(request: web.Request) -> web.Response:
+    async def checked(request: web.Request) -> web.StreamResponse:
         check_names(request.query, parameters)
         return await handler(request)
 
     return checked
+
+
+def _protected(handler: Handler) -> Handler:
+    async def protected(request: web.Request) -> web.StreamResponse:
+        request.app[ACCESS].check(request)
+        return await handler(request)
+
+    return protected
 
 
 def _description() -> Handler:
@@ -73,13 +102,14 @@ def _static(asset: Asset) -> Handler:
     return static
 
 
-@web.middleware
-async def _with_headers(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    response = await handler(request)
-    response.headers.update(_HEADERS)
-    return response
+async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+
+
+async def _end_events(app: web.Application) -> None:
+    """Let readers of events go, before the server waits for their connections."""
+    app[FEEDS].close()
 
 
 @web.middleware
@@ -87,10 +117,12 @@ async def _errors_as_json(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     try:
+        request.app[ACCESS].check_name(request)
         return await handler(request)
     except AnswerError as error:
-        return _problem(error.status, error.text)
-    except RecordError as error:
+        headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
+        return _problem(error.status, error.text, headers=headers)
+    except (RecordError, StoreError) as error:
         return _problem(503, f"the state cannot be read: {error}")
     except web.HTTPException as error:
         allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None

@@ -1,42 +1,44 @@
 """Collections of a running pipeline, described as the HTTP API answers them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.http.answers import (
+    AcceptedSpec,
     Collection,
     CollectionStatus,
+    DeviceDocument,
+    DomainShape,
     PartitionStatus,
+    Privacy,
     Readiness,
     Span,
     Windows,
     WindowState,
 )
-from ldpstream.agents.records import REASONS
-from ldpstream.agents.served import ServedCollection, ServedPipeline
-from ldpstream.agents.tail import Tail
-from ldpstream.agents.view import WindowInfo
-from ldpstream.agents.windows import NEVER
+from ldpstream.agents.pipeline.served import ServedCollection, ServedPipeline
+from ldpstream.agents.privacy import PrivacyStatement
+from ldpstream.agents.state.records import REASONS
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.view import WindowInfo
+from ldpstream.agents.state.windows import NEVER, WindowSpec
+from ldpstream.mechanisms.domain import Domain, Grid, Interval, Lattice, RoundedInterval, Size
 from ldpstream.mechanisms.times import format_time
 
 
 def describe_collection(served: ServedCollection) -> Collection:
     """Return a collection as configured."""
     config: CollectionConfig = served.config
-    window = config.window
     return Collection(
         name=config.name,
         fingerprint=config.spec.fingerprint.hex(),
         mechanism=config.spec.mechanism.id,
         values=config.spec.domain.estimated.size,
+        domain=_domain(config.spec.domain.estimated),
+        privacy=_privacy(config.privacy),
         topic=config.topics.source,
         precision_ms=config.spec.precision_ms,
-        window=Windows(
-            size_ms=window.size_ms,
-            hop_ms=window.hop_ms,
-            grace_ms=window.grace_ms,
-            pane_ms=window.pane_ms,
-        ),
+        window=_windows(config.window),
         minimum=config.minimum,
         confidence=config.confidence,
         estimand=config.estimand,
@@ -45,8 +47,65 @@ def describe_collection(served: ServedCollection) -> Collection:
         top=config.publish.top,
         quantiles=list(config.publish.quantiles),
         ranges=[named.name for named in config.publish.ranges],
+        accepted=[_accepted(one) for one in served.accepted],
         ready=served.ready,
     )
+
+
+def _accepted(served: ServedCollection) -> AcceptedSpec:
+    config = served.config
+    return AcceptedSpec(
+        fingerprint=config.spec.fingerprint.hex(),
+        mechanism=config.spec.mechanism.id,
+        values=config.spec.domain.estimated.size,
+        precision_ms=config.spec.precision_ms,
+        window=_windows(config.window),
+        ready=served.ready,
+    )
+
+
+def _windows(window: WindowSpec) -> Windows:
+    return Windows(
+        size_ms=window.size_ms,
+        hop_ms=window.hop_ms,
+        grace_ms=window.grace_ms,
+        pane_ms=window.pane_ms,
+    )
+
+
+def _domain(domain: Domain) -> DomainShape:
+    numbers = domain.interval if isinstance(domain, RoundedInterval) else domain
+    bounds = numbers.bounds if isinstance(numbers, Interval) else None
+    return DomainShape(
+        kind=_kind(domain),
+        shape=list(domain.shape),
+        ordered=domain.ordered,
+        intervals=None if bounds is None else [list(ends) for ends in bounds],
+        rounded=isinstance(domain, RoundedInterval),
+    )
+
+
+def _kind(domain: Domain) -> str:
+    if isinstance(domain, Interval | RoundedInterval):
+        return "interval"
+    if isinstance(domain, Size):
+        return "size"
+    if isinstance(domain, Grid):
+        return "grid"
+    return "sizes" if isinstance(domain, Lattice) else "values"
+
+
+def _privacy(said: PrivacyStatement) -> Privacy:
+    return Privacy(
+        protected=list(said.protected),
+        unprotected=said.unprotected,
+        disclosed=list(said.disclosed),
+    )
+
+
+def describe_spec(served: ServedCollection) -> DeviceDocument:
+    """Return what devices of a collection need."""
+    return DeviceDocument.model_validate(served.config.spec.device_document())
 
 
 def describe_window(info: WindowInfo) -> WindowState:
@@ -78,12 +137,18 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
 
 def describe_readiness(pipeline: ServedPipeline) -> Readiness:
     """Return whether every collection can be asked, with what is missing."""
-    reasons: list[str] = []
+    reasons = ["the broker does not answer"] if pipeline.broker_watch.silent else []
     for name, served in pipeline.collections.items():
-        reasons.extend(f"{name}: {problem}" for problem in served.problems)
-        if not served.ready and not served.problems:
-            reasons.append(f"{name}: {_unread(served.tails)}")
+        reasons.extend(_reasons(name, served))
+        for one in served.accepted:
+            reasons.extend(_reasons(f"{name} ({one.config.spec.fingerprint.hex()})", one))
     return Readiness(ready=not reasons, reasons=reasons)
+
+
+def _reasons(name: str, served: ServedCollection) -> Iterator[str]:
+    yield from (f"{name}: {problem}" for problem in served.problems)
+    if not served.ready and not served.problems:
+        yield f"{name}: {_unread(served.tails)}"
 
 
 def _unread(tails: Sequence[Tail]) -> str:

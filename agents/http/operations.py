@@ -13,21 +13,37 @@ from ldpstream.agents.http.answers import (
     Collection,
     CollectionList,
     CollectionStatus,
+    DeviceDocument,
     Health,
     Readiness,
     WindowList,
 )
-from ldpstream.agents.http.parameters import ESTIMATE, WINDOWS, Parameter
+from ldpstream.agents.http.body import EstimateRequest
+from ldpstream.agents.http.estimates import estimate, estimate_posted, stored_final
+from ldpstream.agents.http.events import events
+from ldpstream.agents.http.pages import window_list
+from ldpstream.agents.http.parameters import (
+    ESTIMATE,
+    EVENTS,
+    FINGERPRINT,
+    FORMAT,
+    STATUS,
+    WINDOWS,
+    Parameter,
+)
 
-Handler = Callable[[web.Request], Awaitable[web.Response]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """One path that can be read.
 
-    `answer` is the model of a JSON answer, None for plain text. `errors` are the statuses that
-    answer with a `Problem`; `unready` says that 503 answers with `answer` too.
+    `answer` is the model of a JSON answer, None for text of type `text`. `errors` are the statuses
+    that answer with a `Problem`; `unready` says that 503 answers with `answer` too; an `endless`
+    answer goes on until one side ends it; a `public` one needs no token;
+    a `csv` one comes as CSV too; a `tagged` one with an ETag. With a `body`, of a request in JSON,
+    it is asked by POST.
     """
 
     path: str
@@ -37,6 +53,17 @@ class Operation:
     parameters: tuple[Parameter, ...] = ()
     errors: tuple[int, ...] = (400,)
     unready: bool = False
+    endless: bool = False
+    public: bool = False
+    text: str = "text/plain"
+    csv: bool = False
+    tagged: bool = False
+    body: type[BaseModel] | None = None
+
+    @property
+    def method(self) -> str:
+        """The HTTP method, as OpenAPI writes it."""
+        return "get" if self.body is None else "post"
 
 
 OPERATIONS: Final = (
@@ -54,37 +81,84 @@ OPERATIONS: Final = (
         errors=(400, 404),
     ),
     Operation(
+        path="/api/collections/{name}/spec",
+        summary="What devices need to privatize and frame",
+        handler=api.device_spec,
+        answer=DeviceDocument,
+        errors=(400, 404),
+    ),
+    Operation(
         path="/api/collections/{name}/windows",
         summary="Windows with reports, oldest first",
-        handler=api.window_list,
+        handler=window_list,
         answer=WindowList,
         parameters=WINDOWS,
         errors=(400, 404, 503),
+        csv=True,
     ),
     Operation(
         path="/api/collections/{name}/estimate",
         summary="Estimates with bounds over a span of whole panes",
-        handler=api.estimate,
+        handler=estimate,
         answer=EstimateDocument,
         parameters=ESTIMATE,
         errors=(400, 404, 503),
+        csv=True,
+        tagged=True,
+    ),
+    Operation(
+        path="/api/collections/{name}/estimate",
+        summary="The same, asked in a body of JSON: for many or long queries",
+        handler=estimate_posted,
+        answer=EstimateDocument,
+        parameters=(FORMAT, FINGERPRINT),
+        errors=(400, 404, 413, 415, 503),
+        csv=True,
+        body=EstimateRequest,
+    ),
+    Operation(
+        path="/api/collections/{name}/finals/{start}",
+        summary="The final document of a window, as it was stored: it never changes",
+        handler=stored_final,
+        answer=EstimateDocument,
+        parameters=(FORMAT, FINGERPRINT),
+        errors=(400, 404, 503),
+        csv=True,
+        tagged=True,
+    ),
+    Operation(
+        path="/api/collections/{name}/events",
+        summary="Server-sent events: `final` in order, with ids, and `provisional`; each carries "
+        "an estimate document",
+        handler=events,
+        answer=None,
+        parameters=EVENTS,
+        errors=(400, 404, 503),
+        endless=True,
+        text="text/event-stream",
     ),
     Operation(
         path="/api/collections/{name}/status",
         summary="Partitions, lag, watermarks and counters",
         handler=api.status,
         answer=CollectionStatus,
+        parameters=STATUS,
         errors=(400, 404),
     ),
     Operation(
-        path="/healthz", summary="Whether the process serves", handler=api.health, answer=Health
+        path="/healthz",
+        summary="Whether the process serves; without a token too",
+        handler=api.health,
+        answer=Health,
+        public=True,
     ),
     Operation(
         path="/readyz",
-        summary="Whether every collection can be asked, and why not",
+        summary="Whether every collection can be asked; why not is told with a token only",
         handler=api.readiness,
         answer=Readiness,
         unready=True,
+        public=True,
     ),
     Operation(
         path="/metrics", summary="Prometheus metrics", handler=api.metrics, answer=None, errors=()

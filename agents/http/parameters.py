@@ -14,6 +14,7 @@ from ldpstream.mechanisms.times import parse_time
 
 WINDOWS_DEFAULT: Final = 100
 WINDOWS_LIMIT: Final = 10_000
+_DIGITS: Final = 9
 _TIME: Final = "RFC 3339 with Z or an offset (in a URL, + is %2B), or epoch milliseconds"
 
 
@@ -36,10 +37,27 @@ class Parameter:
     repeated: bool = False
 
 
+@dataclass(frozen=True)
+class Page:
+    """At most `number` windows: the oldest after a start if `forward`, else the newest."""
+
+    number: int
+    forward: bool
+    after_ms: int | None
+
+
 def _choice(*names: str) -> dict[str, Json]:
     return {"type": "string", "enum": list(names)}
 
 
+FORMAT: Final = Parameter(
+    "format", "Goes before the header Accept, which may name text/csv", _choice("json", "csv")
+)
+FINGERPRINT: Final = Parameter(
+    "fingerprint",
+    "Of the collection's spec, or of one that it accepts beside it; its own if not given",
+)
+STATUS: Final = (FINGERPRINT,)
 WINDOWS: Final = (
     Parameter(
         "last",
@@ -49,20 +67,52 @@ WINDOWS: Final = (
     Parameter("from", f"Only windows that start at this time or later: {_TIME}"),
     Parameter("to", f"Only windows that end at this time or earlier: {_TIME}"),
     Parameter("all", f"As last={WINDOWS_LIMIT}", {"type": "boolean", "default": False}),
+    Parameter(
+        "limit",
+        "At most so many windows, the oldest of the span: for reading forward, page by page",
+        {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT},
+    ),
+    Parameter(
+        "after", f"Only windows that start after this time, read forward; the next page: {_TIME}"
+    ),
+    FORMAT,
+    FINGERPRINT,
+)
+_UNIT: Final[dict[str, Json]] = {
+    "type": "number",
+    "exclusiveMinimum": 0,
+    "exclusiveMaximum": 1,
+}
+EVENTS: Final = (
+    Parameter(
+        "after",
+        "First all finals of windows that start after this time; without it what comes from now "
+        f"on. The header Last-Event-ID is the same, and goes before it: {_TIME}",
+    ),
+    FINGERPRINT,
 )
 ESTIMATE: Final = (
     Parameter("start", f"First moment of a span of whole panes: {_TIME}; with end"),
     Parameter("end", "First moment after it; without start and end the newest window"),
-    Parameter("top", "So many of the largest shares, or `all` in the domain's own order"),
+    Parameter(
+        "top",
+        "So many of the largest shares, or `all` in the domain's own order",
+        {"type": "string", "pattern": "^(all|[0-9]+)$"},
+    ),
     Parameter("range", "LO..HI[,LO..HI], both ends included; one pair a dimension", repeated=True),
-    Parameter("quantile", "A number above 0 and below 1", {"type": "number"}, repeated=True),
+    Parameter("quantile", "A number above 0 and below 1", _UNIT, repeated=True),
+    Parameter(
+        "linear", "[NAME:]W,W,...: the mean of a weight for each value, in order", repeated=True
+    ),
     Parameter("estimand", "What is estimated", _choice(*get_args(Estimand))),
     Parameter(
         "method", "How it is bounded; anytime: at every moment at once", _choice(*get_args(Method))
     ),
     Parameter("simultaneous", "Bounds that hold all together", {"type": "boolean"}),
-    Parameter("confidence", "Of the bounds: above 0 and below 1", {"type": "number"}),
+    Parameter("confidence", "Of the bounds: above 0 and below 1", _UNIT),
     Parameter("project", "Named post-processing", _choice(*get_args(Projection))),
+    FORMAT,
+    FINGERPRINT,
 )
 
 
@@ -88,8 +138,15 @@ def read_time(query: MultiMapping[str], name: str) -> int | None:
         AnswerError: 400, where it is no time.
     """
     text = query.get(name)
-    if text is None:
-        return None
+    return None if text is None else parse_moment(name, text)
+
+
+def parse_moment(name: str, text: str) -> int:
+    """Return a time in epoch milliseconds.
+
+    Raises:
+        AnswerError: 400, where it is no time.
+    """
     try:
         return parse_time(text)
     except ValueError:
@@ -110,24 +167,36 @@ def read_flag(query: MultiMapping[str], name: str) -> bool | None:
     return text == "true"
 
 
-def read_last(query: MultiMapping[str]) -> int:
-    """Return how many windows at most are asked for.
+def read_page(query: MultiMapping[str]) -> Page:
+    """Return which windows of a span are asked for.
 
     Raises:
-        AnswerError: 400, where it is no number within the limits, or given with `all`.
+        AnswerError: 400, for a number that is none within the limits, or contradicting parameters.
     """
-    text = query.get("last")
+    given = [name for name in ("last", "all", "limit", "after") if name in query]
+    forward = "limit" in query or "after" in query
+    if forward and ("last" in query or "all" in query):
+        raise AnswerError(400, f"{given[0]}: expected last or all, or else limit and after")
+    after_ms = read_time(query, "after")
+    if forward:
+        return Page(_read_number(query, "limit"), True, after_ms)
     if read_flag(query, "all"):
-        if text is not None:
+        if "last" in query:
             raise AnswerError(400, "last: expected last or all=true, got both")
-        return WINDOWS_LIMIT
+        return Page(WINDOWS_LIMIT, False, None)
+    return Page(_read_number(query, "last"), False, None)
+
+
+def _read_number(query: MultiMapping[str], name: str) -> int:
+    text = query.get(name)
     if text is None:
         return WINDOWS_DEFAULT
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= WINDOWS_LIMIT):
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
+    if not 1 <= number <= WINDOWS_LIMIT:
         raise AnswerError(
-            400, f"last: expected a whole number in 1..{WINDOWS_LIMIT}, got {text[:40]!r}"
+            400, f"{name}: expected a whole number in 1..{WINDOWS_LIMIT}, got {text[:40]!r}"
         )
-    return int(text)
+    return number
 
 
 def read_estimate_options(
@@ -150,6 +219,7 @@ def read_estimate_options(
             top=query.get("top"),
             ranges=query.getall("range", []),
             quantiles=query.getall("quantile", []),
+            linear=query.getall("linear", []),
         )
     except QueryError as error:
         raise AnswerError(400, str(error)) from error

@@ -9,20 +9,23 @@ device, and never a value that the configuration does not list.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.gauges import PipelineCollector
-from ldpstream.agents.records import REASONS
-from ldpstream.agents.served import ServedPipeline
+from ldpstream.agents.packing.packed import REASONS as PACKED_REASONS
+from ldpstream.agents.pipeline.served import ServedPipeline
+from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
 from ldpstream.mechanisms.times import EARLIEST_MS, parse_time
 
 RESULTS: Final = ("counted", "late", "rejected")
+PACKED_RESULTS: Final = ("taken", "repeat", "hole", *PACKED_REASONS)
 FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -47,6 +50,12 @@ class Metrics:
             ["collection", "result"],
             registry=registry,
         )
+        self._accepted = Counter(
+            "ldpstream_accepted_reports",
+            "The part of ldpstream_reports under specs that a collection accepts beside its own",
+            ["collection", "fingerprint", "result"],
+            registry=registry,
+        )
         self._rejected = Counter(
             "ldpstream_rejected",
             "Rejected reports of heads that this worker won, by reason",
@@ -59,6 +68,24 @@ class Metrics:
             ["collection"],
             registry=registry,
         )
+        self._packed = Counter(
+            "ldpstream_packed_messages",
+            "Packed messages read, by what became of them; those with holes are read again",
+            ["collection", "result"],
+            registry=registry,
+        )
+        self._reread = Counter(
+            "ldpstream_reread_offsets",
+            "Source offsets read from the source itself where packed messages are the input",
+            ["collection"],
+            registry=registry,
+        )
+        self._pack_lag = Gauge(
+            "ldpstream_pack_lag_records",
+            "Source records that no packed message read so far holds, of owned partitions",
+            ["collection", "partition"],
+            registry=registry,
+        )
         self._flush = Histogram(
             "ldpstream_flush_seconds",
             "Time from the first cell sent to the head seen to have won",
@@ -69,11 +96,21 @@ class Metrics:
 
     def track(self, pipeline: ServedPipeline) -> None:
         """Export the gauges of `pipeline`, and its counters from zero; once for a pipeline."""
-        for name in pipeline.collections:
+        for name, served in pipeline.collections.items():
+            for accepted in served.accepted:
+                for result in RESULTS:
+                    self._accepted.labels(name, accepted.config.spec.fingerprint.hex(), result)
+            if served.config.topics.frames is not None:
+                for result in PACKED_RESULTS:
+                    self._packed.labels(name, result)
+                self._reread.labels(name)
             for result in RESULTS:
                 self._reports.labels(name, result)
+            specs = (one.spec for one in (served.config, *served.config.accept))
+            without = () if any(spec.one_report for spec in specs) else TOKEN_REASONS
             for reason in REASONS:
-                self._rejected.labels(name, reason)
+                if reason not in without:
+                    self._rejected.labels(name, reason)
             self._lost_offsets.labels(name)
             self._flush.labels(name)
         self.registry.register(PipelineCollector(pipeline, self._documents))
@@ -86,11 +123,17 @@ class Metrics:
         late: int,
         rejected: Mapping[str, int],
         lost_offsets: int = 0,
+        accepted: str | None = None,
     ) -> None:
-        """Add what one won head added to its predecessor; `rejected` is by reason."""
-        self._reports.labels(collection, "counted").inc(counted)
-        self._reports.labels(collection, "late").inc(late)
-        self._reports.labels(collection, "rejected").inc(sum(rejected.values()))
+        """Add what one won head added to its predecessor; `rejected` is by reason.
+
+        `accepted` is the fingerprint of an accepted spec, None for the collection's own.
+        """
+        results = {"counted": counted, "late": late, "rejected": sum(rejected.values())}
+        for result, count in results.items():
+            self._reports.labels(collection, result).inc(count)
+            if accepted is not None:
+                self._accepted.labels(collection, accepted, result).inc(count)
         for reason, count in rejected.items():
             self._rejected.labels(collection, reason).inc(count)
         self._lost_offsets.labels(collection).inc(lost_offsets)
@@ -98,6 +141,21 @@ class Metrics:
     def flushed(self, collection: str, *, seconds: float) -> None:
         """Record one flush that won, from its first cell sent until its head was read back."""
         self._flush.labels(collection).observe(seconds)
+
+    def packed(self, collection: str, what: str, count: int) -> None:
+        """Count what became of packed messages, or ("reread") offsets read from the source."""
+        if what == "reread":
+            self._reread.labels(collection).inc(count)
+        else:
+            self._packed.labels(collection, what).inc(count)
+
+    def pack_lag(self, collection: str, partition: int, records: int | None) -> None:
+        """Take how far packed messages are behind; None for a partition that is no longer ours."""
+        if records is not None:
+            self._pack_lag.labels(collection, str(partition)).set(records)
+        else:
+            with suppress(KeyError):
+                self._pack_lag.remove(collection, str(partition))
 
     def estimated(self, collection: str, document: EstimateDocument) -> None:
         """Take a published document: the queries of the newest window are exported as gauges.

@@ -1,18 +1,20 @@
 """The gauges of a pipeline, read at every scrape from what it holds at that moment."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.queries import query_gauges
-from ldpstream.agents.served import ServedCollection, ServedPipeline
-from ldpstream.agents.windows import NEVER
+from ldpstream.agents.pipeline.served import ServedCollection, ServedPipeline
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.times import parse_time
 
 _BY_PARTITION = ("collection", "partition")
 _BY_QUERY = ("collection", "query")
+_BY_SPEC = ("collection", "fingerprint")
 
 
 class PipelineCollector(Collector):
@@ -34,6 +36,8 @@ class PipelineCollector(Collector):
         families = _families()
         for name, served in self._pipeline.collections.items():
             _add_collection(families, name, served)
+            for accepted in served.accepted:
+                _add_accepted(families, name, accepted)
             if 0 in served.owned and name in self._documents:
                 _add_document(families, served, self._documents[name])
         yield from families.values()
@@ -53,6 +57,16 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "state_cells": ("Live cells of the state", _BY_PARTITION),
         "state_bytes": ("Bytes of the values of live cells", _BY_PARTITION),
         "state_dead_records": ("Changelog records waiting for deletion", _BY_PARTITION),
+        "accepted_ready": ("As ldpstream_ready, of specs accepted beside its own", _BY_SPEC),
+        "accepted_problems": ("As ldpstream_problems, of accepted specs", _BY_SPEC),
+        "accepted_lag_records": (
+            "As ldpstream_lag_records, of accepted specs",
+            (*_BY_SPEC, "partition"),
+        ),
+        "accepted_watermark_seconds": (
+            "As ldpstream_watermark_seconds, of accepted specs",
+            (*_BY_SPEC, "partition"),
+        ),
         "window_reports": ("Reports in the newest published window", ("collection",)),
         "window_end_seconds": ("End of that window, in seconds since 1970", ("collection",)),
         "estimate": ("Estimate of a configured query in the newest published window", _BY_QUERY),
@@ -84,17 +98,42 @@ def _add_collection(
         families["owned"].add_metric(labels, float(partition in served.owned))
         if tail.head is None:
             continue
-        end = served.end_offsets.get(partition)
-        # Only its owner keeps an eye on where a partition ends.
-        if end is not None and partition in served.owned:
-            families["lag_records"].add_metric(labels, float(max(0, end - tail.head.next)))
+        _add_lag(families["lag_records"], labels, served, partition, tail.head)
         if tail.head.clock != NEVER:
             families["watermark_seconds"].add_metric(labels, tail.head.clock / 1000)
         families["idle"].add_metric(labels, float(tail.head.idle))
         families["state_cells"].add_metric(labels, float(len(tail.cells)))
-        size = sum(len(cell.value) for cell in tail.cells.values())
-        families["state_bytes"].add_metric(labels, float(size))
-        families["state_dead_records"].add_metric(labels, float(len(tail.dead())))
+        families["state_bytes"].add_metric(labels, float(tail.size_bytes))
+        families["state_dead_records"].add_metric(labels, float(tail.dead_records))
+
+
+def _add_lag(
+    family: GaugeMetricFamily,
+    labels: Sequence[str],
+    served: ServedCollection,
+    partition: int,
+    head: Head,
+) -> None:
+    end = served.end_offsets.get(partition)
+    # Only its owner keeps an eye on where a partition ends.
+    if end is not None and partition in served.owned:
+        family.add_metric(labels, float(max(0, end - head.next)))
+
+
+def _add_accepted(
+    families: Mapping[str, GaugeMetricFamily], name: str, served: ServedCollection
+) -> None:
+    spec = [name, served.config.spec.fingerprint.hex()]
+    families["accepted_ready"].add_metric(spec, float(served.ready))
+    families["accepted_problems"].add_metric(spec, float(len(served.problems)))
+    for partition, tail in enumerate(served.tails):
+        labels = [*spec, str(partition)]
+        if tail.head is None:
+            continue
+        _add_lag(families["accepted_lag_records"], labels, served, partition, tail.head)
+        if tail.head.clock != NEVER:
+            seconds = tail.head.clock / 1000
+            families["accepted_watermark_seconds"].add_metric(labels, seconds)
 
 
 def _add_document(

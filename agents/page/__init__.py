@@ -1,25 +1,28 @@
 """The live page: static files that ask the HTTP API, and nothing from any other host."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Final
 
 _TYPES: Final = {
-    "index.html": "text/html",
-    "page.css": "text/css",
-    "page.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    "LICENSE": "text/plain",
 }
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 
 @dataclass(frozen=True)
 class Asset:
-    """One file of the page."""
+    """One file of the page; its name is its path within the page's folder."""
 
     name: str
     content_type: str
@@ -28,8 +31,18 @@ class Asset:
 
 def load_assets() -> dict[str, Asset]:
     """Return the files of the page by name; `index.html` is the page itself."""
-    folder = files("ldpstream.agents.page")
+    found = _walk(files("ldpstream.agents.page"), "")
     return {
-        name: Asset(name, content_type, (folder / name).read_bytes())
-        for name, content_type in _TYPES.items()
+        name: Asset(name, content_type, file.read_bytes())
+        for name, file in found
+        for ending, content_type in _TYPES.items()
+        if name.endswith(ending)
     }
+
+
+def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in sorted(folder.iterdir(), key=lambda one: one.name):
+        if entry.is_dir():
+            yield from _walk(entry, f"{prefix}{entry.name}/")
+        else:
+            yield prefix + entry.name, entry

@@ -27,6 +27,7 @@ from ldpstream.estimators.plan.predictions import Floats, prefix_bound, sampling
 from ldpstream.estimators.plan.workload import Queries
 from ldpstream.mechanisms.canonical import Json
 from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.spec import CollectionSpec
 
 _ONE_PERCENT = 0.01
 _LARGEST_EXACT = 1 << 53
@@ -96,7 +97,7 @@ def _mechanism(
         ],
         values=_summary(found.values, workload.values, n),
         all_ranges=_summary(found.boxes, workload.boxes, n) if found.boxes.size else None,
-        cost=_cost(one.cost),
+        cost=_cost(one.cost, asked.collection.spec),
     )
 
 
@@ -155,11 +156,13 @@ def _total_variation(asked: Asked, one: Candidate) -> float:
     return float(np.sqrt(variances / asked.respondents).mean()) * queries.total / 2.0
 
 
-def _cost(cost: Cost) -> CostPart:
+def _cost(cost: Cost, spec: CollectionSpec) -> CostPart:
+    # Whatever the mechanism, a report is followed by its token where there is one.
+    token_bytes = spec.report_bytes - spec.mechanism.report_bytes
     return CostPart(
         report_bits=cost.report_bits,
         report_bytes=cost.report_bytes,
-        message_bytes=cost.message_bytes,
+        message_bytes=cost.message_bytes + token_bytes,
         statistic=cost.statistic,
         state_bytes=cost.state_bytes,
         decode_ms=1e3 * cost.decode_seconds,

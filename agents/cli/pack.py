@@ -1,0 +1,82 @@
+"""`ldpstream pack`: many single messages into one."""
+
+from typing import Final
+
+import click
+
+from ldpstream.agents.cli.common import config_option, load
+from ldpstream.agents.cli.errors import Refused
+
+_MOST_BYTES: Final = 900_000
+
+
+class AddressParameter(click.ParamType):
+    """A `host:port` on the command line."""
+
+    name = "address"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the address; wrong use where the text is none."""
+        host, _, port = str(value).rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 0xFFFF:
+            self.fail(f"expected HOST:PORT, such as 127.0.0.1:6067, got {value}", param, ctx)
+        return str(value)
+
+
+@click.command()
+@config_option
+@click.option(
+    "--linger",
+    type=click.IntRange(0, 60_000),
+    default=100,
+    show_default=True,
+    metavar="MS",
+    help="How long a message may wait for others, in milliseconds.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1_000, _MOST_BYTES),
+    default=512 << 10,
+    show_default=True,
+    metavar="BYTES",
+    help="The most that is packed into one message, before compression.",
+)
+@click.option(
+    "--http", type=AddressParameter(), help="Serve /metrics, /healthz and /readyz on this address."
+)
+@click.option("--verbose", is_flag=True, help="Log what the Kafka clients say, too.")
+@click.pass_context
+def pack(
+    context: click.Context,
+    config_file: str,
+    *,
+    linger: int,
+    limit: int,
+    http: str | None,
+    verbose: bool,
+) -> None:
+    """Pack the messages of collections with `input = "frames"`, many to one, into TOPIC.frames.
+
+    For topics to which devices send single reports at a high rate: workers then read them many
+    times faster. Any number of packers may run, crash and overlap: counts stay exact, and while
+    none runs workers read the source itself. Prints `ready` once it has its share of the
+    partitions. SIGTERM and Ctrl-C send what was read, and end it.
+    """
+    config = load(config_file)
+    # Only now: a configuration that is refused should not wait for the clients to be imported.
+    from ldpstream.agents.kafka.clients import ClientOptionError, connection
+    from ldpstream.agents.packing.run import packed_collections, run_packer
+    from ldpstream.agents.packing.share import PackOptions
+
+    if not packed_collections(config):
+        raise Refused(
+            f'{config_file}: expected input = "frames" in at least one collection, got none'
+        )
+    try:
+        connection(config.kafka.bootstrap, config.kafka.options)
+    except ClientOptionError as error:
+        raise Refused(f"{config_file}: {error}") from error
+    options = PackOptions(linger_ms=linger, limit_bytes=limit)
+    context.exit(run_packer(config, options, http=http, verbose=verbose))

@@ -1,0 +1,116 @@
+"""`ldpstream simulate`: made-up devices of a collection, to see a set-up at work."""
+
+import asyncio
+import signal
+import time
+from typing import Final
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.cli import broker
+from ldpstream.agents.cli.common import config_option, count, load_collection
+from ldpstream.agents.cli.source import source_partitions
+from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.demo.crowd import Crowd
+from ldpstream.agents.device import Sender
+from ldpstream.mechanisms.entropy import SystemEntropy
+from ldpstream.mechanisms.one_report import TOKEN_BYTES
+
+_TICK_SECONDS: Final = 0.1
+
+
+@click.command()
+@config_option
+@click.option(
+    "--rate",
+    type=click.IntRange(1, 1_000_000),
+    default=1_000,
+    show_default=True,
+    metavar="N",
+    help="Reports a second.",
+)
+@click.option(
+    "--batch",
+    type=click.IntRange(1, 50_000),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Reports a message at most.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="End after so long; otherwise Ctrl-C or SIGTERM ends it.",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N")
+@click.argument("name")
+def simulate(
+    config_file: str, name: str, *, rate: int, batch: int, seconds: float | None, seed: int
+) -> None:
+    """Send privatized reports of made-up values to a collection, at a steady rate.
+
+    The values follow from the seed: a crowd that wanders over the domain within ten minutes. Their
+    randomisation is the operating system's, as on real devices. Do not point it at a collection
+    that real devices report to: nobody can tell the two apart afterwards.
+    """
+    config, collection = load_collection(config_file, name)
+    crowd = Crowd(collection.spec.domain.shape, seed=seed)
+    run = _run(config, collection, crowd, rate=rate, batch=batch, seconds=seconds)
+    sent = broker.run(run, config.kafka, config_file)
+    click.echo(f"{count(sent, 'report')} acknowledged")
+
+
+async def _run(
+    config: Config,
+    collection: CollectionConfig,
+    crowd: Crowd,
+    *,
+    rate: int,
+    batch: int,
+    seconds: float | None,
+) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await source_partitions(config.kafka, collection)
+    async with Sender(
+        collection.spec, config.kafka.bootstrap, options=config.kafka.options
+    ) as sender:
+        begun = last = time.monotonic()
+        due, sent = 0.0, 0
+        while not stop.is_set() and (seconds is None or last - begun < seconds):
+            await asyncio.sleep(_TICK_SECONDS)
+            now = time.monotonic()
+            # After a pause of the broker or the machine nobody makes up for lost reports.
+            due += rate * min(now - last, 5 * _TICK_SECONDS)
+            last = now
+            values = crowd.draw(int(due), seconds=time.time())
+            due -= len(values)
+            await _send(sender, values, batch)
+            sent += len(values)
+    return sent
+
+
+async def _send(sender: Sender, values: NDArray[np.int64], batch: int) -> None:
+    """Send values as messages of at most `batch` reports, and wait until the broker has them."""
+    spec = sender.spec
+    reports = spec.mechanism.privatize(values)
+    # Each value is another device's: its token is one that nobody had before.
+    words = SystemEntropy().words(len(values))
+    tokens = None if spec.one_report is None else words.view(np.uint8).reshape(-1, TOKEN_BYTES)
+    times_ms = np.full(len(values), time.time_ns() // 1_000_000, dtype=np.int64)
+    parts = [slice(start, start + batch) for start in range(0, len(values), batch)]
+    await asyncio.gather(
+        *(
+            sender.send_reports(
+                reports[part],
+                times_ms=times_ms[part],
+                tokens=None if tokens is None else tokens[part],
+            )
+            for part in parts
+        )
+    )

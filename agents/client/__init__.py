@@ -1,0 +1,44 @@
+"""A typed client of a worker's HTTP API: the same models that the worker answers with.
+
+```python
+from ldpstream.agents.client import EstimateRequest, LinearRequest, connect
+
+async with connect("http://127.0.0.1:6066", token=None) as worker:
+    document = await worker.estimate("checkins", EstimateRequest(top=5))
+    async for window in worker.windows("checkins"):
+        print(window.window.start, window.n)
+    async for event in worker.events("checkins"):
+        print(event.kind, event.document.n)
+```
+"""
+
+from ldpstream.agents.client.errors import (
+    AddressError,
+    ApiError,
+    NotAWorkerError,
+    RefusedError,
+    TokenRefusedError,
+    UnavailableError,
+    UnreachableError,
+)
+from ldpstream.agents.client.session import Client, connect
+from ldpstream.agents.client.stream import Event
+from ldpstream.agents.client.transport import Parameters
+from ldpstream.agents.http.body import BoxRequest, EstimateRequest, LinearRequest
+
+__all__ = [
+    "AddressError",
+    "ApiError",
+    "BoxRequest",
+    "Client",
+    "EstimateRequest",
+    "Event",
+    "LinearRequest",
+    "NotAWorkerError",
+    "Parameters",
+    "RefusedError",
+    "TokenRefusedError",
+    "UnavailableError",
+    "UnreachableError",
+    "connect",
+]

@@ -1,0 +1,182 @@
+"""Asking a worker: one method a path, answers as models, refusals as errors."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+from urllib.parse import quote
+
+import aiohttp
+
+from ldpstream.agents.client.errors import AddressError, UnavailableError, UnreachableError
+from ldpstream.agents.client.stream import Event, EventReader
+from ldpstream.agents.client.transport import Model, Parameters, Transport, expected, parse
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.http.answers import (
+    Collection,
+    CollectionList,
+    CollectionStatus,
+    Readiness,
+    WindowList,
+    WindowState,
+)
+from ldpstream.agents.http.body import EstimateRequest
+from ldpstream.mechanisms.times import parse_time
+
+TIMEOUT_SECONDS: Final = 60.0
+"""For an estimate: it may take a worker long."""
+PAGE: Final = 1_000
+_AGAIN_SECONDS: Final = 2.0
+
+
+class Client:
+    """A worker's API. All methods raise the errors of `ldpstream.agents.client`."""
+
+    def __init__(
+        self, url: str, session: aiohttp.ClientSession, *, timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._transport = Transport(url=self.url, session=session, estimate_seconds=timeout_seconds)
+
+    async def collections(self) -> list[Collection]:
+        """Return all collections, in the order of the configuration."""
+        return (await self._model(CollectionList, "/api/collections")).collections
+
+    async def collection(self, name: str) -> Collection:
+        """Return one collection as configured."""
+        return await self._model(Collection, _path(name))
+
+    async def status(self, name: str, *, fingerprint: str | None = None) -> CollectionStatus:
+        """Return how far a collection is, under its own spec or the one with this fingerprint."""
+        asked = _given(fingerprint=fingerprint)
+        return await self._model(CollectionStatus, _path(name, "/status"), asked)
+
+    async def readiness(self) -> Readiness:
+        """Return whether every collection can be asked, and why not."""
+        return parse(
+            Readiness, await self._transport.fetch("GET", "/readyz", fine=(200, 503)), self.url
+        )
+
+    async def windows(
+        self,
+        name: str,
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        page: int = PAGE,
+        fingerprint: str | None = None,
+    ) -> AsyncIterator[WindowState]:
+        """Yield the windows with reports that lie within a span, oldest first, page by page."""
+        asked = dict(_given(**{"from": start}, to=end, fingerprint=fingerprint))
+        after: str | None = None
+        while True:
+            query = [*asked.items(), ("limit", str(page))]
+            if after is not None:
+                query.append(("after", after))
+            answer = await self._model(WindowList, _path(name, "/windows"), query)
+            for one in answer.windows:
+                yield one
+            if not answer.more:
+                return
+            after = answer.windows[-1].window.start
+
+    async def newest(
+        self,
+        name: str,
+        number: int,
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        page: int = PAGE,
+        fingerprint: str | None = None,
+    ) -> list[WindowState]:
+        """Return the newest windows with reports within a span, at most so many, oldest first."""
+        found: list[WindowState] = []
+        asked = dict(_given(**{"from": start}, to=end, fingerprint=fingerprint))
+        while len(found) < number:
+            query = [*asked.items(), ("last", str(min(page, number - len(found))))]
+            answer = await self._model(WindowList, _path(name, "/windows"), query)
+            found = answer.windows + found
+            if not answer.more:
+                break
+            # Ends are all different: only windows before the first one end a millisecond earlier.
+            asked["to"] = str(parse_time(answer.windows[0].window.end) - 1)
+        return found
+
+    async def estimate(
+        self, name: str, asked: EstimateRequest | None = None, *, fingerprint: str | None = None
+    ) -> EstimateDocument:
+        """Return the document of a span, by default the newest window as it is published."""
+        spec = _given(fingerprint=fingerprint)
+        body = (asked or EstimateRequest()).model_dump_json(exclude_unset=True).encode()
+        headers = {"Content-Type": "application/json"}
+        path = _path(name, "/estimate")
+        raw = await self._transport.fetch("POST", path, spec, body=body, headers=headers)
+        return parse(EstimateDocument, raw, self.url)
+
+    async def final(
+        self, name: str, start: str, *, fingerprint: str | None = None
+    ) -> EstimateDocument:
+        """Return the stored final of the window that starts then."""
+        path = _path(name, f"/finals/{quote(start, safe='')}")
+        return await self._model(EstimateDocument, path, _given(fingerprint=fingerprint))
+
+    async def events(
+        self,
+        name: str,
+        *,
+        after: int | None = None,
+        again: bool = True,
+        fingerprint: str | None = None,
+    ) -> AsyncIterator[Event]:
+        """Yield what happens to a collection's windows: from now on, or after a final's id.
+
+        Where the stream ends or breaks it is taken up again, with the last id, so that no final is
+        missed and none comes twice; unless `again` is false. While nobody answers it waits. Use
+        `contextlib.aclosing` to leave early and have the connection closed at once.
+        """
+        reader, spec = EventReader(after), _given(fingerprint=fingerprint)
+        while True:
+            try:
+                async for event in self._transport.events(_path(name, "/events"), spec, reader):
+                    yield event
+            except (UnreachableError, UnavailableError):
+                if not again:
+                    raise
+            if not again:
+                return
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def get(self, path: str, parameters: Parameters = ()) -> bytes:
+        """Return the JSON that a path answers, as it is."""
+        return await self._transport.fetch("GET", path, parameters)
+
+    async def _model(self, model: type[Model], path: str, parameters: Parameters = ()) -> Model:
+        return parse(model, await self.get(path, parameters), self.url)
+
+
+@asynccontextmanager
+async def connect(
+    url: str, *, token: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
+) -> AsyncIterator[Client]:
+    """Return a client of the worker at a URL, closed at the end of the block.
+
+    `token` is what the worker's `[worker] token` holds, and is sent to it alone. An estimate is
+    waited for `timeout_seconds`; everything else for 20 s at most, a connection for 5 s.
+
+    Raises:
+        AddressError: where the URL is none of HTTP.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise AddressError(expected(url))
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        yield Client(url, session, timeout_seconds=timeout_seconds)
+
+
+def _path(name: str, rest: str = "") -> str:
+    return f"/api/collections/{quote(name, safe='')}{rest}"
+
+
+def _given(**parameters: str | None) -> list[tuple[str, str]]:
+    return [(name, text) for name, text in parameters.items() if text is not None]

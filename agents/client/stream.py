@@ -1,0 +1,60 @@
+"""Reading server-sent events, as the HTML standard has them, out of pieces of any length."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from ldpstream.agents.document import EstimateDocument
+
+EVENT_BYTES: Final = 16 << 20
+"""No event is longer; what is, comes from no worker."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A change of a window: `id` of a final is its window's start in epoch ms, else None."""
+
+    kind: Literal["final", "provisional"]
+    id: int | None
+    document: EstimateDocument
+
+
+class EventReader:
+    """Turns bytes into events; `last_id` is the id that a stream is taken up again with."""
+
+    def __init__(self, last_id: int | None) -> None:
+        self.last_id = last_id
+        self._rest = b""
+
+    def restart(self) -> None:
+        """Forget the beginning of an event whose end never came."""
+        self._rest = b""
+
+    def feed(self, piece: bytes) -> Iterator[Event]:
+        """Yield the events that are complete with this piece.
+
+        Raises:
+            ValueError: for what is no event of a worker.
+        """
+        *blocks, self._rest = (self._rest + piece).split(b"\n\n")
+        if len(self._rest) > EVENT_BYTES:
+            raise ValueError(f"expected events of at most {EVENT_BYTES} bytes")
+        for block in blocks:
+            event = self._read(block)
+            if event is not None:
+                yield event
+
+    def _read(self, block: bytes) -> Event | None:
+        fields: dict[bytes, list[bytes]] = {}
+        for line in block.split(b"\n"):
+            name, _, value = line.partition(b":")
+            fields.setdefault(name, []).append(value.removeprefix(b" "))
+        kind = fields.get(b"event", [b""])[-1].decode("ascii", "replace")
+        # Of kinds that there are not yet, and of comments, nothing is known.
+        if kind not in ("final", "provisional"):
+            return None
+        last_id = int(fields[b"id"][-1]) if b"id" in fields else None
+        if last_id is not None:
+            self.last_id = last_id
+        document = EstimateDocument.model_validate_json(b"\n".join(fields.get(b"data", [])))
+        return Event("final" if kind == "final" else "provisional", last_id, document)

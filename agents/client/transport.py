@@ -1,0 +1,150 @@
+"""Requests to a worker and what their answers mean: bytes and events, refusals as errors."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+import aiohttp
+from pydantic import BaseModel, ValidationError
+
+from ldpstream.agents.client.errors import (
+    AddressError,
+    NotAWorkerError,
+    RefusedError,
+    TokenRefusedError,
+    UnavailableError,
+    UnreachableError,
+)
+from ldpstream.agents.client.stream import Event, EventReader
+
+Parameters: TypeAlias = Sequence[tuple[str, str]]
+Model = TypeVar("Model", bound=BaseModel)
+
+PATIENCE_SECONDS: Final = 20.0
+"""For everything but an estimate."""
+CONNECT_SECONDS: Final = 5.0
+_SILENCE_SECONDS: Final = 45.0  # three heartbeats of a stream of events
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transport:
+    """Asks the worker at a URL. All methods raise the errors of `ldpstream.agents.client`."""
+
+    url: str
+    session: aiohttp.ClientSession
+    estimate_seconds: float
+    """How long an estimate is waited for."""
+
+    async def fetch(
+        self,
+        method: str,
+        path: str,
+        parameters: Parameters = (),
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        fine: tuple[int, ...] = (200,),
+    ) -> bytes:
+        """Return the JSON of an answer whose status is among `fine`."""
+        # An estimate may take long, everything else is at hand.
+        seconds = self.estimate_seconds
+        if not path.endswith("/estimate"):
+            seconds = min(seconds, PATIENCE_SECONDS)
+        try:
+            async with self.session.request(
+                method,
+                self.url + path,
+                params=list(parameters),
+                data=body,
+                headers=headers,
+                timeout=_timeout(seconds),
+                # A worker never redirects, and nobody else is to be told the token.
+                allow_redirects=False,
+            ) as answer:
+                if answer.status in fine and answer.content_type == "application/json":
+                    return await answer.read()
+                await self._refuse(answer)
+        except aiohttp.InvalidURL as failure:
+            raise AddressError(expected(self.url)) from failure
+        except (aiohttp.ClientError, TimeoutError) as failure:
+            raise self._unreachable(failure, seconds) from failure
+        raise AssertionError("refusing always raises")
+
+    async def events(
+        self, path: str, parameters: Parameters, reader: EventReader
+    ) -> AsyncIterator[Event]:
+        """Yield the events of one connection, after the last that the reader has read."""
+        reader.restart()
+        headers = {} if reader.last_id is None else {"Last-Event-ID": str(reader.last_id)}
+        timeout = _timeout(None, sock_read=_SILENCE_SECONDS)
+        try:
+            async with self.session.get(
+                self.url + path,
+                params=list(parameters),
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+            ) as answer:
+                if answer.status != 200 or answer.content_type != "text/event-stream":
+                    await self._refuse(answer)
+                async for piece in answer.content.iter_any():
+                    for event in reader.feed(piece):
+                        yield event
+        except (aiohttp.ClientError, TimeoutError) as failure:
+            raise self._unreachable(failure, _SILENCE_SECONDS) from failure
+        except (ValueError, ValidationError) as failure:
+            raise NotAWorkerError(f"{self.url}: expected events of a worker") from failure
+
+    async def _refuse(self, answer: aiohttp.ClientResponse) -> None:
+        """Raise what an answer means that is not the one that was asked for."""
+        error = await _error(answer)
+        if error is None:
+            raise NotAWorkerError(f"{self.url}: expected a worker, got HTTP status {answer.status}")
+        if answer.status == 401:
+            raise TokenRefusedError(error, status=401)
+        if answer.status >= 500:
+            raise UnavailableError(error)
+        raise RefusedError(error, status=answer.status)
+
+    def _unreachable(self, failure: Exception, seconds: float) -> UnreachableError:
+        connected = not isinstance(failure, aiohttp.ConnectionTimeoutError)
+        if connected and isinstance(failure, TimeoutError):
+            return UnreachableError(
+                f"{self.url} takes connections and has not answered for {seconds:g} s: is it a "
+                "worker, and is it busy?"
+            )
+        return UnreachableError(
+            f"no worker answers at {self.url}: is it running, and is the URL the one that it "
+            "printed?"
+        )
+
+
+def _timeout(total: float | None, *, sock_read: float | None = None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_SECONDS, sock_read=sock_read)
+
+
+def expected(url: str) -> str:
+    """Return what is said of a URL that is none of HTTP."""
+    return f"{url}: expected a URL such as http://127.0.0.1:6066"
+
+
+def parse(model: type[Model], raw: bytes, url: str) -> Model:
+    """Return an answer as a model; raises NotAWorkerError where it is none."""
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as failure:
+        raise NotAWorkerError(
+            f"{url}: expected the answer of a worker of this version ({model.__name__})"
+        ) from failure
+
+
+async def _error(answer: aiohttp.ClientResponse) -> str | None:
+    """Return the worker's own words about a request that it refuses, None where there are none."""
+    if answer.content_type != "application/json":
+        return None
+    try:
+        body: Any = await answer.json()
+    except ValueError:
+        return None
+    error = body.get("error") if isinstance(body, dict) else None
+    return error if isinstance(error, str) else None

@@ -1,0 +1,119 @@
+"""`[gateway]`: where devices that cannot speak Kafka upload their reports."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from ldpstream.agents.config.address import http_address
+from ldpstream.agents.config.durations import DAY_MS, SECOND_MS, Duration, PositiveDuration
+from ldpstream.agents.config.errors import ConfigError, refused
+from ldpstream.agents.config.secrets import read_secret
+from ldpstream.agents.kafka.secret import Secret
+from ldpstream.mechanisms.times import format_duration
+
+UPLOAD_BYTES_LIMIT: Final = 500_000
+"""An upload has to fit into one frame, and a frame into a Kafka message of the default size."""
+ANY_ORIGIN: Final = "*"
+
+_ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]+)?")
+_LONGEST_LINGER_MS: Final = 60_000
+
+
+def _origin(value: str) -> str:
+    if value != ANY_ORIGIN and not _ORIGIN.fullmatch(value):
+        raise refused(
+            'an origin as browsers send it, such as "https://survey.example", or "*"', value
+        )
+    return value
+
+
+def _linger(value: int) -> int:
+    if value > _LONGEST_LINGER_MS:
+        raise refused("at most 1m", format_duration(value))
+    return value
+
+
+class GatewayTable(BaseModel):
+    """`[gateway]`: durations in milliseconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    http: Annotated[str, AfterValidator(http_address)] = "127.0.0.1:8080"
+    origins: list[Annotated[str, AfterValidator(_origin)]] = []
+    token: Any = None
+    certificate: str | None = Field(default=None, min_length=1)
+    key: str | None = Field(default=None, min_length=1)
+    upload_bytes: int = Field(default=256 << 10, ge=1_000, le=UPLOAD_BYTES_LIMIT)
+    queue: int = Field(default=10_000, ge=1, le=1_000_000)
+    queue_bytes: int = Field(default=64 << 20, ge=UPLOAD_BYTES_LIMIT, le=1 << 36)
+    connections: int = Field(default=2_000, ge=1, le=100_000)
+    linger: Annotated[Duration, AfterValidator(_linger)] = 50
+    patience: PositiveDuration = 10 * SECOND_MS
+    remember: PositiveDuration = 7 * DAY_MS
+    remembered: int = Field(default=1_000_000, ge=1, le=1_000_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayConfig:
+    """`[gateway]`."""
+
+    http: str
+    """`host:port`; port 0 is any free one."""
+    origins: tuple[str, ...]
+    """Of pages that may upload; `*` is any."""
+    token: Secret | None
+    """What uploads have to show; None where devices hold no secret."""
+    certificate: Path | None
+    """For HTTPS, a chain in PEM format, with `key`."""
+    key: Path | None
+    upload_bytes: int
+    """The largest body."""
+    queue: int
+    """Uploads that are held until the broker has them."""
+    queue_bytes: int
+    """The sum of their bodies."""
+    connections: int
+    """Open at once."""
+    linger_ms: int
+    """How long an upload waits for others to share its frame."""
+    patience_ms: int
+    """How long one request waits for the broker."""
+    remember_ms: int
+    """How long the key of an acknowledged upload is kept, counted in whole minutes."""
+    remembered: int
+    """How many of them are."""
+
+
+def read_gateway(
+    table: GatewayTable, *, base: Path, environment: Mapping[str, str]
+) -> GatewayConfig:
+    """Return what the table says; files are relative to `base`.
+
+    Raises:
+        ConfigError: naming the key and what was expected.
+    """
+    if (table.certificate is None) != (table.key is None):
+        missing = "key" if table.key is None else "certificate"
+        raise ConfigError(f"gateway.{missing}", "expected certificate and key, or neither")
+    token = table.token
+    if token is not None:
+        token = read_secret("gateway.token", token, base=base, environment=environment)
+    return GatewayConfig(
+        http=table.http,
+        origins=tuple(table.origins),
+        token=token,
+        certificate=None if table.certificate is None else base / table.certificate,
+        key=None if table.key is None else base / table.key,
+        upload_bytes=table.upload_bytes,
+        queue=table.queue,
+        queue_bytes=table.queue_bytes,
+        connections=table.connections,
+        linger_ms=table.linger,
+        patience_ms=table.patience,
+        remember_ms=table.remember,
+        remembered=table.remembered,
+    )

@@ -1,0 +1,28 @@
+"""Where a secret is: in the configuration itself, in an environment variable, in a file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.kafka.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
+
+_SOURCES: Final = '{ env = "NAME" } or { file = "PATH" }'
+
+
+def read_secret(path: str, value: object, *, base: Path, environment: Mapping[str, str]) -> Secret:
+    """Return the secret that a key's value says where to find; files are relative to `base`.
+
+    Raises:
+        ConfigError: for a form that we do not know, naming the key's path.
+    """
+    match value:
+        case str():
+            return GivenSecret(value)
+        case {"env": str(name), **others} if name and not others:
+            return EnvironmentSecret(name, environment)
+        case {"file": str(file), **others} if file and not others:
+            return FileSecret(base / file)
+        case _:
+            # What was got instead may be the secret itself.
+            raise ConfigError(path, f"expected a string, {_SOURCES}")

@@ -1,0 +1,160 @@
+"""One device, or one process of them: values in, acknowledged frames out."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.config import ConfigError, load_config
+from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.record_time import now_ms, record_time_ms
+from ldpstream.mechanisms.ledger import Ledger
+from ldpstream.mechanisms.mechanism import Reports
+from ldpstream.mechanisms.one_report import Tokens
+from ldpstream.mechanisms.spec import CollectionSpec
+
+_PATIENCE_MS: Final = 120_000
+
+
+class Sender:
+    """Privatizes and produces to a collection's topic; an asynchronous context manager.
+
+    `options` are the keys of `[kafka]` beside `bootstrap` (docs/kafka.md). By default frames are
+    compressed, acknowledged by all replicas, and sent again by an idempotent producer for up to two
+    minutes. `producer`, where given, is another sender's, who starts and stops it. A record has
+    neither key nor headers, and its timestamp is cut to the precision.
+    """
+
+    def __init__(
+        self,
+        spec: CollectionSpec,
+        bootstrap: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        producer: LastingProducer | None = None,
+    ) -> None:
+        self.spec = spec
+        self._bootstrap = bootstrap
+        chosen = {"request_timeout_ms": _PATIENCE_MS, **(options or {})}
+        self._owner = producer is None
+        self._producer = producer or LastingProducer(bootstrap, chosen)
+
+    def sharing(self, spec: CollectionSpec) -> "Sender":
+        """Return the sender of another collection over the same connection.
+
+        It needs no block of its own, and works as long as this one is open.
+        """
+        return Sender(spec, self._bootstrap, producer=self._producer)
+
+    @classmethod
+    def from_config(cls, path: str | Path, name: str) -> Self:
+        """Return the sender of a collection of a configuration file, with its `[kafka]`.
+
+        Raises:
+            ConfigError: naming the key and what was expected; also for an unknown collection.
+            SpecError: for an impossible collection.
+        """
+        config = load_config(path)
+        if name not in config.collections:
+            known = ", ".join(config.collections)
+            problem = f"expected one of the collections {known}"
+            raise ConfigError(f"collection.{name}", problem, file=str(path))
+        spec = config.collections[name].spec
+        return cls(spec, config.kafka.bootstrap, options=config.kafka.options)
+
+    async def __aenter__(self) -> Self:
+        """Connect.
+
+        Raises:
+            ClientOptionError: for an option that no client knows.
+            NoIdempotenceError: where the broker has no idempotent producers, as the embedded one;
+                `enable_idempotence = false` does without.
+            KafkaError: where no broker answers.
+        """
+        if self._owner:
+            await self._producer.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._owner:
+            await self._producer.stop()
+
+    async def send(
+        self,
+        labels: Sequence[Any] | NDArray[Any],
+        *,
+        times_ms: Sequence[int] | NDArray[np.int64] | None = None,
+        secret: bytes | None = None,
+    ) -> None:
+        """Randomise n >= 1 labels, and return when the broker has their frame.
+
+        `times_ms` are epoch milliseconds, one for each label, by default now. Where the collection
+        has `one_report` there is one label, and `secret` is the device's.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first bad label, never the label.
+            KafkaError: where the frame may not have arrived. Another call would draw anew: keep a
+                frame (`spec.frame`, then `produce`) or a ledger where that must not be.
+        """
+        await self.produce(self.spec.frame(labels, times_ms=times_ms, secret=secret))
+
+    async def send_reports(
+        self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
+    ) -> None:
+        """Frame n >= 1 reports that were drawn before, and return when the broker has them.
+
+        Where the collection has `one_report`, `tokens`, uint8 `(n, 8)`, are the devices', and there
+        is a frame for each of their partitions.
+
+        Raises:
+            KafkaError: where they may not have arrived; the same reports may be sent again.
+        """
+        if self.spec.one_report is None or tokens is None:
+            frames = [self.spec.frame_reports(reports, times_ms=times_ms, tokens=tokens)]
+        else:
+            frames = [
+                self.spec.frame_reports(reports[at], times_ms=times_ms[at], tokens=tokens[at])
+                for at in self.spec.one_report.by_partition(tokens)
+            ]
+        sent = await asyncio.gather(*map(self.produce, frames), return_exceptions=True)
+        for error in filter(None, sent):
+            raise error
+
+    async def send_once(self, label: Any, *, ledger: Ledger, time_ms: int | None = None) -> bool:
+        """Send the report that a ledger gives for the window of a time, by default now.
+
+        Return False, and send nothing, where it has arrived before. After an error, or a crash, the
+        next call sends the same bytes.
+
+        Raises:
+            BudgetError: where the period has nothing left for it.
+            KafkaError: where it may not have arrived.
+        """
+        asked_ms = now_ms() if time_ms is None else time_ms
+        release = ledger.release(self.spec, label, time_ms=asked_ms)
+        if release.sent:
+            return False
+        reports, _ = self.spec.mechanism.decode(release.payload)
+        times_ms = np.array([release.time_ms], dtype=np.int64)
+        tokens = None if self.spec.one_report is None else self.spec.tokens(ledger.secret, times_ms)
+        await self.send_reports(reports, times_ms=times_ms, tokens=tokens)
+        ledger.mark_sent(self.spec, [release.start_ms])
+        return True
+
+    async def produce(self, frame: bytes) -> None:
+        """Produce a frame, and return when the broker has it.
+
+        It goes to any partition or, where the collection has `one_report`, to that of its tokens.
+
+        Raises:
+            KafkaError: where it may not have arrived.
+        """
+        rule = self.spec.one_report
+        partition = None if rule is None else rule.frame_partition(frame)
+        timestamp_ms = record_time_ms(now_ms(), precision_ms=self.spec.precision_ms)
+        await self._producer.send(
+            self.spec.topic, partition, None, frame, timestamp_ms=timestamp_ms
+        )

@@ -1,0 +1,111 @@
+"""Documents as a table: one row an entry, in CSV as RFC 4180 has it.
+
+Spreadsheets take a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return for a
+formula. Labels are the configuration's, but whoever opens a table did not write it: a text that
+begins so gets an apostrophe in front, in CSV only. Numbers are written as JSON writes them.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from pydantic import JsonValue
+
+from ldpstream.agents.document.model import EstimateDocument, RangeEstimate, ValueEstimate
+
+HEADER: Final = (
+    *("collection", "start", "end", "n", "final", "withheld", "late", "rejected"),
+    *("estimand", "confidence", "method", "simultaneous", "projection"),
+    *("kind", "name", "p", "value", "count", "se", "low", "high", "influence", "forged"),
+    *("weight_total", "weight_se", "weight_low", "weight_high"),
+)
+"""`kind` is `value`, `range`, `linear` or `quantile`, or `none` in a document without entries.
+
+`name` is the value's label or the query's name, `p` the quantile's share. `value`, `low` and `high`
+are shares, means of linear queries, and labels of quantiles.
+"""
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+Cell = str | int | float | bool | None
+
+
+def to_csv(rows: Iterable[Sequence[Cell]], header: Sequence[str] | None) -> bytes:
+    """Return a table in UTF-8, lines ended by CR LF; an undefined number is an empty cell."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    if header is not None:
+        writer.writerow(header)
+    writer.writerows([_cell(cell) for cell in row] for row in rows)
+    return out.getvalue().encode()
+
+
+def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
+    """Yield a row for each entry, as in `HEADER`; one without an entry where there is none."""
+    window = document.window
+    head: list[Cell] = [
+        document.collection,
+        None if window is None else window.start,
+        None if window is None else window.end,
+        document.n,
+        document.final,
+        document.withheld,
+    ]
+    if document.withheld:
+        yield [*head, *[None] * 7, "none", *[None] * (len(HEADER) - 14)]
+        return
+    head += [
+        document.late,
+        document.rejected,
+        document.estimand,
+        document.confidence,
+        document.method,
+        document.simultaneous,
+        document.projection,
+    ]
+    empty = True
+    for entry in _entries(document):
+        empty = False
+        yield head + entry
+    if empty:
+        yield [*head, "none", *[None] * (len(HEADER) - 14)]
+
+
+def _entries(document: EstimateDocument) -> Iterator[list[Cell]]:
+    for value in document.distribution:
+        yield ["value", _text(value.value), None, *_share(value)]
+    for asked in document.ranges:
+        yield ["range", asked.name, None, *_share(asked)]
+    for one in document.linear:
+        numbers = (one.mean, one.total, one.se, one.low, one.high, one.influence, one.forged)
+        yield ["linear", one.name, None, *numbers, *[None] * 4]
+    for quantile in document.quantiles:
+        low, high = _text(quantile.low), _text(quantile.high)
+        row: list[Cell] = ["quantile", None, quantile.p, _text(quantile.value), None, None]
+        yield [*row, low, high, *[None] * 6]
+
+
+def _share(entry: ValueEstimate | RangeEstimate) -> list[Cell]:
+    weight = entry.weight
+    return [
+        *(entry.share, entry.count, entry.se, entry.low, entry.high),
+        *(entry.influence, entry.forged),
+        *((None,) * 4 if weight is None else (weight.total, weight.se, weight.low, weight.high)),
+    ]
+
+
+def _text(label: JsonValue) -> Cell:
+    """Return a label as a cell: coordinates and bins as JSON writes them."""
+    if isinstance(label, list | dict):
+        return json.dumps(label, ensure_ascii=False)
+    return label
+
+
+def _cell(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        return f"'{cell}" if cell.startswith(_FORMULA) else cell
+    return json.dumps(cell)

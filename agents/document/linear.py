@@ -1,0 +1,41 @@
+"""Linear queries in a document."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.document.model import LinearEstimate
+from ldpstream.agents.document.numbers import numbers
+from ldpstream.agents.options import EstimateOptions
+from ldpstream.agents.state.context import WindowTotals
+from ldpstream.estimators.estimate import estimate_linear
+from ldpstream.mechanisms.spec import CollectionSpec
+
+Floats = NDArray[np.float64]
+
+
+def linear_estimates(
+    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions, projected: Floats | None
+) -> list[LinearEstimate]:
+    """Return the means that were asked for; of projected shares `(k,)` where there are any.
+
+    What else devices give beside their value does not change its weight.
+    """
+    weights = np.stack([asked.weights for asked in options.linear])
+    means = None if projected is None else weights @ projected
+    estimated = spec.domain.estimated_indices()
+    given = weights if estimated is None else weights[:, estimated]
+    keywords = options.keywords()
+    estimate = estimate_linear(spec.mechanism, totals.statistic, totals.n, given, **keywords)
+    return [
+        LinearEstimate(
+            name=asked.name,
+            mean=row["share"],
+            total=row["count"],
+            se=row["se"],
+            low=row["low"],
+            high=row["high"],
+            influence=row["influence"],
+            forged=row["forged"],
+        )
+        for asked, row in zip(options.linear, numbers(estimate, totals.n, means), strict=True)
+    ]

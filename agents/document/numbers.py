@@ -1,0 +1,45 @@
+"""The numbers of an entry of a document: an undefined one is null."""
+
+import math
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.document.model import Number
+from ldpstream.estimators.estimate import Estimate
+from ldpstream.estimators.forged import forged_reports
+
+Floats = NDArray[np.float64]
+
+
+class Numbers(TypedDict):
+    """The columns of one entry."""
+
+    share: Number
+    count: Number
+    se: Number
+    low: Number
+    high: Number
+    influence: Number
+    forged: int | None
+
+
+def numbers(estimate: Estimate, n: int, projected: Floats | None) -> list[Numbers]:
+    """Return each entry's numbers; a projected share has bounds, but no error of its own."""
+    shares = estimate.value if projected is None else projected
+    arrays = (shares, shares * n, estimate.se, estimate.low, estimate.high, estimate.influence)
+    columns = [[finite(x) for x in array.tolist()] for array in arrays]
+    forged = [int(m) if math.isfinite(m) else None for m in forged_reports(estimate).tolist()]
+    if projected is not None:
+        columns[2] = columns[5] = [None] * estimate.value.size
+        forged = [None] * estimate.value.size
+    return [
+        Numbers(share=s, count=c, se=e, low=low, high=high, influence=i, forged=m)
+        for s, c, e, low, high, i, m in zip(*columns, forged, strict=True)
+    ]
+
+
+def finite(number: float) -> Number:
+    """Return a finite number itself, and None for all others."""
+    return number if math.isfinite(number) else None

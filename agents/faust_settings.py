@@ -1,0 +1,62 @@
+"""Settings of a Faust app made from the `[kafka]` table, as `ldpstream.agents.kafka.clients`."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import faust
+from faust.types.auth import CredentialsT
+
+from ldpstream.agents.kafka.client_options import mechanism, protocol, settled
+from ldpstream.agents.kafka.tls import tls_context
+
+_SESSION_TIMEOUT_MS: Final = 10_000
+_HEARTBEAT_MS: Final = 3_000
+
+
+def faust_settings(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a `faust.App` that connect it to the same brokers, the same way.
+
+    Raises:
+        ClientOptionError: for an option that no client knows, or that Faust cannot follow.
+    """
+    options = settled(options)
+    session_ms = int(options.get("session_timeout_ms", _SESSION_TIMEOUT_MS))
+    heartbeat_ms = int(options.get("heartbeat_interval_ms", min(_HEARTBEAT_MS, session_ms // 3)))
+    settings: dict[str, Any] = {
+        "broker": [f"kafka://{host.strip()}" for host in bootstrap.split(",")],
+        "broker_credentials": _credentials(options),
+        "broker_session_timeout": session_ms / 1000,
+        "broker_heartbeat_interval": heartbeat_ms / 1000,
+    }
+    for option, setting, scale in (
+        ("max_poll_interval_ms", "broker_max_poll_interval", 1000),
+        ("rebalance_timeout_ms", "broker_rebalance_timeout", 1000),
+        ("request_timeout_ms", "broker_request_timeout", 1000),
+        ("max_partition_fetch_bytes", "consumer_max_fetch_size", 1),
+        ("client_id", "broker_client_id", None),
+    ):
+        if option in options:
+            value = options[option]
+            settings[setting] = value if scale is None else value / scale
+    return settings
+
+
+def _credentials(options: Mapping[str, Any]) -> CredentialsT | None:
+    kind, context = protocol(options), tls_context(options)
+    if kind == "PLAINTEXT":
+        return None
+    if kind == "SSL":
+        return faust.SSLCredentials(context)
+    if mechanism(options) == "GSSAPI":
+        return faust.GSSAPICredentials(
+            kerberos_service_name=options.get("sasl_kerberos_service_name", "kafka"),
+            kerberos_domain_name=options.get("sasl_kerberos_domain_name"),
+            ssl_context=context,
+            mechanism=mechanism(options),
+        )
+    return faust.SASLCredentials(
+        username=options.get("sasl_plain_username"),
+        password=options.get("sasl_plain_password"),
+        ssl_context=context,
+        mechanism=mechanism(options),
+    )

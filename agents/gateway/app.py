@@ -1,0 +1,245 @@
+"""What a gateway answers over HTTP (docs/wire.md, "Uploads over HTTP")."""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from aiohttp import web
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.gateway import ANY_ORIGIN
+from ldpstream.agents.gateway.refusal import RETRY_SECONDS, TITLES, UploadRefusedError
+from ldpstream.agents.gateway.uploads import Accepted, Uploads
+from ldpstream.agents.http.access import Access
+from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.metrics.gateway import GatewayMetrics
+
+MEDIA_TYPE: Final = "application/vnd.ldpstream.frame"
+BODY_SECONDS: Final = 30.0
+"""How long a body may take to arrive."""
+
+_UPLOADS: Final = "/v1/collections/{name}/reports"
+_KEY: Final = re.compile(r"[0-9a-f]{32}")
+_CHUNK_BYTES: Final = 64 << 10
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_RETRIED: Final = frozenset({429, 503})
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(kw_only=True)
+class Served:
+    """What the handlers look at."""
+
+    collections: Mapping[str, CollectionConfig]
+    uploads: Uploads
+    metrics: GatewayMetrics
+    origins: Collection[str]
+    upload_bytes: int
+    upload_access: Access = field(default_factory=Access)
+    metrics_access: Access | None = field(default_factory=Access)
+    """Of /metrics, and the reasons of /readyz; None where nobody may read them here."""
+    connections: Callable[[], int] = lambda: 0
+    problems: list[str] = field(default_factory=list)
+    """Why it is not ready; empty when it is."""
+    closing: bool = False
+    """Whether uploads are refused because the process is about to end."""
+
+
+SERVED: Final = web.AppKey("served", Served)
+
+
+def build_gateway(served: Served) -> web.Application:
+    """Build the application; it may be mounted under a prefix of another one."""
+    app = web.Application(middlewares=[_cors, _problems])
+    app[SERVED] = served
+    app.on_response_prepare.append(_add_headers)
+    app.router.add_post(_UPLOADS, _upload)
+    app.router.add_route("OPTIONS", _UPLOADS, _preflight)
+    app.router.add_get("/v1/collections/{name}/spec", _spec)
+    app.router.add_get("/healthz", _health)
+    app.router.add_get("/readyz", _readiness)
+    app.router.add_get("/metrics", _metrics)
+    return app
+
+
+async def _upload(request: web.Request) -> web.Response:
+    served = request.app[SERVED]
+    name = _collection(request).name
+    began, result = time.perf_counter(), "unavailable"
+    try:
+        answer = await _accept(request, name)
+        result = "repeated" if answer.again else "accepted"
+    except UploadRefusedError as error:
+        result = error.result
+        raise
+    finally:
+        served.metrics.answered(name, result, seconds=time.perf_counter() - began)
+    return _json({"accepted": answer.reports})
+
+
+async def _accept(request: web.Request, name: str) -> Accepted:
+    served = request.app[SERVED]
+    if served.closing:
+        raise UploadRefusedError(503, "unavailable", "this gateway is about to end")
+    if not served.upload_access.allows(request):
+        detail = "expected the header Authorization: Bearer, and the right token"
+        raise UploadRefusedError(401, "unauthorized", detail)
+    types = request.headers.getall("Content-Type", [])
+    if [one.strip().lower() for one in types] != [MEDIA_TYPE]:
+        raise UploadRefusedError(415, "media_type", f"expected Content-Type: {MEDIA_TYPE}")
+    if "Content-Encoding" in request.headers:
+        raise UploadRefusedError(415, "media_type", "expected no Content-Encoding")
+    keys = request.headers.getall("Idempotency-Key", [])
+    if len(keys) != 1 or not _KEY.fullmatch(keys[0]):
+        detail = "expected one Idempotency-Key of 32 hexadecimal digits, lower case"
+        raise UploadRefusedError(400, "key", detail)
+    key = bytes.fromhex(keys[0])
+    return await served.uploads.submit(name, key, await _body(request, served.upload_bytes))
+
+
+async def _body(request: web.Request, limit: int) -> bytes:
+    too_large = UploadRefusedError(413, "too_large", f"expected at most {limit} bytes")
+    if request.content_length is not None and request.content_length > limit:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while chunk := await request.content.read(_CHUNK_BYTES):
+                body += chunk
+                if len(body) > limit:
+                    raise too_large
+    except TimeoutError as error:
+        detail = f"expected the whole body within {BODY_SECONDS:g} s"
+        raise UploadRefusedError(503, "unavailable", detail) from error
+    return bytes(body)
+
+
+async def _preflight(request: web.Request) -> web.Response:
+    """Tell a browser what pages of this origin may send."""
+    if _allowed(request) is None:
+        raise UploadRefusedError(403, "origin", "expected an origin among gateway.origins")
+    headers = "Content-Type, Idempotency-Key"
+    if request.app[SERVED].upload_access.token is not None:
+        headers += ", Authorization"
+    return web.Response(
+        status=204,
+        headers={
+            "Access-Control-Allow-Methods": "POST",
+            "Access-Control-Allow-Headers": headers,
+            "Access-Control-Max-Age": "7200",
+        },
+    )
+
+
+async def _spec(request: web.Request) -> web.Response:
+    return _json(_collection(request).spec.device_document())
+
+
+async def _health(_: web.Request) -> web.Response:
+    return _json({"status": "ok"})
+
+
+async def _readiness(request: web.Request) -> web.Response:
+    served = request.app[SERVED]
+    reasons = ["this gateway is about to end"] if served.closing else served.problems
+    access = served.metrics_access
+    # Probes need the status alone; the reasons name topics.
+    shown = reasons if access is not None and access.allows(request) else []
+    return _json({"ready": not reasons, "reasons": shown}, status=503 if reasons else 200)
+
+
+async def _metrics(request: web.Request) -> web.Response:
+    served = request.app[SERVED]
+    if served.metrics_access is None:
+        detail = "expected worker.token or worker.open_to_everybody in the configuration"
+        raise UploadRefusedError(403, "metrics", detail)
+    served.metrics_access.check(request)
+    metrics, uploads = served.metrics, served.uploads
+    metrics.queue.set(uploads.waiting)
+    metrics.queue_bytes.set(uploads.waiting_bytes)
+    metrics.remembered.set(uploads.remembered)
+    metrics.connections.set(served.connections())
+    body, content_type = metrics.exposition(accept=request.headers.get("Accept", ""))
+    return web.Response(body=body, headers={"Content-Type": content_type})
+
+
+def _collection(request: web.Request) -> CollectionConfig:
+    found = request.app[SERVED].collections.get(request.match_info["name"])
+    if found is None:
+        raise UploadRefusedError(404, "collection", "expected the name of a collection")
+    return found
+
+
+def _allowed(request: web.Request) -> str | None:
+    """Return what Access-Control-Allow-Origin says to this origin; None where it is nothing."""
+    origins, origin = request.app[SERVED].origins, request.headers.get("Origin")
+    if origin is None:
+        return None
+    if ANY_ORIGIN in origins:
+        return ANY_ORIGIN
+    return origin if origin in origins else None
+
+
+@web.middleware
+async def _cors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    response = await handler(request)
+    allowed = _allowed(request) if request.path.startswith("/v1/") else None
+    if allowed is not None:
+        response.headers["Access-Control-Allow-Origin"] = allowed
+        response.headers["Access-Control-Expose-Headers"] = "Retry-After"
+    return response
+
+
+@web.middleware
+async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except UploadRefusedError as error:
+        return _problem(error.status, error.detail)
+    except AnswerError as error:
+        return _problem(error.status, error.text)
+    except web.HTTPMethodNotAllowed as error:
+        allowed = ", ".join(sorted(error.allowed_methods))
+        return _problem(error.status, f"expected one of {allowed}", headers={"Allow": allowed})
+    except web.HTTPNotFound as error:
+        return _problem(error.status, "expected a path that docs/gateway.md names")
+    except web.HTTPException as error:
+        return _problem(error.status, error.reason)
+
+
+async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    if ANY_ORIGIN not in request.app[SERVED].origins:
+        response.headers.setdefault("Vary", "Origin")
+
+
+def _json(content: object, *, status: int = 200) -> web.Response:
+    return web.Response(text=json.dumps(content), status=status, content_type="application/json")
+
+
+def _problem(status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> web.Response:
+    title = TITLES.get(status, detail)
+    problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    response = web.Response(
+        text=json.dumps(problem),
+        status=status,
+        headers=headers,
+        content_type="application/problem+json",
+    )
+    if status in _RETRIED:
+        response.headers["Retry-After"] = str(RETRY_SECONDS)
+    if status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response

@@ -1,0 +1,81 @@
+"""One body: the wire's own checks, and those of a worker that need neither clock nor state.
+
+Whether a report is late, or from the future, is for the worker to say.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.gateway.refusal import UploadRefusedError
+from ldpstream.mechanisms.errors import FrameError
+from ldpstream.mechanisms.frame import decode_frame, frame_fingerprint
+from ldpstream.mechanisms.mechanism import Reports
+from ldpstream.mechanisms.one_report import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """An upload of n sound reports, `(n, ...)`, with cut times, int64 `(n,)`."""
+
+    config: CollectionConfig
+    """The collection, or the one of an earlier file that it still accepts."""
+    reports: Reports
+    times_ms: NDArray[np.int64]
+    tokens: Tokens | None = None
+    """Of one partition, where the collection has `one_report`."""
+
+    @property
+    def partition(self) -> int | None:
+        """The partition that its tokens belong to."""
+        rule = self.config.spec.one_report
+        if rule is None or self.tokens is None:
+            return None
+        return int(rule.partition(self.tokens[:1])[0])
+
+
+def check_upload(collections: Sequence[CollectionConfig], body: bytes) -> Checked:
+    """Read a frame of one of these specs, the collection's own first.
+
+    Raises:
+        UploadRefusedError: 400 or 409; nothing else, whatever the bytes.
+    """
+    try:
+        config = _of_fingerprint(collections, frame_fingerprint(body))
+        spec = config.spec
+        frame = decode_frame(body, fingerprint=spec.fingerprint, report_bytes=spec.report_bytes)
+    except FrameError as error:
+        detail = "expected one frame of whole reports, as docs/wire.md has it"
+        raise UploadRefusedError(400, "undecodable", detail) from error
+    window, times_ms = config.window, frame.times_ms
+    if np.any((times_ms < window.earliest_ms) | (times_ms > window.latest_ms)):
+        span = f"{window.earliest_ms} to {window.latest_ms}"
+        raise UploadRefusedError(400, "time", f"expected times from {span} ms since 1970")
+    if np.any(times_ms % spec.precision_ms):
+        detail = f"expected times cut to {spec.precision_ms} ms"
+        raise UploadRefusedError(400, "precision", detail)
+    rows, tokens = spec.split(frame.payload)
+    reports, good = spec.mechanism.decode(rows)
+    if not good.all():
+        raise UploadRefusedError(400, "range", "expected reports that the mechanism can produce")
+    if spec.one_report is not None and len(np.unique(spec.one_report.partition(tokens))) > 1:
+        raise UploadRefusedError(400, "partition", "expected tokens of one partition")
+    return Checked(
+        config=config,
+        reports=reports,
+        times_ms=np.repeat(times_ms, frame.counts),
+        tokens=None if spec.one_report is None else tokens,
+    )
+
+
+def _of_fingerprint(
+    collections: Sequence[CollectionConfig], fingerprint: bytes
+) -> CollectionConfig:
+    for one in collections:
+        if one.spec.fingerprint == fingerprint:
+            return one
+    expected = " or ".join(one.spec.fingerprint.hex() for one in collections)
+    raise UploadRefusedError(409, "fingerprint", f"expected the fingerprint {expected}")

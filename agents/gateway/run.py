@@ -1,0 +1,170 @@
+"""Running a gateway: its clients, its topics, its address, and the end of it."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.console import set_up_logging
+from ldpstream.agents.device.sender import Sender
+from ldpstream.agents.gateway.app import Served, build_gateway
+from ldpstream.agents.gateway.listen import listening
+from ldpstream.agents.gateway.remembered import Remembered, RememberedError
+from ldpstream.agents.gateway.topics import SourceTopics
+from ldpstream.agents.gateway.uploads import Uploads
+from ldpstream.agents.http.access import Access, TokenError, is_loopback
+from ldpstream.agents.http.serve import HttpUnavailableError, server_tls
+from ldpstream.agents.kafka.connections import Connections
+from ldpstream.agents.kafka.producing import NoIdempotenceError
+from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
+from ldpstream.agents.kafka.secret import Secret, SecretError
+from ldpstream.agents.leaving import run_and_leave
+from ldpstream.agents.metrics.gateway import GatewayMetrics
+from ldpstream.agents.running import announce_ready, until_signalled
+
+FILE: Final = "gateway.sqlite"
+"""Below `worker.data`: the keys of accepted uploads."""
+_HEAD_BYTES: Final = 24
+
+log = logging.getLogger(__name__)
+
+
+def run_gateway(config: Config, *, verbose: bool = False) -> int:
+    """Serve until SIGTERM or SIGINT, and return the exit code: 0, or 1 if it failed.
+
+    Prints `ready URL` on standard output once it serves. May end the process (`run_and_leave`).
+    """
+    set_up_logging(verbose=verbose)
+    serving = partial(serve_gateway, config, announce=announce_ready)
+    return run_and_leave(until_signalled(serving, config.kafka, refused=(RememberedError,)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Checked:
+    tls: ssl.SSLContext | None
+    uploads: Access
+    metrics: Access | None
+
+
+def check_gateway(config: Config) -> None:
+    """Refuse tokens and files that cannot be used.
+
+    Raises:
+        HttpUnavailableError: naming the key.
+    """
+    _check(config)
+
+
+def _check(config: Config) -> _Checked:
+    own, worker = config.gateway, config.worker
+    tls = None
+    if own.certificate is not None and own.key is not None:
+        tls = server_tls(own.certificate, own.key, table="gateway")
+    metrics: Access | None = None
+    if worker.token is not None:
+        metrics = _access("worker.token", worker.token)
+    elif worker.open_to_everybody or is_loopback(own.http.rpartition(":")[0]):
+        metrics = Access()
+    uploads = Access() if own.token is None else _access("gateway.token", own.token)
+    return _Checked(tls=tls, uploads=uploads, metrics=metrics)
+
+
+def _access(path: str, token: Secret) -> Access:
+    try:
+        return Access(token=token.reveal().encode())
+    except (SecretError, TokenError) as error:
+        raise HttpUnavailableError(f"{path}: {error}") from error
+
+
+def _fitting(config: Config) -> dict[str, CollectionConfig]:
+    """Return the collections of which at least one report fits into an upload.
+
+    Raises:
+        HttpUnavailableError: if there is none.
+    """
+    limit = config.gateway.upload_bytes
+    found, smallest = {}, []
+    for name, one in config.collections.items():
+        sizes = [_HEAD_BYTES + c.spec.report_bytes for c in (one, *one.accept)]
+        if max(sizes) <= limit:
+            found[name] = one
+        else:
+            smallest.append(max(sizes))
+            log.warning(
+                "%s is not served: a frame of one report has %d bytes, and gateway.upload_bytes "
+                "is %d", name, max(sizes), limit,
+            )  # fmt: skip
+    if not found:
+        raise HttpUnavailableError(
+            f"gateway.upload_bytes: expected at least {min(smallest)}, a frame of one report, "
+            f"got {limit}"
+        )
+    return found
+
+
+async def serve_gateway(
+    config: Config, stop: asyncio.Event, *, announce: Callable[[str], None]
+) -> None:
+    """Serve until `stop` is set, then finish what has been taken; `announce` gets the URL.
+
+    Raises:
+        HttpUnavailableError: as `check_gateway`, and where the address cannot be listened on.
+        BrokerUnavailableError: if the broker lacks what is needed.
+        RememberedError: if the file of keys cannot be used.
+        KafkaError: if the broker does not answer, or refuses.
+    """
+    checked, own = _check(config), config.gateway
+    collections = _fitting(config)
+    connections = Connections(config.kafka)
+    metrics = GatewayMetrics(list(collections))
+    async with AsyncExitStack() as stack:
+        remembered = stack.enter_context(
+            Remembered(config.worker.data / FILE, most=own.remembered, keep_ms=own.remember_ms)
+        )
+        stack.push_async_callback(connections.close)
+        topics = SourceTopics(await connections.admin(), list(collections.values()))
+        await topics.look()
+        if topics.refused:
+            raise not_permitted(config.kafka, topics.refused)
+        first = next(iter(collections.values())).spec
+        try:
+            sender = await stack.enter_async_context(
+                Sender(first, config.kafka.bootstrap, options=config.kafka.options)
+            )
+        except NoIdempotenceError as error:
+            raise no_idempotence(config.kafka) from error
+        uploads = await stack.enter_async_context(
+            Uploads(
+                collections,
+                sender,
+                remembered,
+                config=own,
+                reach=topics.there.__contains__,
+                accepted=metrics.accepted,
+            )
+        )
+        served = Served(
+            collections=collections,
+            uploads=uploads,
+            metrics=metrics,
+            origins=own.origins,
+            upload_bytes=own.upload_bytes,
+            upload_access=checked.uploads,
+            metrics_access=checked.metrics,
+            problems=topics.problems,
+        )
+        watching = asyncio.create_task(topics.watch())
+        stack.callback(watching.cancel)
+        async with listening(
+            build_gateway(served), address=own.http, connections=own.connections, tls=checked.tls
+        ) as url:
+            announce(url)
+            await stop.wait()
+            # New uploads are told to come again while those that were taken are finished.
+            served.closing = True
+            await uploads.finish()

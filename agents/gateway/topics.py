@@ -1,0 +1,76 @@
+"""Which source topics a gateway can write to."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.declare import lacking_partitions
+from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.kafka.permissions import GATEWAY, missing_on_topics
+
+_WATCH_SECONDS: Final = 2.0
+_ASK_SECONDS: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class SourceTopics:
+    """Which source topics there are: a client that writes to a missing one would have it made.
+
+    `there` names those that exist, with the partitions that devices send to, `refused` says what is
+    not permitted on them, and `problems` is that and what is missing, one sentence each. All are as
+    of the last answer.
+    """
+
+    def __init__(
+        self, admin: AIOKafkaAdminClient, collections: Collection[CollectionConfig]
+    ) -> None:
+        self._admin = admin
+        self._by_topic: Mapping[str, CollectionConfig] = {
+            one.topics.source: one for one in collections
+        }
+        self.there: set[str] = set()
+        self.problems: list[str] = []
+        self.refused: list[str] = []
+
+    async def look(self) -> None:
+        """Ask the broker.
+
+        Raises:
+            KafkaError: if it does not answer, or refuses.
+        """
+        found = await describe(self._admin, self._by_topic)
+        lacking = {
+            name: problem
+            for name, state in found.items()
+            if (problem := lacking_partitions(state.partitions, self._by_topic[name]))
+        }
+        self.there.clear()
+        self.there.update(found.keys() - lacking.keys())
+        self.refused = [
+            missing
+            for one in self._by_topic.values()
+            for missing in missing_on_topics(one, found, needed=GATEWAY)
+        ]
+        absent = [name for name in self._by_topic if name not in found]
+        self.problems[:] = [
+            *self.refused,
+            *lacking.values(),
+            *(f"topic {name} is missing: a worker creates it" for name in absent),
+        ]
+
+    async def watch(self) -> None:
+        """Ask from time to time, until cancelled."""
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            try:
+                async with asyncio.timeout(_ASK_SECONDS):
+                    await self.look()
+            except (KafkaError, TimeoutError) as error:
+                log.debug("no topics: %r", error)
+                self.problems[:] = ["the broker does not answer"]

@@ -1,0 +1,240 @@
+"""One upload: checked, framed with others, produced, remembered, and only then accepted."""
+
+import asyncio
+import functools
+import hashlib
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, Self
+
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.config import CollectionConfig, GatewayConfig
+from ldpstream.agents.device.gateway import Gateway
+from ldpstream.agents.device.sender import Sender
+from ldpstream.agents.gateway.checked import check_upload
+from ldpstream.agents.gateway.refusal import UploadRefusedError
+from ldpstream.agents.gateway.remembered import Remembered, Upload
+from ldpstream.agents.kafka.producing import NoIdempotenceError
+from ldpstream.agents.kafka.record_time import now_ms
+from ldpstream.mechanisms.spec import CollectionSpec
+
+FRAME_BYTES: Final = 500_000
+_FRAME_REPORTS: Final = 1 << 20
+_DIGEST_BYTES: Final = 16
+
+_NO_ANSWER: Final = "the broker does not acknowledge: repeat the same bytes under the same key"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What is answered: the number of reports, and whether they had been accepted before."""
+
+    reports: int
+    again: bool
+
+
+@dataclass(frozen=True)
+class _Running:
+    digest: bytes
+    task: "asyncio.Task[int]"
+
+
+class Uploads:
+    """Everything between a body and its acknowledgement; an asynchronous context manager.
+
+    `sender` is of any collection and started: others share its connection. Not accepted uploads are
+    held in memory, at most `config.queue` and `config.queue_bytes`. `reach` says whether a topic is
+    there; `accepted` is told the collection and the reports of each upload that the broker has.
+    """
+
+    def __init__(
+        self,
+        collections: Mapping[str, CollectionConfig],
+        sender: Sender,
+        remembered: Remembered,
+        *,
+        config: GatewayConfig,
+        reach: Callable[[str], bool] = lambda _: True,
+        accepted: Callable[[str, int], None] = lambda _name, _reports: None,
+    ) -> None:
+        self._collections: dict[str, Sequence[CollectionConfig]] = {
+            name: (one, *one.accept) for name, one in collections.items()
+        }
+        self._remembered = remembered
+        self._config = config
+        self._reach = reach
+        self._accepted = accepted
+        self._lanes: dict[tuple[bytes, int | None], Gateway] = {
+            (one.spec.fingerprint, partition): Gateway(
+                sender.sharing(one.spec),
+                max_reports=_FRAME_REPORTS,
+                max_bytes=FRAME_BYTES,
+                linger_seconds=config.linger_ms / 1000,
+                max_waiting=_FRAME_REPORTS,
+            )
+            for several in self._collections.values()
+            for one in several
+            for partition in _partitions(one.spec)
+        }
+        self._running: dict[bytes, _Running] = {}
+        self._bytes = 0
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="remembered")
+        self._unwritten: list[tuple[Upload, asyncio.Future[None]]] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._failing = False
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.finish()
+        for one in list(self._running.values()):
+            one.task.cancel()
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        self._disk.shutdown()
+
+    @property
+    def waiting(self) -> int:
+        """Uploads that are not accepted yet."""
+        return len(self._running)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The sum of their bodies."""
+        return self._bytes
+
+    @property
+    def remembered(self) -> int:
+        """Keys that are known."""
+        return self._remembered.count
+
+    async def finish(self) -> None:
+        """Wait for what is on its way, but not for a broker that stays away."""
+        for lane in self._lanes.values():
+            lane.flush()
+        if tasks := [one.task for one in self._running.values()]:
+            await asyncio.wait(tasks, timeout=self._config.patience_ms / 1000)
+
+    async def submit(self, collection: str, key: bytes, body: bytes) -> Accepted:
+        """Return when the broker has all reports of an upload, however often it is submitted.
+
+        Raises:
+            UploadRefusedError: 400, 409, 429 or 503. After a 503 it may still be accepted: the
+                same bytes under the same key wait for that.
+        """
+        digest = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+        known = self._find(key)
+        if known is not None:
+            _check_digest(known.digest, digest)
+            return Accepted(known.reports, again=True)
+        running = self._running.get(key)
+        again = running is not None
+        if running is None:
+            running = self._begin(collection, key, digest, body)
+        # It is in its frame by now, which may wait for long.
+        del body
+        _check_digest(running.digest, digest)
+        await asyncio.wait([running.task], timeout=self._config.patience_ms / 1000)
+        if not running.task.done() or running.task.cancelled():
+            raise UploadRefusedError(503, "unavailable", _NO_ANSWER)
+        try:
+            return Accepted(running.task.result(), again=again)
+        except (KafkaError, NoIdempotenceError) as error:
+            raise UploadRefusedError(503, "unavailable", _NO_ANSWER) from error
+
+    def _find(self, key: bytes) -> Upload | None:
+        try:
+            return self._remembered.find(key)
+        except sqlite3.Error as error:
+            log.error("keys of uploads cannot be read: %s", error)  # noqa: TRY400 (one line)
+            detail = "the gateway cannot look up what it has accepted"
+            raise UploadRefusedError(503, "unavailable", detail) from error
+
+    def _check_room(self, size: int) -> None:
+        full = len(self._running) >= self._config.queue
+        if full or self._bytes + size > self._config.queue_bytes:
+            raise UploadRefusedError(429, "full", "too many uploads wait for the broker")
+
+    def _begin(self, collection: str, key: bytes, digest: bytes, body: bytes) -> _Running:
+        """Check an upload and put it into a frame.
+
+        Its reports take many times the body's bytes as numbers: nothing but the frame keeps them.
+        """
+        self._check_room(len(body))
+        checked = check_upload(self._collections[collection], body)
+        if not self._reach(checked.config.topics.source):
+            raise UploadRefusedError(
+                503, "unavailable", "the collection's topic is not there as configured"
+            )
+        lane = self._lanes[checked.config.spec.fingerprint, checked.partition]
+        frame = lane.put(checked.reports, times_ms=checked.times_ms, tokens=checked.tokens)
+        upload = Upload(key, digest, len(checked.times_ms))
+        task = asyncio.create_task(self._accept(upload, checked.config.name, frame, len(body)))
+        task.add_done_callback(_retrieve)
+        self._bytes += len(body)
+        running = self._running[key] = _Running(digest, task)
+        return running
+
+    async def _accept(
+        self, upload: Upload, name: str, frame: "asyncio.Future[None]", size: int
+    ) -> int:
+        try:
+            await asyncio.wait([frame])
+            frame.result()
+            self._accepted(name, upload.reports)
+            await self._remember(upload)
+        finally:
+            del self._running[upload.key]
+            self._bytes -= size
+        return upload.reports
+
+    async def _remember(self, upload: Upload) -> None:
+        """Return when it is on disk: one sync for all that came meanwhile."""
+        written = asyncio.get_running_loop().create_future()
+        self._unwritten.append((upload, written))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
+        await written
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._unwritten:
+            batch, self._unwritten = self._unwritten, []
+            uploads = [upload for upload, _ in batch]
+            add = functools.partial(self._remembered.add, uploads, now_ms=now_ms())
+            try:
+                await loop.run_in_executor(self._disk, add)
+                self._failing = False
+            except sqlite3.Error as error:
+                # The broker has them, so they are accepted all the same.
+                if not self._failing:
+                    said = "no keys are kept, repeats may count twice: %s"
+                    log.error(said, error)  # noqa: TRY400 (one line)
+                self._failing = True
+            for _, written in batch:
+                if not written.done():
+                    written.set_result(None)
+
+
+def _partitions(spec: CollectionSpec) -> Iterable[int | None]:
+    """Return what uploads are framed apart by: with `one_report` a frame has one partition."""
+    return (None,) if spec.one_report is None else range(spec.one_report.partitions)
+
+
+def _retrieve(task: "asyncio.Task[int]") -> None:
+    """Look at the outcome of an upload that nobody may wait for any more."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _check_digest(known: bytes, given: bytes) -> None:
+    if known != given:
+        raise UploadRefusedError(409, "key", "expected the bytes that came with this key before")

@@ -1,0 +1,104 @@
+"""What a request is about: a collection whose state can be read, its windows, a span of panes."""
+
+from aiohttp import web
+
+from ldpstream.agents.http.keys import PIPELINE
+from ldpstream.agents.http.parameters import FINGERPRINT, AnswerError
+from ldpstream.agents.pipeline.served import ServedCollection
+from ldpstream.agents.state.view import WindowInfo, windows
+from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.mechanisms.times import format_time
+
+
+def named_collection(request: web.Request) -> ServedCollection:
+    """Return the collection that the path names, under the spec that `fingerprint` names if given.
+
+    Raises:
+        AnswerError: 404, where there is none; 400, where it has no such spec.
+    """
+    known = request.app[PIPELINE].collections
+    name = request.match_info["name"]
+    if name not in known:
+        raise AnswerError(404, f"no such collection; expected one of {', '.join(known)}")
+    served = known[name]
+    asked = request.query.get(FINGERPRINT.name)
+    if asked is None:
+        return served
+    specs = {one.config.spec.fingerprint.hex(): one for one in (served, *served.accepted)}
+    if asked not in specs:
+        raise AnswerError(
+            400, f"fingerprint: expected one of {', '.join(specs)}, got {asked[:40]!r}"
+        )
+    return specs[asked]
+
+
+def readable_collection(request: web.Request) -> ServedCollection:
+    """Return the collection that the path names, its state whole and read to the end.
+
+    Raises:
+        AnswerError: 404, where there is none; 503, where its state cannot be read.
+    """
+    served = named_collection(request)
+    if any(tail.head is None for tail in served.tails) or not served.tails:
+        raise AnswerError(
+            503, f"{served.config.name}: its state has not been read to the end yet; see /readyz"
+        )
+    for tail in served.tails:
+        if tail.broken is not None:
+            raise AnswerError(503, f"{served.config.name}: its state cannot be used: {tail.broken}")
+    return served
+
+
+def kept_windows(served: ServedCollection) -> list[WindowInfo]:
+    """Return the windows with reports that are still whole, in order."""
+    kept_ms = _kept_ms(served)
+    return [info for info in windows(served.context, served.tails) if info.start_ms >= kept_ms]
+
+
+def check_span(
+    served: ServedCollection, start_ms: int | None, end_ms: int | None
+) -> tuple[int, int]:
+    """Return the span if it is one of whole panes, none of which has expired.
+
+    Raises:
+        AnswerError: 400, naming the end of the span and what was expected.
+    """
+    if start_ms is None or end_ms is None:
+        missing = "start" if start_ms is None else "end"
+        raise AnswerError(400, f"{missing}: expected start and end, or neither")
+    for name, time_ms in (("start", start_ms), ("end", end_ms)):
+        _check_edge(served.context.window, name, time_ms)
+    if start_ms >= end_ms:
+        raise AnswerError(400, f"end: expected a time after start, got {format_time(end_ms)}")
+    kept_ms = _kept_ms(served)
+    if start_ms < kept_ms:
+        raise AnswerError(
+            400,
+            f"start: expected {format_time(kept_ms)} or later, because what is older has expired, "
+            f"got {format_time(start_ms)}",
+        )
+    return start_ms, end_ms
+
+
+def is_final(served: ServedCollection, end_ms: int) -> bool:
+    """Return whether everything up to the edge of a pane is in windows that have been decided."""
+    head, window = served.tails[0].head, served.context.window
+    return head is not None and end_ms // window.pane_ms <= window.closing(head.final)
+
+
+def _kept_ms(served: ServedCollection) -> int:
+    """Return from when on panes have expired in no partition; epoch ms."""
+    expired = max(tail.head.expired for tail in served.tails if tail.head is not None)
+    return expired * served.context.window.pane_ms
+
+
+def _check_edge(window: WindowSpec, name: str, time_ms: int) -> None:
+    if not window.earliest_ms <= time_ms <= window.latest_ms:
+        raise AnswerError(400, f"{name}: expected a time well within the years 1 to 9999")
+    if time_ms % window.pane_ms:
+        below_ms = time_ms - time_ms % window.pane_ms
+        raise AnswerError(
+            400,
+            f"{name}: expected the edge of a pane of {window.pane_ms} ms, such as "
+            f"{format_time(below_ms)}, got {format_time(time_ms)}",
+        )

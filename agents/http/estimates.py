@@ -1,0 +1,184 @@
+"""Estimates of any span, and the finals that are stored: computed in a thread, and tagged.
+
+An answer's ETag is made of all that the answer is made of, so any worker gives the same one, and
+whoever has the answer already is told so without anything being computed.
+"""
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from aiohttp import ETag, web
+from scipy.version import version as scipy_version
+
+from ldpstream import __version__
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
+from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
+from ldpstream.agents.http.asked import check_span, is_final, kept_windows, readable_collection
+from ldpstream.agents.http.body import options_of, read_body
+from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
+from ldpstream.agents.http.keys import COMPUTING
+from ldpstream.agents.http.limits import check_number, check_size, check_work
+from ldpstream.agents.http.parameters import (
+    AnswerError,
+    parse_moment,
+    read_estimate_options,
+    read_time,
+)
+from ldpstream.agents.pipeline.served import ServedCollection
+from ldpstream.agents.state.cells import decode_final
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import Name
+from ldpstream.agents.state.view import Snapshot, add_up, snapshot
+
+CHECK_AGAIN: Final = "private, no-cache"
+"""Lates and rejected messages are counted after a final too: no estimate is for ever."""
+FOR_A_DAY: Final = "private, max-age=86400, immutable"
+"""A stored final never changes, unless `ldpstream reset` throws the collection's state away."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """All that an answer is made of; computing it needs nothing else."""
+
+    config: CollectionConfig
+    context: Context
+    taken: Snapshot
+    final: bool
+    options: EstimateOptions
+    form: Format
+
+    def tag(self) -> str:
+        """Return what tells this answer from every other one, in hexadecimal."""
+        taken, options = self.taken, self.options
+        linear = [(one.name, one.weights.tobytes()) for one in options.linear]
+        parts = (
+            (__version__, np.__version__, scipy_version, self.form),
+            (self.config.name, self.config.spec.fingerprint, self.config.minimum, self.final),
+            (taken.start_ms, taken.end_ms, taken.n, taken.late, taken.rejected),
+            (options.keywords(), options.project, options.top),
+            (options.ranges, options.quantiles, linear),
+        )
+        digest = hashlib.blake2b(repr(parts).encode(), digest_size=16)
+        for number, value in sorted(taken.chunks):
+            digest.update(b"%d %d:" % (number, len(value)))
+            digest.update(value)
+        return digest.hexdigest()
+
+    def body(self) -> bytes:
+        """Return the answer."""
+        span = self.taken.start_ms, self.taken.end_ms
+        totals = add_up(self.context, self.taken)
+        document = compose(self.config, totals, window=span, final=self.final, options=self.options)
+        return written(document, self.form)
+
+
+def written(document: EstimateDocument, form: Format) -> bytes:
+    """Return a document in a format."""
+    if form == "csv":
+        return to_csv(document_rows(document), HEADER)
+    return document.to_json()
+
+
+async def estimate(request: web.Request) -> web.Response:
+    """Answer the estimate document of a span of whole panes, by default the newest window."""
+    served = readable_collection(request)
+    query = request.query
+    for name in ("range", "quantile", "linear"):
+        check_number(name, len(query.getall(name, [])))
+    options = read_estimate_options(
+        query, served.config.options, served.config.spec.domain.estimated
+    )
+    start_ms, end_ms = read_time(query, "start"), read_time(query, "end")
+    return await _answer(request, served, start_ms, end_ms, options)
+
+
+async def estimate_posted(request: web.Request) -> web.Response:
+    """Answer the same to what a body of JSON asks."""
+    served = readable_collection(request)
+    if request.content_type != "application/json":
+        raise AnswerError(415, "Content-Type: expected application/json")
+    asked = read_body(await request.read())
+    domain = served.config.spec.domain.estimated
+    # Weights by label take as much as the domain: refused before they are made.
+    check_work(len(asked.ranges or ()), len(asked.linear or ()), domain)
+    options = options_of(asked, served.config.options, domain)
+    start_ms = None if asked.start is None else parse_moment("start", str(asked.start))
+    end_ms = None if asked.end is None else parse_moment("end", str(asked.end))
+    return await _answer(request, served, start_ms, end_ms, options)
+
+
+async def stored_final(request: web.Request) -> web.Response:
+    """Answer the final document of a window, as it was stored and published."""
+    served = readable_collection(request)
+    form = wanted_format(request)
+    start_ms = parse_moment("start", request.match_info["start"])
+    window = served.context.window
+    record = None
+    if start_ms % window.hop_ms == 0:
+        record = served.tails[0].cells.get(Name("final", start_ms // window.hop_ms))
+    if record is None:
+        raise AnswerError(404, "start: expected the start of a final window that is kept")
+    body = decode_final(record.value)
+    tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
+    if not _has(request, tag) and form == "csv":
+        body = written(EstimateDocument.model_validate_json(body), form)
+    return _tagged(request, tag, body, form, FOR_A_DAY)
+
+
+async def _answer(
+    request: web.Request,
+    served: ServedCollection,
+    start_ms: int | None,
+    end_ms: int | None,
+    options: EstimateOptions,
+) -> web.Response:
+    config, form = served.config, wanted_format(request)
+    check_size(options, config.options, config.spec.domain.estimated)
+    async with request.app[COMPUTING].turn():
+        # What is counted meanwhile is in the answer: the state is looked at when its turn has come.
+        known = kept_windows(served)
+        if start_ms is None and end_ms is None:
+            if not known:
+                raise AnswerError(404, f"{config.name}: no window holds reports yet")
+            start_ms, end_ms = known[-1].start_ms, known[-1].end_ms
+        span = check_span(served, start_ms, end_ms)
+        job = Job(
+            config=config,
+            context=served.context,
+            taken=snapshot(served.context, served.tails, *span),
+            final=is_final(served, span[1]),
+            options=options,
+            form=form,
+        )
+        tag = await asyncio.to_thread(job.tag)
+        body = None if _has(request, tag) else await asyncio.to_thread(job.body)
+    return _tagged(request, tag, body, form, CHECK_AGAIN)
+
+
+def _has(request: web.Request, tag: str) -> bool:
+    """Return whether the reader says that it has this very answer."""
+    if request.method == "POST":
+        return False
+    known = request.if_none_match or ()
+    return any(one.value in (tag, "*") for one in known)
+
+
+def _tagged(
+    request: web.Request, tag: str, body: bytes | None, form: Format, caching: str
+) -> web.Response:
+    has = _has(request, tag)
+    response = web.Response(
+        status=304 if has else 200,
+        body=None if has else body,
+        headers={"Cache-Control": caching, "Vary": "Accept"},
+    )
+    if not has:
+        response.content_type = CONTENT_TYPES[form]
+        response.charset = "utf-8" if form == "csv" else None
+    if request.method != "POST":
+        response.etag = ETag(tag)
+    return response

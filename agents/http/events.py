@@ -1,0 +1,110 @@
+"""Live updates as server-sent events: finals in order, and the newest state of open windows.
+
+`event: final` carries a window's stored final, exactly as the estimates topic does, with the
+window's start in epoch milliseconds as its id: who comes back with that id in `Last-Event-ID` gets
+all finals since. `event: provisional` carries the newest document of an open window, without an id.
+"""
+
+import asyncio
+from typing import Final
+
+from aiohttp import web
+
+from ldpstream.agents.http.asked import readable_collection
+from ldpstream.agents.http.feed import Feed, Feeds, TooManyReadersError
+from ldpstream.agents.http.keys import FEEDS
+from ldpstream.agents.http.parameters import AnswerError, read_time
+from ldpstream.agents.state.windows import NEVER
+from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS
+
+HEARTBEAT_SECONDS: Final = 15.0
+SLOW_SECONDS: Final = 10.0
+"""A reader that takes nothing for so long is dropped; it may come back with its last id."""
+_RETRY_MS: Final = 2_000
+_ID: Final = "Last-Event-ID"
+
+
+async def events(request: web.Request) -> web.StreamResponse:
+    """Answer what happens to a collection's windows from now on, or after a final."""
+    served = readable_collection(request)
+    after_ms = _read_after(request)
+    feeds = request.app[FEEDS]
+    try:
+        with feeds.reading(served) as feed:
+            return await _stream(request, feeds, feed, after_ms)
+    except TooManyReadersError as error:
+        raise AnswerError(503, str(error)) from error
+
+
+def _read_after(request: web.Request) -> int | None:
+    """Return the start of the last window whose final the reader has, epoch ms; None: from now."""
+    given = request.headers.get(_ID)
+    if not given:
+        return read_time(request.query, "after")
+    digits = given.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 15):
+        raise AnswerError(400, f"{_ID}: expected the id of an event, epoch milliseconds")
+    if not EARLIEST_MS <= int(given) <= LATEST_MS:
+        raise AnswerError(400, f"{_ID}: expected a time within the years 1 to 9999")
+    return int(given)
+
+
+async def _stream(
+    request: web.Request, feeds: Feeds, feed: Feed, after_ms: int | None
+) -> web.StreamResponse:
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+    )
+    try:
+        # Whoever goes before the headers are written is gone too.
+        await response.prepare(request)
+        await _follow(response, feeds, feed, after_ms)
+    except TimeoutError:
+        # Its buffers are full: closing in an orderly way would wait for it.
+        if request.transport is not None:
+            request.transport.abort()
+    except ConnectionResetError:
+        pass
+    return response
+
+
+async def _follow(
+    response: web.StreamResponse, feeds: Feeds, feed: Feed, after_ms: int | None
+) -> None:
+    """Write until the worker stops, the state breaks, or the reader goes or is too slow."""
+    hop_ms = feed.served.context.window.hop_ms
+    last = feed.final - 1 if after_ms is None and feed.final != NEVER else NEVER
+    if after_ms is not None:
+        last = after_ms // hop_ms
+    turn = 0
+    await _write(response, f"retry: {_RETRY_MS}\n\n".encode())
+    while not feeds.closed and not feed.broken:
+        changed = feed.changed
+        for window in feed.finals(last):
+            content = feed.content(window)
+            if content is not None:
+                await _write(response, _event("final", content, window * hop_ms))
+            last = window
+            if feeds.closed:
+                return
+        for one in feed.provisional(turn):
+            if one.window >= feed.final:
+                await _write(response, _event("provisional", one.document, None))
+            turn = one.turn
+        try:
+            await asyncio.wait_for(changed.wait(), HEARTBEAT_SECONDS)
+        except TimeoutError:
+            await _write(response, b": alive\n\n")
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(SLOW_SECONDS):
+        await response.write(data)
+
+
+def _event(kind: str, document: bytes, id_ms: int | None) -> bytes:
+    lines = [b"event: " + kind.encode()]
+    if id_ms is not None:
+        lines.append(b"id: %d" % id_ms)
+    lines += [b"data: " + line for line in document.splitlines()]
+    return b"\n".join(lines) + b"\n\n"

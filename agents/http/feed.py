@@ -1,0 +1,195 @@
+"""What changes in a collection, for any number of readers of its events, without a queue for any.
+
+Finals are read from the state, where each reader stands; of an open window only its newest document
+is kept, made once for all readers and at most every `publish.every`. So a slow reader costs no
+memory: it skips what is no longer the newest, and never a final.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from ldpstream.agents.document import compose
+from ldpstream.agents.http.computing import Computing
+from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
+from ldpstream.agents.pipeline.served import ServedCollection
+from ldpstream.agents.state.cell_store import StoreError
+from ldpstream.agents.state.cells import decode_final
+from ldpstream.agents.state.records import Head, Name, RecordError
+from ldpstream.agents.state.view import WindowInfo, add_up, snapshot, windows
+from ldpstream.agents.state.windows import NEVER
+
+READERS_LIMIT: Final = 64
+"""Readers of events of all collections together."""
+_TICK_SECONDS: Final = 0.2
+
+
+class TooManyReadersError(RuntimeError):
+    """There are as many readers of events as there may be."""
+
+
+@dataclass(frozen=True)
+class Provisional:
+    """The newest document of an open window; `turn` grows with every document made."""
+
+    turn: int
+    window: int
+    document: bytes
+
+
+class Feed:
+    """The changes of one collection; looks for them only while somebody reads."""
+
+    def __init__(self, served: ServedCollection, computing: Computing) -> None:
+        self.served = served
+        self.changed = asyncio.Event()
+        self._computing = computing
+        self._provisional: dict[int, Provisional] = {}
+        self._made_of: dict[int, tuple[int, int]] = {}
+        self._heads: list[Head | None] = []
+        self._failed = False
+        self._due: float = 0.0
+        self._turn = 0
+
+    @property
+    def broken(self) -> bool:
+        """Whether the state cannot be read (any more), so that events would mislead."""
+        tails = self.served.tails
+        return self._failed or any(t.head is None or t.broken is not None for t in tails)
+
+    @property
+    def final(self) -> int:
+        """The first window that is not decided."""
+        head = self.served.tails[0].head
+        return NEVER if head is None else head.final
+
+    def finals(self, after: int) -> list[int]:
+        """Return the windows above `after` that have a stored final, in order."""
+        tail, window = self.served.tails[0], self.served.context.window
+        first = NEVER if after == NEVER else window.first_pane(after + 1)
+        panes = tail.panes(first, window.first_pane(self.final)) if self.final != NEVER else []
+        names = (name for pane in panes for name in tail.names(pane))
+        return [name.number for name in names if name.kind == "final" and name.number > after]
+
+    def content(self, window: int) -> bytes | None:
+        """Return a stored final; None once it has expired."""
+        record = self.served.tails[0].cells.get(Name("final", window))
+        return None if record is None else decode_final(record.value)
+
+    def provisional(self, after: int) -> list[Provisional]:
+        """Return the documents of open windows that were made after a turn, in their order."""
+        found = (one for one in self._provisional.values() if one.turn > after)
+        return sorted((one for one in found if one.window >= self.final), key=lambda one: one.turn)
+
+    def wake(self) -> None:
+        """Let all readers look."""
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Look for changes until cancelled."""
+        while True:
+            try:
+                await self._look()
+            except AnswerError:
+                # Too many wait to compute: the next look tries again.
+                self._heads = []
+            except (RecordError, StoreError):
+                # Whoever comes back is told what is wrong by the API.
+                self._failed = True
+            if self.broken:
+                self.wake()
+            await asyncio.sleep(_TICK_SECONDS)
+
+    async def _look(self) -> None:
+        heads = [tail.head for tail in self.served.tails]
+        if self.broken:
+            return
+        # A head is replaced, never changed: comparing identities tells whether anything was won.
+        if len(heads) == len(self._heads) and all(
+            new is old for new, old in zip(heads, self._heads, strict=True)
+        ):
+            return
+        if time.monotonic() >= self._due:
+            made = self._turn
+            await self._compose()
+            self._heads = heads
+            if self._turn > made:
+                self._due = time.monotonic() + self.served.config.publish.every_ms / 1000
+        self.wake()
+
+    async def _compose(self) -> None:
+        served = self.served
+        found = [w for w in windows(served.context, served.tails) if not w.final and w.n]
+        newest = {w.start_ms // served.context.window.hop_ms: w for w in found}
+        newest = dict(list(newest.items())[-PROVISIONAL_WINDOWS:])
+        for gone in self._provisional.keys() - newest.keys():
+            del self._provisional[gone], self._made_of[gone]
+        for number, window in newest.items():
+            seen = window.n, window.late
+            if self._made_of.get(number) != seen:
+                document = await self._document(window)
+                self._turn += 1
+                self._provisional[number] = Provisional(self._turn, number, document)
+                self._made_of[number] = seen
+
+    async def _document(self, window: WindowInfo) -> bytes:
+        served = self.served
+        span = window.start_ms, window.end_ms
+        taken = snapshot(served.context, served.tails, *span)
+
+        def make() -> bytes:
+            totals = add_up(served.context, taken)
+            return compose(served.config, totals, window=span, final=False).to_json()
+
+        async with self._computing.turn():
+            return await asyncio.to_thread(make)
+
+
+class Feeds:
+    """The feeds of all collections, each running while it has readers."""
+
+    def __init__(self, computing: Computing) -> None:
+        self.closed = False
+        self._computing = computing
+        self._feeds: dict[str, Feed] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._readers: dict[str, int] = {}
+
+    @property
+    def readers(self) -> Mapping[str, int]:
+        """How many read the events of each spec, by fingerprint; without readers: missing."""
+        return self._readers
+
+    @contextmanager
+    def reading(self, served: ServedCollection) -> Iterator[Feed]:
+        """Give a collection's feed for the length of a block.
+
+        Raises:
+            TooManyReadersError: where there are `READERS_LIMIT` readers already.
+        """
+        if self.closed or sum(self._readers.values()) >= READERS_LIMIT:
+            raise TooManyReadersError(f"expected at most {READERS_LIMIT} readers of events")
+        name = served.config.spec.fingerprint.hex()
+        if name not in self._readers:
+            feed = Feed(served, self._computing)
+            self._feeds[name] = feed
+            self._tasks[name] = asyncio.create_task(feed.run())
+        self._readers[name] = self._readers.get(name, 0) + 1
+        try:
+            yield self._feeds[name]
+        finally:
+            self._readers[name] -= 1
+            if not self._readers[name]:
+                self._tasks.pop(name).cancel()
+                del self._readers[name], self._feeds[name]
+
+    def close(self) -> None:
+        """End all reading: every reader finds `closed` and goes."""
+        self.closed = True
+        for feed in self._feeds.values():
+            feed.wake()

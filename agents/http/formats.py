@@ -1,0 +1,43 @@
+"""In which format an answer is wanted."""
+
+from typing import Final, Literal
+
+from aiohttp import web
+
+from ldpstream.agents.http.parameters import AnswerError
+
+Format = Literal["json", "csv"]
+CONTENT_TYPES: Final[dict[Format, str]] = {"json": "application/json", "csv": "text/csv"}
+
+
+def wanted_format(request: web.Request) -> Format:
+    """Return the format that the parameter `format` names, or else the header Accept prefers.
+
+    Raises:
+        AnswerError: 400, for a format that there is not.
+    """
+    text = request.query.get("format")
+    if text is None:
+        return "csv" if _prefers_csv(request.headers.get("Accept", "")) else "json"
+    if text == "json":
+        return "json"
+    if text == "csv":
+        return "csv"
+    raise AnswerError(400, f"format: expected json or csv, got {text[:40]!r}")
+
+
+def _prefers_csv(accept: str) -> bool:
+    """Return whether CSV is named, and JSON is not liked as much; a wildcard means JSON."""
+    liked = {"text/csv": 0.0, "application/json": 0.0}
+    for part in accept.split(","):
+        kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        if kind in liked:
+            liked[kind] = max((_quality(p) for p in parameters if p.startswith("q=")), default=1.0)
+    return liked["text/csv"] > liked["application/json"]
+
+
+def _quality(parameter: str) -> float:
+    try:
+        return min(max(float(parameter.removeprefix("q=")), 0.0), 1.0)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,17 @@
+"""What the application keeps for its handlers."""
+
+from typing import Final
+
+from aiohttp import web
+
+from ldpstream.agents.http.access import Access
+from ldpstream.agents.http.computing import Computing
+from ldpstream.agents.http.feed import Feeds
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline.served import ServedPipeline
+
+PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)
+METRICS: Final = web.AppKey("metrics", Metrics)
+COMPUTING: Final = web.AppKey("computing", Computing)
+ACCESS: Final = web.AppKey("access", Access)
+FEEDS: Final = web.AppKey("feeds", Feeds)

@@ -1,0 +1,1 @@
+"""Kafka clients, topics and permissions, and what the broker's answers mean."""

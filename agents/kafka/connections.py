@@ -1,0 +1,82 @@
+"""Opening the clients of a worker, and closing them all, whatever state the broker is in."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from typing import Final
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.config import KafkaConfig
+from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.producing import LastingProducer
+
+_CLOSE_SECONDS: Final = 2.0
+
+
+class Connections:
+    """The clients opened so far.
+
+    All methods raise KafkaError if the broker does not answer; what was opened before stays open
+    until `close`.
+    """
+
+    def __init__(self, kafka: KafkaConfig) -> None:
+        self._kafka = kafka
+        self._stack = AsyncExitStack()
+
+    async def admin(self) -> AIOKafkaAdminClient:
+        """Open an administration client."""
+        client = clients.admin(self._kafka.bootstrap, self._kafka.options)
+        self._stack.push_async_callback(_close, client.close)
+        await client.start()
+        return client
+
+    async def reader(self, *, committed_only: bool, wait_ms: int) -> AIOKafkaConsumer:
+        """Open a consumer without a group; see `ldpstream.agents.kafka.clients.reader`."""
+        consumer = clients.reader(
+            self._kafka.bootstrap,
+            self._kafka.options,
+            committed_only=committed_only,
+            wait_ms=wait_ms,
+        )
+        self._stack.push_async_callback(_close, consumer.stop)
+        await consumer.start()
+        return consumer
+
+    async def member(self, *, group_id: str, wait_ms: int, min_bytes: int) -> AIOKafkaConsumer:
+        """Open a consumer that is a member of a group; see `ldpstream.agents.kafka.clients.member`.
+
+        It is not subscribed to anything yet.
+        """
+        consumer = clients.member(
+            self._kafka.bootstrap,
+            self._kafka.options,
+            group_id=group_id,
+            wait_ms=wait_ms,
+            min_bytes=min_bytes,
+        )
+        self._stack.push_async_callback(_close, consumer.stop)
+        await consumer.start()
+        return consumer
+
+    async def producer(self, producer: LastingProducer) -> None:
+        """Open a producer.
+
+        Raises:
+            NoIdempotenceError: if the broker does not support what is configured.
+        """
+        self._stack.push_async_callback(producer.stop)
+        await producer.start()
+
+    async def close(self) -> None:
+        """Close all, the last opened first; harmless where there is nothing to close."""
+        await self._stack.aclose()
+
+
+async def _close(stop: Callable[[], Awaitable[None]]) -> None:
+    """Stop a client, whatever it says: with its broker away it may wait long, or cancel itself."""
+    with suppress(asyncio.CancelledError, TimeoutError, KafkaError):
+        await asyncio.wait_for(stop(), _CLOSE_SECONDS)

@@ -1,0 +1,227 @@
+"""Creating a collection's topics, and refusing those that contradict its configuration."""
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.admin.new_partitions import NewPartitions
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.metadata import TopicState, describe
+
+# Small segments, so that compaction (which spares the newest segment) keeps a changelog short: it
+# is read in full at every start.
+_CHANGELOG: Final = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(64 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+
+
+class TopicError(RuntimeError):
+    """A topic is not as the configuration says, or cannot be made so; the message says which."""
+
+
+async def declare_topics(
+    client: AIOKafkaAdminClient,
+    collection: CollectionConfig,
+    *,
+    replication_factor: int,
+    only: Sequence[str] = (),
+) -> Mapping[str, TopicState]:
+    """Create the missing topics of a collection, and return the state of them all by name.
+
+    With `only` no other topics are asked about: one may see them only with a permission.
+
+    A changelog or a frames topic with fewer partitions than its source is given more; everything
+    else that exists is left as it is.
+
+    Raises:
+        TopicError: if the source's partitions are not as many as configured, if the changelog has
+            more of them than the source, if the changelog is not compacted, or if the broker
+            refuses to create a topic.
+        KafkaError: if the broker does not answer.
+    """
+    topics = collection.topics
+    names = only or topics.names()
+    found = await describe(client, names)
+    if topics.source in found:
+        _check_source(found[topics.source].partitions, collection)
+    if topics.changelog in found:
+        await _check_changelog(client, found[topics.changelog].partitions, collection)
+    if topics.frames is not None and topics.frames in found:
+        await _grow(client, topics.frames, found[topics.frames].partitions, collection)
+    missing = [
+        topic
+        for topic in _wanted(collection, replication_factor)
+        if topic.name in names and topic.name not in found
+    ]
+    if not missing:
+        return found
+    await _create(client, missing)
+    return await _await_topics(client, names)
+
+
+async def check_topics(
+    client: AIOKafkaAdminClient, collection: CollectionConfig
+) -> tuple[Mapping[str, TopicState], tuple[str, ...]]:
+    """Return the state of a collection's topics that exist, and the names of those missing.
+
+    Changes nothing.
+
+    Raises:
+        TopicError: as `declare_topics`, for what exists.
+        KafkaError: if the broker does not answer.
+    """
+    topics = collection.topics
+    found = await describe(client, topics.names())
+    if topics.source in found:
+        _check_source(found[topics.source].partitions, collection)
+    changelog = found.get(topics.changelog)
+    if changelog is not None:
+        _check_fewer(changelog.partitions, collection)
+        await _check_compacted(client, topics.changelog)
+    return found, tuple(name for name in topics.names() if name not in found)
+
+
+async def refused_topics(
+    client: AIOKafkaAdminClient,
+    collection: CollectionConfig,
+    missing: Collection[str],
+    *,
+    replication_factor: int,
+) -> list[str]:
+    """Say which of a collection's missing topics a worker could not create, and why.
+
+    Changes nothing on a broker that validates without creating. The embedded one creates.
+
+    Raises:
+        KafkaError: if the broker does not answer.
+    """
+    wanted = [new for new in _wanted(collection, replication_factor) if new.name in missing]
+    if not wanted:
+        return []
+    return sorted(_refusals(await client.create_topics(wanted, validate_only=True)))
+
+
+def _wanted(collection: CollectionConfig, replication_factor: int) -> list[NewTopic]:
+    topics = collection.topics
+    kept = {"retention.ms": str(collection.retention_ms)}
+    # Documents are kept as long as the state they come from.
+    documents = {"retention.ms": str(collection.window.retention_ms)}
+    wanted = [
+        (topics.source, collection.partitions, kept),
+        (topics.late, collection.partitions, kept),
+        (topics.rejected, collection.partitions, kept),
+        (topics.estimates, 1, documents),
+        (topics.control, 1, {"retention.ms": str(collection.window.retention_ms)}),
+        (topics.changelog, collection.partitions, _CHANGELOG),
+    ]
+    if topics.frames is not None:
+        wanted.append((topics.frames, collection.partitions, kept))
+    return [
+        NewTopic(name, partitions, replication_factor, topic_configs=configs)
+        for name, partitions, configs in wanted
+    ]
+
+
+async def _create(client: AIOKafkaAdminClient, missing: list[NewTopic]) -> None:
+    for refusal in _refusals(await client.create_topics(missing)):
+        raise TopicError(refusal)
+
+
+def _refusals(response: Any) -> Iterator[str]:
+    """Say of an answer about creating topics which ones cannot be, and why."""
+    for name, code, *message in response.topic_errors:
+        # Another worker may have been faster.
+        if code and code != TopicAlreadyExistsError.errno:
+            reason = next((text for text in message if text), for_code(code).description)
+            yield f"topic {name} cannot be created: {reason}"
+
+
+async def _await_topics(
+    client: AIOKafkaAdminClient, names: Sequence[str]
+) -> Mapping[str, TopicState]:
+    # A broker that creates a thousand partitions, or shares its cores, takes its time.
+    for delay_seconds in (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8):
+        await asyncio.sleep(delay_seconds)
+        found = await describe(client, names)
+        if len(found) == len(names):
+            return found
+    missing = sorted(set(names) - found.keys())
+    raise TopicError(f"topic {missing[0]} was created, but the broker does not show it")
+
+
+def lacking_partitions(partitions: int, collection: CollectionConfig) -> str | None:
+    """Say why nobody should send to a source with so many partitions; None: somebody may.
+
+    It may have more than the collection: an accepted spec keeps the number that its devices know.
+    """
+    rule = collection.spec.one_report
+    if rule is None or rule.partitions <= partitions:
+        return None
+    return (
+        f"topic {collection.topics.source} has {partitions} partitions, but one_report sends to "
+        f"collection.{collection.name}.partitions, {rule.partitions}: make it the topic's"
+    )
+
+
+def _check_source(partitions: int, collection: CollectionConfig) -> None:
+    if partitions != collection.partitions:
+        another = "" if collection.spec.one_report is None else " (another spec: docs/changes.md)"
+        raise TopicError(
+            f"topic {collection.topics.source} has {partitions} partitions, but "
+            f"collection.{collection.name}.partitions is {collection.partitions}: make them equal"
+            + another
+        )
+
+
+def _check_fewer(partitions: int, collection: CollectionConfig) -> None:
+    if partitions > collection.partitions:
+        raise TopicError(
+            f"topic {collection.topics.source} has {collection.partitions} partitions, but the "
+            f"state in {collection.topics.changelog} is of {partitions}: a topic cannot lose "
+            f"partitions, so this is another one; `ldpstream reset {collection.name}` begins anew"
+        )
+
+
+async def _check_changelog(
+    client: AIOKafkaAdminClient, partitions: int, collection: CollectionConfig
+) -> None:
+    name = collection.topics.changelog
+    _check_fewer(partitions, collection)
+    await _check_compacted(client, name)
+    await _grow(client, name, partitions, collection)
+
+
+async def _grow(
+    client: AIOKafkaAdminClient, name: str, partitions: int, collection: CollectionConfig
+) -> None:
+    """Give a topic as many partitions as its source has, where it has fewer."""
+    if partitions < collection.partitions:
+        response: Any = await client.create_partitions({name: NewPartitions(collection.partitions)})
+        for _, code, *message in response.topic_errors:
+            if code:
+                reason = next((text for text in message if text), for_code(code).description)
+                raise TopicError(f"topic {name} cannot be given more partitions: {reason}")
+
+
+async def _check_compacted(client: AIOKafkaAdminClient, name: str) -> None:
+    """Refuse a changelog that the broker cleans up by age: it would lose state."""
+    try:
+        responses: list[Any] = await client.describe_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, name, configs={"cleanup.policy": None})]
+        )
+    except KafkaError:
+        return
+    for response in responses:
+        for code, _, _, _, entries in response.resources:
+            policies = [entry[1] for entry in entries if entry[0] == "cleanup.policy"]
+            if not code and policies and policies[0] != "compact":
+                raise TopicError(
+                    f"topic {name} has cleanup.policy={policies[0]}, which would delete state: "
+                    "expected compact"
+                )

@@ -1,0 +1,179 @@
+"""What the broker says about topics: their ids, their partitions, whether they exist.
+
+aiokafka's own metadata request stops at version 5: it knows no topic ids, and its client asks in a
+way that lets a broker create the topics it is asked about. The request here is version 12 of the
+same API (Kafka 2.8 and later), which does neither; brokers that do not speak it are asked with
+version 5, and their topics have no id.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import SEEK_CUR
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import UnknownTopicOrPartitionError, for_code
+from aiokafka.protocol.abstract import AbstractType
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.metadata import MetadataRequest_v5
+from aiokafka.protocol.types import (
+    Boolean,
+    CompactArray,
+    CompactString,
+    Int16,
+    Int32,
+    Schema,
+    TaggedFields,
+    UnsignedVarInt32,
+)
+
+_NO_ID = UUID(int=0)
+_OPERATIONS = {"read": 3, "write": 4, "delete": 6}
+_NOT_TOLD = -(1 << 31)
+_FIXED_BYTES: Final = 2 + 4 + 4 + 4
+"""Of what is said about a partition: error, number, leader, its epoch."""
+_NODE_LISTS: Final = 3
+"""What follows: replicas, those in sync, those offline; four bytes a node."""
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """One existing topic."""
+
+    partitions: int
+    """How many it has; they are numbered from 0."""
+    id: UUID | None
+    """A new one every time that a topic of this name is created; None: the broker has no ids."""
+    permitted: frozenset[str] | None = None
+    """Of "read", "write" and "delete" those that we may do; None: the broker does not tell."""
+
+
+async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping[str, TopicState]:
+    """Return the state of those of the named topics that exist.
+
+    Raises:
+        KafkaError: if the broker does not answer, or refuses (for one: no permission).
+    """
+    wanted = sorted(set(names))
+    # The admin client offers no request of one's own but this; it is pinned to one minor version.
+    response = await client._send_request(_MetadataRequest(wanted))  # noqa: SLF001 (see above)
+    found = {}
+    for topic in response.to_object()["topics"]:
+        error = for_code(topic["error_code"])
+        if error is UnknownTopicOrPartitionError:
+            continue
+        if topic["error_code"]:
+            raise error(f"topic {topic['topic']}")
+        identity = topic.get("id") or _NO_ID
+        found[topic["topic"]] = TopicState(
+            partitions=_number(topic["partitions"]),
+            id=None if identity == _NO_ID else identity,
+            permitted=_permitted(topic.get("authorized_operations", _NOT_TOLD)),
+        )
+    return found
+
+
+def _number(partitions: "int | list[Any]") -> int:
+    return partitions if isinstance(partitions, int) else len(partitions)
+
+
+def _permitted(bits: int) -> frozenset[str] | None:
+    if bits == _NOT_TOLD:
+        return None
+    return frozenset(name for name, bit in _OPERATIONS.items() if bits >> bit & 1)
+
+
+class _Uuid(AbstractType[UUID]):
+    @classmethod
+    def encode(cls, value: UUID) -> bytes:
+        return value.bytes
+
+    @classmethod
+    def decode(cls, data: Any) -> UUID:
+        return UUID(bytes=data.read(16))
+
+
+class _Partitions(AbstractType[int]):
+    """How many partitions there are: what is said about each is passed over, there are many."""
+
+    @classmethod
+    def encode(cls, value: int) -> bytes:
+        raise NotImplementedError("answers are only read")
+
+    @classmethod
+    def decode(cls, data: Any) -> int:
+        number = max(0, UnsignedVarInt32.decode(data) - 1)
+        for _ in range(number):
+            data.seek(_FIXED_BYTES, SEEK_CUR)
+            for _ in range(_NODE_LISTS):
+                data.seek(4 * max(0, UnsignedVarInt32.decode(data) - 1), SEEK_CUR)
+            TaggedFields.decode(data)
+        return number
+
+
+class _MetadataResponse_v12(Response):  # noqa: N801 (aiokafka's way of naming versions)
+    API_KEY = 3
+    API_VERSION = 12
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "brokers",
+            CompactArray(
+                ("node_id", Int32),
+                ("host", CompactString("utf-8")),
+                ("port", Int32),
+                ("rack", CompactString("utf-8")),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("cluster_id", CompactString("utf-8")),
+        ("controller_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("error_code", Int16),
+                ("topic", CompactString("utf-8")),
+                ("id", _Uuid),
+                ("is_internal", Boolean),
+                ("partitions", _Partitions),
+                ("authorized_operations", Int32),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class _MetadataRequest_v12(RequestStruct):  # noqa: N801 (aiokafka's way of naming versions)
+    FLEXIBLE_VERSION = True
+    API_KEY = 3
+    API_VERSION = 12
+    RESPONSE_TYPE = _MetadataResponse_v12
+    SCHEMA = Schema(
+        (
+            "topics",
+            CompactArray(("id", _Uuid), ("topic", CompactString("utf-8")), ("tags", TaggedFields)),
+        ),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+_Version: TypeAlias = MetadataRequest_v5 | _MetadataRequest_v12
+
+
+class _MetadataRequest(Request[_Version]):
+    API_KEY = 3
+
+    def __init__(self, topics: list[str]) -> None:
+        self._topics = topics
+
+    def build(self, request_struct_class: type[_Version]) -> _Version:
+        if request_struct_class is _MetadataRequest_v12:
+            topics: list[tuple[UUID, str, dict[int, bytes]]] = [
+                (_NO_ID, name, {}) for name in self._topics
+            ]
+            return _MetadataRequest_v12(topics, False, True, {})
+        return MetadataRequest_v5(self._topics, False)

@@ -1,0 +1,47 @@
+"""The ends of logs, as fetches tell them.
+
+Asking a broker for its end offsets is one request, but the embedded broker answers it wrongly (the
+base offset of the newest batch + 1). The high watermark that comes with every fetch is right
+everywhere, but for a moment after a change of leader: then the new one's lags behind, which a
+broker does not answer the request with (KIP-207). So the larger of the two counts.
+"""
+
+import asyncio
+import time
+from collections.abc import Collection
+from typing import Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaTimeoutError
+
+_POLL_SECONDS: Final = 0.02
+
+
+async def end_offsets(
+    consumer: AIOKafkaConsumer,
+    partitions: Collection[TopicPartition],
+    *,
+    timeout_seconds: float = 10.0,
+) -> dict[TopicPartition, int]:
+    """Return the offset after the last record of each partition.
+
+    `consumer` has no group and is started; it is assigned to these partitions afterwards.
+
+    Raises:
+        KafkaTimeoutError: if the broker does not answer in time.
+        KafkaError: if it refuses.
+    """
+    consumer.assign(list(partitions))
+    await consumer.seek_to_end(*partitions)
+    told = {partition: await consumer.position(partition) for partition in partitions}
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        marks = {partition: consumer.highwater(partition) for partition in partitions}
+        ends = {p: max(mark, told[p]) for p, mark in marks.items() if mark is not None}
+        if len(ends) == len(marks):
+            return ends
+        if time.monotonic() > deadline:
+            missing = next(partition for partition, mark in marks.items() if mark is None)
+            raise KafkaTimeoutError(f"no end offset of {missing.topic}[{missing.partition}]")
+        await consumer.getmany(timeout_ms=0)
+        await asyncio.sleep(_POLL_SECONDS)

@@ -1,0 +1,61 @@
+"""What a worker has to be permitted, and what of it the broker says is missing.
+
+Without them a worker would wait for ever: a refused fetch looks like silence.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import GroupAuthorizationFailedError, KafkaError
+from aiokafka.protocol.group import HeartbeatRequest
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.metadata import TopicState
+
+Needed = Mapping[str, AbstractSet[str]]
+
+# What a worker does with each topic, by the field of Topics.
+_WORKER: Final[Needed] = {
+    "source": {"read"},
+    "late": {"write"},
+    "rejected": {"write"},
+    "estimates": {"write"},
+    "control": {"read"},
+    "changelog": {"read", "write"},
+    "frames": {"read"},
+}
+PACKER: Final[Needed] = {"source": {"read"}, "frames": {"write"}}
+"""What `pack` does with them."""
+GATEWAY: Final[Needed] = {"source": {"write"}}
+"""What `gateway` does with them."""
+
+
+def missing_on_topics(
+    collection: CollectionConfig, found: Mapping[str, TopicState], *, needed: Needed = _WORKER
+) -> Iterator[str]:
+    """Say what is not permitted on those of a collection's topics that exist."""
+    for field, operations in needed.items():
+        name = getattr(collection.topics, field)
+        state = found.get(name)
+        if state is not None and state.permitted is not None:
+            for operation in sorted(operations - state.permitted):
+                yield f"topic {name}: expected permission to {operation}, got none"
+
+
+async def missing_on_group(client: AIOKafkaAdminClient, group_id: str) -> Sequence[str]:
+    """Say what is not permitted on the consumer group; nothing where the broker does not tell.
+
+    A heartbeat of a member that does not exist changes nothing, and any broker refuses it for lack
+    of permission before it looks for the member.
+    """
+    heartbeat = HeartbeatRequest(group_id, generation_id=0, member_id="")
+    try:
+        # As in `describe`: the admin client offers no request of one's own but this.
+        response = await client._send_request(heartbeat)  # noqa: SLF001 (see above)
+    except KafkaError:
+        return []
+    if response.to_object()["error_code"] == GroupAuthorizationFailedError.errno:
+        return [f"group {group_id}: expected permission to read, got none"]
+    return []

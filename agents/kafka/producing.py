@@ -1,0 +1,220 @@
+"""One producer for everything that a worker writes, replaced when it can write no more.
+
+An idempotent producer that has lost its place in a partition's sequence (its state on the broker
+expired, say) fails from then on. What it has sent may land later all the same; the state machine is
+made for that, so a new producer can go on at once.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import (
+    KafkaError,
+    MessageSizeTooLargeError,
+    TopicAuthorizationFailedError,
+    UnknownError,
+    UnknownTopicOrPartitionError,
+)
+
+from ldpstream.agents.kafka import clients
+
+_STOP_SECONDS: Final = 2.0
+# These say something about the message or the topic, not about the producer.
+_HARMLESS: Final = (MessageSizeTooLargeError, TopicAuthorizationFailedError)
+
+log = logging.getLogger(__name__)
+
+
+class NoIdempotenceError(RuntimeError):
+    """The broker knows no idempotent producers."""
+
+
+class LastingProducer:
+    """Sends messages one by one, each of them acknowledged by all replicas."""
+
+    def __init__(self, bootstrap: str, options: Mapping[str, Any]) -> None:
+        self._bootstrap = bootstrap
+        self._options = options
+        self._producer: AIOKafkaProducer | None = None
+        self._lock = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Connect.
+
+        Raises:
+            NoIdempotenceError: if the broker does not support what is configured.
+            KafkaError: if it does not answer.
+        """
+        producer = clients.producer(self._bootstrap, self._options)
+        try:
+            await producer.start()
+        except UnknownError as error:
+            await _stop(producer)
+            raise NoIdempotenceError(
+                "the broker has no idempotent producers: set enable_idempotence = false under "
+                "[kafka] if it is a development broker"
+            ) from error
+        except BaseException:
+            await _stop(producer)
+            raise
+        self._producer = producer
+
+    async def stop(self) -> None:
+        """Disconnect; what has not been acknowledged may or may not arrive."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await _stop(producer)
+
+    async def send(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes]] = (),
+        *,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        """Send a message and wait until it is acknowledged; dated now unless told otherwise.
+
+        Raises:
+            KafkaError: if it may not have arrived.
+        """
+        async with self._living() as producer:
+            async with _known(producer, topic, partition):
+                sent = await producer.send(
+                    topic,
+                    value=value,
+                    key=key,
+                    partition=partition,
+                    headers=list(headers),
+                    timestamp_ms=timestamp_ms,
+                )
+            await sent
+
+    async def send_all(
+        self,
+        topic: str,
+        partition: int,
+        messages: Sequence[tuple[bytes, Sequence[tuple[str, bytes]]]],
+    ) -> None:
+        """Send messages without keys, `(value, headers)`, in as few batches as hold them.
+
+        They go to a partition of the topic: this one, modulo their number. Returns when all are
+        acknowledged.
+
+        Raises:
+            KafkaError: if any may not have arrived.
+        """
+        async with self._living() as producer:
+            partitions = sorted(await producer.partitions_for(topic))
+            target = partitions[partition % len(partitions)]
+            records = ((None, value, headers) for value, headers in messages)
+            await _send_batches(producer, topic, target, records)
+
+    async def send_records(
+        self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
+    ) -> None:
+        """Send messages to one partition, `(key, value)`, in as few batches as hold them.
+
+        Returns when all are acknowledged.
+
+        Raises:
+            KafkaError: if any may not have arrived.
+        """
+        async with self._living() as producer, _known(producer, topic, partition):
+            keyed = ((key, value, ()) for key, value in records)
+            await _send_batches(producer, topic, partition, keyed)
+
+    async def send_whole(
+        self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
+    ) -> bool:
+        """Send messages to one partition, `(key, value)`, in one batch: all of them land or none.
+
+        Returns True when it is acknowledged, and False, with nothing sent, where one batch does not
+        hold them.
+
+        Raises:
+            KafkaError: if it may not have arrived.
+        """
+        async with self._living() as producer, _known(producer, topic, partition):
+            batch, now_ms = producer.create_batch(), time.time_ns() // 1_000_000
+            for key, value in records:
+                if batch.append(timestamp=now_ms, key=key, value=value) is None:
+                    return False
+            batch.close()
+            await (await producer.send_batch(batch, topic, partition=partition))
+            return True
+
+    @asynccontextmanager
+    async def _living(self) -> AsyncIterator[AIOKafkaProducer]:
+        """Yield a producer that can write; an error that it raises may call for another one."""
+        async with self._lock:
+            if self._producer is None:
+                await self._start_anew()
+        producer = self._producer
+        assert producer is not None
+        try:
+            yield producer
+        except KafkaError as error:
+            if not error.retriable and not isinstance(error, _HARMLESS):
+                await self._replace(producer, error)
+            raise
+
+    async def _start_anew(self) -> None:
+        try:
+            await self.start()
+        except clients.ClientOptionError as error:
+            # A file with a secret or a certificate has gone since the start: it may come back.
+            raise KafkaError(str(error)) from error
+
+    async def _replace(self, producer: AIOKafkaProducer, error: KafkaError) -> None:
+        """Let the next message be sent by a new producer; of many failures one is enough."""
+        if self._producer is producer:
+            self._producer = None
+            log.debug("the producer is replaced after %r", error)
+            await _stop(producer)
+
+
+async def _send_batches(
+    producer: AIOKafkaProducer,
+    topic: str,
+    partition: int,
+    records: Iterable[tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes]]]],
+) -> None:
+    """Send `(key, value, headers)` in as few batches as hold them, until all are acknowledged."""
+    sent: list[asyncio.Future[Any]] = []
+    batch = producer.create_batch()
+    now_ms = time.time_ns() // 1_000_000
+    for key, value, headers in records:
+        fields = {"key": key, "value": value, "headers": list(headers)}
+        if batch.append(timestamp=now_ms, **fields) is None:
+            sent.append(await producer.send_batch(batch, topic, partition=partition))
+            batch = producer.create_batch()
+            batch.append(timestamp=now_ms, **fields)
+            await asyncio.sleep(0)
+    sent.append(await producer.send_batch(batch, topic, partition=partition))
+    await asyncio.gather(*sent)
+
+
+@asynccontextmanager
+async def _known(
+    producer: AIOKafkaProducer, topic: str, partition: int | None
+) -> AsyncIterator[None]:
+    """Ask the broker anew about a partition that is not known: it may have been added since."""
+    try:
+        yield
+    except AssertionError as error:
+        await producer.client.force_metadata_update()
+        raise UnknownTopicOrPartitionError(f"{topic}[{partition}]") from error
+
+
+async def _stop(producer: AIOKafkaProducer) -> None:
+    """Stop a producer, whatever it says: with its broker away it may wait long."""
+    with suppress(asyncio.CancelledError, TimeoutError, KafkaError):
+        await asyncio.wait_for(producer.stop(), _STOP_SECONDS)

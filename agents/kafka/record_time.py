@@ -1,0 +1,28 @@
+"""The timestamp of a Kafka record with reports: when it was produced, cut to the precision.
+
+Left alone a client writes the millisecond of sending into every record, for every reader of the
+topic and whatever the collection's precision. A record dated at the event instead would be deleted
+or refused: brokers keep segments by record time and refuse what is far ahead of their clock. So it
+is the time on the wall, cut: never ahead, and behind by at most a day, however coarse the
+precision, because retention counts from it.
+"""
+
+import time
+from typing import Final
+
+_COARSEST_MS: Final = 86_400_000
+
+
+def record_time_ms(now_ms: int, *, precision_ms: int) -> int:
+    """Return the timestamp of a record produced at `now_ms`, both epoch milliseconds.
+
+    >>> record_time_ms(1_795_255_261_234, precision_ms=60_000)
+    1795255260000
+    """
+    step_ms = min(precision_ms, _COARSEST_MS)
+    return now_ms - now_ms % step_ms
+
+
+def now_ms() -> int:
+    """Return the time on the wall, epoch milliseconds."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,94 @@
+"""What errors of a broker mean for the user: one line that names the setting, and what to do."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from aiokafka.errors import (
+    AuthenticationFailedError,
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    KafkaConnectionError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    SaslAuthenticationFailed,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnknownError,
+)
+
+from ldpstream.agents.config import KafkaConfig
+from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.probe import why_not
+
+_LOGIN: Final = (AuthenticationFailedError, SaslAuthenticationFailed)
+_PERMISSION: Final = (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
+
+
+class BrokerUnavailableError(RuntimeError):
+    """No broker can be worked with; the message says which one, why, and what to do."""
+
+
+def no_idempotence(kafka: KafkaConfig) -> BrokerUnavailableError:
+    """Return the error for a broker that has no idempotent producers, as the embedded one."""
+    return BrokerUnavailableError(
+        f"the broker at {kafka.bootstrap} has no idempotent producer: set "
+        "enable_idempotence = false under [kafka] if it is a development broker"
+    )
+
+
+def not_permitted(kafka: KafkaConfig, missing: Iterable[str]) -> BrokerUnavailableError:
+    """Return the error for permissions that are missing, one sentence each."""
+    return BrokerUnavailableError(
+        f"the broker at {kafka.bootstrap} does not permit it: {'; '.join(missing)}"
+    )
+
+
+async def explain(error: TopicError | KafkaError, kafka: KafkaConfig) -> str:
+    """Return what an error means; where no connection was made, find out why by making one.
+
+    Raises:
+        ClientOptionError: if the settings are impossible.
+    """
+    found = None
+    if isinstance(error, KafkaConnectionError):
+        found = await why_not(kafka.bootstrap, kafka.options)
+    return found or describe_error(error, kafka)
+
+
+def describe_error(error: Exception, kafka: KafkaConfig) -> str:
+    """Return what a broker's error means for the user, on one line."""
+    if isinstance(error, TopicError):
+        return str(error)
+    if isinstance(error, KafkaConnectionError):
+        return (
+            f"no broker answers at {kafka.bootstrap}: is it running, and are kafka.bootstrap or "
+            "LDPSTREAM_KAFKA_BOOTSTRAP right?"
+        )
+    if isinstance(error, _LOGIN):
+        return f"the broker at {kafka.bootstrap} refuses to log us in: {error}"
+    if isinstance(error, _PERMISSION):
+        return (
+            f"the broker at {kafka.bootstrap} does not permit it: {_one_line(error)}; "
+            "docs/kafka.md lists the permissions needed"
+        )
+    if isinstance(error, MessageSizeTooLargeError):
+        return (
+            f"the broker at {kafka.bootstrap} refuses a batch as too large: put fewer reports into "
+            "a message (send --batch), lower kafka.max_batch_size, or raise max.message.bytes of "
+            "the topic"
+        )
+    if isinstance(error, UnknownError):
+        return (
+            f"the broker at {kafka.bootstrap} failed without saying why; one that has no "
+            "idempotent producers needs kafka.enable_idempotence = false"
+        )
+    return f"the broker at {kafka.bootstrap} failed: {_one_line(error)}"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

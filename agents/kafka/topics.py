@@ -1,0 +1,45 @@
+"""The names of a collection's topics, all derived from the source topic and the worker's id."""
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topics:
+    """The topics of one collection.
+
+    Only `source` is written by devices; worker, packer and operator write the others.
+    """
+
+    source: str
+    late: str
+    """Copies of reports for panes that had closed, as frames."""
+    rejected: str
+    """Copies of what could not be counted, with the reason in the headers."""
+    estimates: str
+    """Estimate documents, provisional and final, under different keys."""
+    control: str
+    """Orders to close panes; its writers are operators, never devices."""
+    changelog: str
+    """Heads and cells, compacted, partition for partition with the source."""
+    frames: str | None = None
+    """What `pack` writes, partition for partition with the source; None where nothing reads it."""
+
+    @classmethod
+    def derive(
+        cls, source: str, *, worker_id: str, collection: str, packed: bool = False
+    ) -> "Topics":
+        """Return the topics of a collection that reads `source`, or what is packed of it."""
+        return cls(
+            source=source,
+            late=f"{source}.late",
+            rejected=f"{source}.rejected",
+            estimates=f"{source}.estimates",
+            control=f"{source}.control",
+            changelog=f"{worker_id}-{collection}-changelog",
+            frames=f"{source}.frames" if packed else None,
+        )
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names, the source first."""
+        names = (getattr(self, field.name) for field in fields(self))
+        return tuple(name for name in names if name is not None)

@@ -1,0 +1,89 @@
+"""Linear queries: the mean of a function of the value, given by a weight for every value."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.domain import Domain
+from ldpstream.mechanisms.errors import ValueOutsideDomainError
+
+LARGEST_WEIGHT: Final = 1e30
+"""Larger weights have squares that are no numbers any more."""
+
+_WRITTEN: Final = re.compile(r"(?:([A-Za-z0-9._-]{1,40}):)?(.*)", re.DOTALL)
+
+
+class LinearError(ValueError):
+    """Weights that do not fit the domain; the text says what was expected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A named function of the value: `weights` float64 `(k,)`, in the domain's own order."""
+
+    name: str
+    weights: NDArray[np.float64]
+
+
+def parse_linear(text: str, domain: Domain, position: int) -> Linear:
+    """Return the query that `[NAME:]W,W,...` writes, one weight a value of the domain.
+
+    Without a name it is called `linear-1`, by its position from 1 on.
+
+    Raises:
+        LinearError: for another text, or another number of weights than the domain has values.
+    """
+    match = _WRITTEN.fullmatch(text)
+    assert match is not None, "the pattern takes every text"
+    try:
+        weights = [float(part) for part in match[2].split(",")]
+    except ValueError:
+        raise LinearError("[NAME:]W,W,... with a number for each value") from None
+    return make_linear(match[1] or f"linear-{position}", weights, domain)
+
+
+def make_linear(
+    name: str, weights: Sequence[float] | Mapping[str, float], domain: Domain
+) -> Linear:
+    """Return the query with these weights: one a value in the domain's own order, or by label.
+
+    Labels that are left out weigh 0. On several dimensions the last runs fastest, as in a list of
+    all values.
+
+    Raises:
+        LinearError: for a number that is not finite or too large, another number of weights than
+            the domain has values, or a label that it does not have.
+    """
+    given = list(weights.values() if isinstance(weights, Mapping) else weights)
+    if not (isinstance(weights, Mapping) or len(given) == domain.size):
+        raise LinearError(f"{domain.size} weights, one for each value, got {len(given)}")
+    numbers = np.array(given, dtype=np.float64)
+    if not np.all(np.abs(numbers) <= LARGEST_WEIGHT):
+        raise LinearError(f"finite weights of at most {LARGEST_WEIGHT:g}")
+    if not isinstance(weights, Mapping):
+        return Linear(name, numbers)
+    full = np.zeros(domain.size)
+    full[_indices(list(weights), domain)] = numbers
+    return Linear(name, full)
+
+
+def _indices(labels: Sequence[str], domain: Domain) -> list[int]:
+    """Return where these labels stand; what that takes does not grow with the domain."""
+    if isinstance(domain.label(0), list):
+        raise LinearError("a list of weights; only labels and numbers can be named")
+    return [_index(label, domain) for label in labels]
+
+
+def _index(label: str, domain: Domain) -> int:
+    try:
+        index = int(domain.parse_columns([[label]])[0])
+    except ValueOutsideDomainError:
+        index = -1
+    # Devices may write a number in several ways, and be beside it; here it has one name.
+    if index < 0 or str(domain.label(index)) != label:
+        raise LinearError(f"labels of the domain, got {label[:40]!r}")
+    return index

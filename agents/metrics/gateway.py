@@ -1,0 +1,83 @@
+"""Prometheus metrics of one gateway process, on a registry of its own; none tells devices apart."""
+
+from collections.abc import Collection
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+RESULTS = (
+    "accepted",
+    "repeated",
+    "undecodable",
+    "time",
+    "precision",
+    "partition",
+    "range",
+    "fingerprint",
+    "key",
+    "unauthorized",
+    "too_large",
+    "media_type",
+    "full",
+    "unavailable",
+)
+"""What becomes of an upload to a collection that there is."""
+_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class GatewayMetrics:
+    """The metrics of a gateway."""
+
+    def __init__(self, collections: Collection[str]) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self._uploads = Counter(
+            "ldpstream_gateway_uploads",
+            "Uploads answered, by what became of them",
+            ["collection", "result"],
+            registry=self.registry,
+        )
+        self._reports = Counter(
+            "ldpstream_gateway_reports",
+            "Reports accepted, each once",
+            ["collection"],
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            "ldpstream_gateway_upload_seconds",
+            "From an upload's headers to its answer",
+            ["collection"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.queue, self.queue_bytes, self.remembered, self.connections = (
+            Gauge(f"ldpstream_gateway_{name}", text, registry=self.registry)
+            for name, text in (
+                ("queue_uploads", "Uploads that wait for the broker"),
+                ("queue_bytes", "Bytes of the uploads that wait for the broker"),
+                ("remembered_uploads", "Accepted uploads whose keys are known"),
+                ("open_connections", "Connections that are open"),
+            )
+        )
+        for name in collections:
+            self._reports.labels(name)
+            self._seconds.labels(name)
+            for result in RESULTS:
+                self._uploads.labels(name, result)
+
+    def answered(self, collection: str, result: str, *, seconds: float) -> None:
+        """Count an upload that has been answered."""
+        self._uploads.labels(collection, result).inc()
+        self._seconds.labels(collection).observe(seconds)
+
+    def accepted(self, collection: str, reports: int) -> None:
+        """Count reports that the broker has."""
+        self._reports.labels(collection).inc(reports)
+
+    def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
+        """Return the metrics as text, and its content type."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type

@@ -1,0 +1,1 @@
+"""Packing single reports into frames, partition for partition, with the source's offsets."""

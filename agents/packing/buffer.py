@@ -1,0 +1,118 @@
+"""What a packer has read of one partition of a source, on its way into packed messages.
+
+All records of a batch are joined at once, and only their lengths and offsets are looked at; where
+these are what they mostly are (all the same, one after the other), no table of them is made.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+
+from ldpstream.agents.packing.batches import Run
+from ldpstream.agents.packing.packed import MAX_MESSAGES, MAX_SPAN, Packed, PackedRecords
+
+
+@dataclass
+class Buffer:
+    """Records of one partition that have not been packed yet.
+
+    `position` is where the consumer began to read, and then what has been packed: everything from
+    there on has been seen.
+    """
+
+    position: int
+    held_bytes: int = 0
+    values: list[Sequence[bytes | None]] = field(default_factory=list)
+    offsets: list[Sequence[int]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return sum(map(len, self.values))
+
+    @property
+    def seen(self) -> int:
+        """The offset after the last record read."""
+        return self.offsets[-1][-1] + 1 if self.offsets else self.position
+
+    def add(self, run: Run) -> None:
+        """Take records that follow those before."""
+        self.offsets.append(run.offsets)
+        self.values.append(run.values)
+        self.held_bytes += _size(run.values)
+
+    def cut(self, *, end: int, limit_bytes: int) -> Iterator[Packed]:
+        """Yield all records in messages of so many bytes at most, and keep nothing.
+
+        A record that is larger is left out: it is not within any `[after, next)`, so that the
+        worker reads it from the source.
+        """
+        records = _join(list(chain.from_iterable(self.values)), self.offsets)
+        self.held_bytes, self.values, self.offsets = 0, [], []
+        for part in _parts(records, limit_bytes):
+            first, last = int(part.offsets[0]), int(part.offsets[-1])
+            after = self.position if last - self.position <= MAX_SPAN else first
+            self.position = last + 1
+            if len(part.data) <= limit_bytes:
+                yield Packed(after, last + 1, max(end, last + 1), part)
+
+
+def halves(packed: Packed) -> tuple[Packed, ...]:
+    """Return the two halves of a message that is too large; none where it holds one record."""
+    n = len(packed.records)
+    if n == 1:
+        return ()
+    first, second = packed.records[: n // 2], packed.records[n // 2 :]
+    middle = int(second.offsets[0])
+    return (
+        Packed(packed.after, middle, packed.end, first),
+        Packed(middle, packed.next, packed.end, second),
+    )
+
+
+def _size(values: Sequence[bytes | None]) -> int:
+    try:
+        return sum(map(len, values))  # type: ignore[arg-type]  # None raises, and is rare
+    except TypeError:
+        return sum(len(value) for value in values if value is not None)
+
+
+def _join(values: list[bytes | None], offsets: Sequence[Sequence[int]]) -> PackedRecords:
+    """Return records as they are packed."""
+    try:
+        data = b"".join(values)  # type: ignore[arg-type]  # see below
+        sizes = set(map(len, values))  # type: ignore[arg-type]  # see below
+    except TypeError:
+        # Messages without a value are rare: whoever joins need not look for them.
+        data, sizes = b"".join(value for value in values if value), set()
+    if len(sizes) == 1:
+        (length,) = sizes
+        lengths = np.broadcast_to(np.int64(length), (len(values),))
+    else:
+        length = None
+        lengths = np.array([-1 if v is None else len(v) for v in values], dtype=np.int64)
+    numbers = [
+        np.arange(part[0], part[-1] + 1) if isinstance(part, range) else np.array(part)
+        for part in offsets
+    ]
+    return PackedRecords(
+        np.concatenate(numbers, dtype=np.int64), lengths, np.frombuffer(data, np.uint8), length
+    )
+
+
+def _parts(records: PackedRecords, limit_bytes: int) -> Iterator[PackedRecords]:
+    """Yield parts of so many bytes at most, or of one record, none with a span of 2^32 offsets."""
+    offsets, n = records.offsets, len(records)
+    near = int(offsets[-1]) - int(offsets[0]) <= MAX_SPAN
+    if len(records.data) <= limit_bytes and n <= MAX_MESSAGES and near:
+        yield records
+        return
+    ends, start = np.cumsum(np.maximum(records.lengths, 0)), 0
+    while start < n:
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + limit_bytes, side="right"))
+        far = int(np.searchsorted(offsets, offsets[start] + MAX_SPAN, side="right"))
+        stop = min(max(stop, start + 1), start + MAX_MESSAGES, far)
+        yield records[start:stop]
+        start = stop

@@ -1,0 +1,247 @@
+"""Packing: the messages of source topics, many to a message, partition for partition.
+
+Where devices send single reports at a high rate, reading them one by one costs far more than
+counting them. A packer reads them once, in a consumer group of its own, and writes them on together
+with their offsets; workers then read whole arrays. It decides nothing: any number of packers may
+crash, overlap, or wake up late, because source offsets tell what is new (see
+`ldpstream.agents.reading.frames_guard`).
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Final
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import (
+    IllegalStateError,
+    KafkaError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+)
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.packing.batches import Run, runs
+from ldpstream.agents.packing.buffer import Buffer
+from ldpstream.agents.packing.packed import Packed
+from ldpstream.agents.packing.sending import Sender
+from ldpstream.agents.packing.share import PackHooks, PackOptions, Share
+
+RECORDS_A_STEP: Final = 20_000
+FIRST_BATCHES: Final = 16
+"""How many batches are taken in the first step; then as many as may hold RECORDS_A_STEP."""
+COMMIT_SECONDS: Final = 1.0
+LEAVE_SECONDS: Final = 3.0
+_WAIT_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 0.05
+
+log = logging.getLogger(__name__)
+
+
+class Packer(ConsumerRebalanceListener):
+    """Packs all topics of one process, with a consumer and a producer that the caller starts.
+
+    `topic_ids` are the ids of the source topics, 16 bytes or none where the broker has no ids. They
+    must have been asked for before the consumer reads: what is read from a topic created anew is
+    then marked as of the old one, and refused by workers.
+    """
+
+    def __init__(
+        self,
+        collections: Collection[CollectionConfig],
+        topic_ids: Mapping[str, bytes],
+        *,
+        consumer: AIOKafkaConsumer,
+        producer: LastingProducer,
+        options: PackOptions,
+        hooks: PackHooks,
+    ) -> None:
+        self.assigned_once = asyncio.Event()
+        self._by_source = {c.topics.source: c for c in collections}
+        self._consumer = consumer
+        self._sender = Sender(collections, topic_ids, producer, hooks)
+        self._options = options
+        self._hooks = hooks
+        self._shares: dict[TopicPartition, Share] = {}
+        self._committed = time.monotonic()
+        self._batches = FIRST_BATCHES
+
+    # --- the group ------------------------------------------------------------------------------
+
+    async def on_partitions_revoked(self, _revoked: Collection[TopicPartition]) -> None:
+        """Send and commit what was read, for a few seconds at most; then forget it."""
+        await self._drain(LEAVE_SECONDS)
+        self._forget()
+
+    async def on_partitions_assigned(self, _assigned: Collection[TopicPartition]) -> None:
+        """Begin anew: whatever was read before may have been read by others since."""
+        self._forget()
+        self.assigned_once.set()
+
+    def _forget(self) -> None:
+        for share in self._shares.values():
+            share.given_up = True
+            self._hooks.lag(*self._named(share), None)
+        self._shares = {}
+
+    # --- reading --------------------------------------------------------------------------------
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Pack until `stop` is set; then send and commit what was read.
+
+        Raises:
+            KafkaError: if the broker refuses to let us read.
+        """
+        self._consumer.subscribe(list(self._by_source), listener=self)
+        while not stop.is_set():
+            try:
+                await self._step()
+            except OffsetOutOfRangeError as error:
+                await self._to_beginning(list(error.args[0]))
+            except (NoOffsetForPartitionError, IllegalStateError) as error:
+                # A partition that we have been to the beginning of since, or have lost.
+                log.debug("a rebalance: %r", error)
+        await self._drain(LEAVE_SECONDS)
+
+    async def _step(self) -> None:
+        await self._take_over()
+        open_ = [share.source for share in self._shares.values() if not self._full(share)]
+        if not open_:
+            await self._wait()
+        else:
+            found = await self._consumer.getmany(
+                *open_, timeout_ms=self._patience_ms(), max_records=self._batches
+            )
+            taken = {source: runs(fetched) for source, fetched in found.items()}
+            for source, some in taken.items():
+                self._add(source, some)
+            self._pace(sum(map(len, found.values())), chain.from_iterable(taken.values()))
+        now = time.monotonic()
+        for share in self._shares.values():
+            if self._due(share, now):
+                self._launch(share)
+        if now - self._committed > COMMIT_SECONDS:
+            await self._commit()
+
+    async def _take_over(self) -> None:
+        """Learn where the consumer begins to read the partitions that are new."""
+        for source in sorted(self._consumer.assignment() - self._shares.keys()):
+            if source.partition >= self._by_source[source.topic].partitions:
+                continue
+            if await self._consumer.committed(source) is None:
+                await self._consumer.seek_to_beginning(source)
+            self._shares[source] = Share(source, Buffer(await self._consumer.position(source)))
+
+    async def _wait(self) -> None:
+        """Wait until something can be read again, or belongs to us."""
+        flights = [share.flight for share in self._shares.values() if share.flight is not None]
+        if flights:
+            await asyncio.wait(flights, timeout=_WAIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _patience_ms(self) -> int:
+        """How long a fetch may take: a started message is sent in time."""
+        waiting = any(share.buffer.values for share in self._shares.values())
+        wait_ms = int(_WAIT_SECONDS * 1000)
+        return max(1, min(self._options.linger_ms // 4, wait_ms)) if waiting else wait_ms
+
+    def _pace(self, batches: int, taken: Iterable[Run]) -> None:
+        """Take as many batches in the next step as held RECORDS_A_STEP records in this one."""
+        if batches:
+            records = sum(len(run.offsets) for run in taken)
+            self._batches = max(1, RECORDS_A_STEP * batches // records)
+
+    def _add(self, source: TopicPartition, taken: Sequence[Run]) -> None:
+        share, first = self._shares.get(source), taken[0].offsets[0]
+        if share is None:
+            # A rebalance while we fetched: where these records begin is not known, and the next
+            # owner, which may be us, begins at what has been committed.
+            with suppress(IllegalStateError):
+                self._consumer.seek(source, first)
+            return
+        if first < share.buffer.seen:
+            # The consumer was sent back: what was read before is packed already.
+            self._shares[source] = share = Share(source, Buffer(first))
+        if not share.buffer.values:
+            share.began = time.monotonic()
+        for run in taken:
+            share.buffer.add(run)
+
+    async def _to_beginning(self, sources: Sequence[TopicPartition]) -> None:
+        """Go to the beginnings of partitions in which our place does not exist any more."""
+        # What has been read may not be in the source any more.
+        await self._drain(LEAVE_SECONDS)
+        with suppress(IllegalStateError):
+            await self._consumer.seek_to_beginning(*sources)
+            for source in sources:
+                log.warning(
+                    "topic %s[%d]: our place in it is gone; going on at its beginning", *source
+                )
+                self._shares[source] = Share(source, Buffer(await self._consumer.position(source)))
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def _full(self, share: Share) -> bool:
+        return share.buffer.held_bytes >= self._options.limit_bytes
+
+    def _due(self, share: Share, now: float) -> bool:
+        waited = (now - share.began) * 1000 >= self._options.linger_ms / 2
+        return share.flight is None and bool(share.buffer.values) and (self._full(share) or waited)
+
+    def _launch(self, share: Share) -> None:
+        end, held = self._consumer.highwater(share.source) or 0, len(share.buffer)
+        cut = list(share.buffer.cut(end=end, limit_bytes=self._options.limit_bytes))
+        left_out = held - sum(len(packed.records) for packed in cut)
+        self._hooks.left_out(self._named(share)[0], left_out)
+        share.flight = asyncio.create_task(self._fly(share, cut, share.buffer.position, end))
+
+    async def _fly(self, share: Share, cut: Sequence[Packed], stop: int, end: int) -> None:
+        """Send packed messages one after the other; what is acknowledged may be committed."""
+        try:
+            await self._sender.send_all(share, cut)
+            if not share.given_up:
+                share.acknowledged = stop
+                self._hooks.lag(*self._named(share), max(0, end - stop))
+        finally:
+            share.flight = None
+
+    async def _drain(self, seconds: float) -> None:
+        """Send what is in the buffers, and commit what has been acknowledged."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for share in self._shares.values():
+                if share.flight is None and share.buffer.values:
+                    self._launch(share)
+            flights = [share.flight for share in self._shares.values() if share.flight is not None]
+            if not flights:
+                break
+            await asyncio.wait(flights, timeout=max(0.0, deadline - time.monotonic()))
+        await self._commit()
+
+    async def _commit(self) -> None:
+        self._committed = time.monotonic()
+        offsets = {
+            share.source: share.acknowledged
+            for share in self._shares.values()
+            if share.acknowledged is not None
+        }
+        if not offsets:
+            return
+        try:
+            await self._consumer.commit(offsets)
+        except (KafkaError, IllegalStateError) as error:
+            # What is not committed is packed once more, by whoever is next.
+            log.debug("no commit: %r", error)
+            return
+        for source, offset in offsets.items():
+            share = self._shares.get(source)
+            if share is not None and share.acknowledged == offset:
+                share.acknowledged = None
+
+    def _named(self, share: Share) -> tuple[str, int]:
+        return self._by_source[share.source.topic].name, share.source.partition

@@ -1,0 +1,184 @@
+"""Running a packer: its clients, its topics, its metrics, and the end of it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any, Final
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.console import set_up_logging
+from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.connections import Connections
+from ldpstream.agents.kafka.declare import TopicError, declare_topics
+from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.kafka.permissions import PACKER, missing_on_group, missing_on_topics
+from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
+from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
+from ldpstream.agents.leaving import run_and_leave
+from ldpstream.agents.metrics.packing import PackMetrics
+from ldpstream.agents.packing.batches import take_whole
+from ldpstream.agents.packing.packer import Packer
+from ldpstream.agents.packing.page import Health, check_page, serve_page
+from ldpstream.agents.packing.share import PackHooks, PackOptions
+from ldpstream.agents.pipeline.identity import MISSING_SECONDS
+from ldpstream.agents.running import until_signalled
+
+FETCH_BYTES: Final = 64 << 10
+"""Smaller answers are held back by the broker for a while: they cost more than they give."""
+_WATCH_SECONDS: Final = 2.0
+_READY_STEP_SECONDS: Final = 0.02
+
+log = logging.getLogger(__name__)
+
+
+def run_packer(
+    config: Config, options: PackOptions, *, http: str | None, verbose: bool = False
+) -> int:
+    """Pack until SIGTERM or SIGINT, and return the exit code: 0, or 1 if it failed.
+
+    Prints `ready` on standard output once it has its share of the partitions. `http` is an address
+    for /metrics, or None. May end the process (`run_and_leave`).
+    """
+    set_up_logging(verbose=verbose)
+    packing = partial(pack, config, options, http=http, announce=lambda: print("ready", flush=True))
+    return run_and_leave(until_signalled(packing, config.kafka, refused=(TopicError,)))
+
+
+def packed_collections(config: Config) -> list[CollectionConfig]:
+    """Return the collections whose input is packed."""
+    return [c for c in config.collections.values() if c.topics.frames is not None]
+
+
+async def pack(
+    config: Config,
+    options: PackOptions,
+    stop: asyncio.Event,
+    *,
+    http: str | None,
+    announce: Callable[[], None],
+) -> None:
+    """Pack until `stop` is set; `announce` is called once partitions have been assigned.
+
+    Raises:
+        BrokerUnavailableError: if the broker lacks what is needed.
+        TopicError: if a topic contradicts the configuration, or a source topic is created anew.
+        HttpUnavailableError: if `http` cannot be listened on, or needs a token.
+        KafkaError: if the broker does not answer, or refuses.
+    """
+    access = None if http is None else check_page(http, config.worker)
+    collections = packed_collections(config)
+    metrics = PackMetrics([c.name for c in collections])
+    connections = Connections(config.kafka)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(connections.close)
+        admin = await connections.admin()
+        topic_ids = await _declare(admin, config, collections)
+        producer = LastingProducer(config.kafka.bootstrap, config.kafka.options)
+        try:
+            await connections.producer(producer)
+        except NoIdempotenceError as error:
+            raise no_idempotence(config.kafka) from error
+        consumer = await connections.member(
+            group_id=config.worker.pack_group,
+            wait_ms=max(1, options.linger_ms // 2),
+            min_bytes=FETCH_BYTES,
+        )
+        take_whole(consumer)
+        packer = Packer(
+            collections,
+            topic_ids,
+            consumer=consumer,
+            producer=producer,
+            options=options,
+            hooks=PackHooks(metrics.packed, metrics.left_out, metrics.failed, metrics.lag),
+        )
+        health = Health(packer.assigned_once, answered=time.monotonic())
+        if access is not None and http is not None:
+            page = serve_page(http, access, metrics=metrics, health=health)
+            await stack.enter_async_context(page)
+        announced = asyncio.create_task(_announce(packer, announce))
+        stack.callback(announced.cancel)
+        await _until_stopped(packer, stop, _watch(admin, collections, topic_ids, health))
+
+
+async def _declare(
+    admin: AIOKafkaAdminClient, config: Config, collections: Collection[CollectionConfig]
+) -> Mapping[str, bytes]:
+    """Make sure of topics and permissions, and return the ids of the source topics."""
+    factor = clients.replication_factor(
+        config.kafka.options,
+        brokers=len(admin._client.cluster.brokers()),  # noqa: SLF001 (not offered otherwise)
+    )
+    ids: dict[str, bytes] = {}
+    missing: list[str] = []
+    for collection in collections:
+        topics = [topic for topic in (collection.topics.source, collection.topics.frames) if topic]
+        found = await declare_topics(admin, collection, replication_factor=factor, only=topics)
+        identity = found[collection.topics.source].id
+        ids[collection.topics.source] = b"" if identity is None else identity.bytes
+        missing += missing_on_topics(collection, found, needed=PACKER)
+    missing += await missing_on_group(admin, config.worker.pack_group)
+    if missing:
+        raise not_permitted(config.kafka, missing)
+    return ids
+
+
+async def _watch(
+    admin: AIOKafkaAdminClient,
+    collections: Collection[CollectionConfig],
+    topic_ids: Mapping[str, bytes],
+    health: Health,
+) -> None:
+    """Look at the topics from time to time.
+
+    Raises:
+        TopicError: if a source topic is another one than at the start; a packer that is started
+            anew goes on with it.
+    """
+    missing: dict[str, float] = {}
+    while True:
+        await asyncio.sleep(_WATCH_SECONDS)
+        try:
+            found = await describe(admin, topic_ids)
+        except KafkaError as error:
+            log.debug("no topic ids: %r", error)
+            continue
+        health.answered = time.monotonic()
+        for collection in collections:
+            source = collection.topics.source
+            if source not in found:
+                since = missing.setdefault(source, time.monotonic())
+                if time.monotonic() - since > MISSING_SECONDS:
+                    raise TopicError(f"topic {source} has been deleted: start pack anew")
+                continue
+            missing.pop(source, None)
+            identity = found[source].id
+            if topic_ids[source] != (b"" if identity is None else identity.bytes):
+                raise TopicError(f"topic {source} was deleted and created anew: start pack anew")
+
+
+async def _until_stopped(
+    packer: Packer, stop: asyncio.Event, watching: Coroutine[Any, Any, None]
+) -> None:
+    """Pack until the signal, or until something is wrong."""
+    packing = asyncio.create_task(packer.run(stop))
+    watch = asyncio.create_task(watching)
+    try:
+        done, _ = await asyncio.wait([packing, watch], return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in (packing, watch):
+            task.cancel()
+        await asyncio.gather(packing, watch, return_exceptions=True)
+
+
+async def _announce(packer: Packer, announce: Callable[[], None]) -> None:
+    await packer.assigned_once.wait()
+    announce()

@@ -1,0 +1,76 @@
+"""Sending packed messages until they are acknowledged, whatever the broker says meanwhile."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.packing.buffer import halves
+from ldpstream.agents.packing.packed import Packed, encode_packed
+from ldpstream.agents.packing.share import PackHooks, Share
+
+RETRY_SECONDS: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Sender:
+    """Sends packed messages to the frames topics, with a producer that the caller starts.
+
+    `topic_ids` are the ids of the source topics, 16 bytes or none where the broker has no ids.
+    """
+
+    def __init__(
+        self,
+        collections: Collection[CollectionConfig],
+        topic_ids: Mapping[str, bytes],
+        producer: LastingProducer,
+        hooks: PackHooks,
+    ) -> None:
+        self._by_source = {c.topics.source: c for c in collections}
+        self._topic_ids = topic_ids
+        self._producer = producer
+        self._hooks = hooks
+        self._complaint = ""
+
+    async def send_all(self, share: Share, cut: Sequence[Packed]) -> None:
+        """Send messages of a partition one after the other; end early where it is given up."""
+        left = list(reversed(cut))
+        while left and not share.given_up:
+            left += reversed(await self._send(share, left.pop()))
+
+    async def _send(self, share: Share, packed: Packed) -> Sequence[Packed]:
+        """Send one message until it is acknowledged; return what to send in its place instead."""
+        collection, partition = self._by_source[share.source.topic], share.source.partition
+        name, frames = collection.name, collection.topics.frames
+        assert frames is not None
+        topic_id = self._topic_ids[share.source.topic]
+        value = encode_packed(packed, partition=partition, topic_id=topic_id)
+        while not share.given_up:
+            try:
+                await self._producer.send(frames, partition, None, value)
+            except MessageSizeTooLargeError:
+                parts = halves(packed)
+                self._hooks.left_out(name, 0 if parts else 1)
+                return parts
+            except KafkaError as error:
+                self._hooks.failed(name)
+                self._complain(frames, partition, error)
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                self._complaint = ""
+                self._hooks.packed(name, len(packed.records), len(value))
+                break
+        return ()
+
+    def _complain(self, frames: str, partition: int, error: KafkaError) -> None:
+        """Say once what does not pass by itself."""
+        if not error.retriable and repr(error) != self._complaint:
+            self._complaint = repr(error)
+            log.warning(
+                "topic %s[%d] cannot be written and is tried again: %r", frames, partition, error
+            )

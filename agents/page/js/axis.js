@@ -1,0 +1,70 @@
+// Places of ordered domains as numbers, and as the texts that ranges are asked with.
+
+/** @typedef {import("./types.js").Domain} Domain */
+/** @typedef {import("./types.js").Label} Label */
+
+/**
+ * The edge of a bin, as the worker computes it (`numpy.linspace`).
+ *
+ * @param {[number, number]} ends
+ * @param {number} bins
+ * @param {number} place 0 to bins.
+ */
+function edge([low, high], bins, place) {
+  return place === bins ? high : low + place * ((high - low) / bins);
+}
+
+/**
+ * Return the number at which a value of a dimension ends: up to there its share is below.
+ *
+ * @param {Domain} domain
+ * @param {number} axis
+ * @param {number} place
+ */
+export function upperEnd(domain, axis, place) {
+  if (domain.intervals === null) return place;
+  const ends = domain.intervals[axis];
+  const extent = domain.shape[axis];
+  return domain.rounded ? edge(ends, extent - 1, place) : edge(ends, extent, place + 1);
+}
+
+/**
+ * Return the label of a value of a dimension, as documents write it.
+ *
+ * @param {Domain} domain
+ * @param {number} axis
+ * @param {number} place
+ * @returns {Label}
+ */
+export function labelOf(domain, axis, place) {
+  const end = upperEnd(domain, axis, place);
+  if (domain.intervals === null || domain.rounded) return end;
+  return [edge(domain.intervals[axis], domain.shape[axis], place), end];
+}
+
+/**
+ * Return the range of all values of a line up to a place, as it is asked for.
+ *
+ * @param {Domain} domain
+ * @param {number} place
+ */
+export function rangeUpTo(domain, place) {
+  const first = domain.intervals === null ? 0 : domain.intervals[0][0];
+  return `${first}..${upperEnd(domain, 0, place)}`;
+}
+
+/**
+ * Return where the label of a quantile lies: its middle, or one end of its bin.
+ *
+ * @param {Label} label
+ * @param {"low" | "middle" | "high"} part
+ * @returns {number | null}
+ */
+export function numberOf(label, part) {
+  if (typeof label === "number") return label;
+  if (!Array.isArray(label) || typeof label[0] !== "number" || typeof label[1] !== "number") {
+    return null;
+  }
+  const [low, high] = /** @type {[number, number]} */ (label);
+  return part === "low" ? low : part === "high" ? high : (low + high) / 2;
+}

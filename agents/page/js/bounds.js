@@ -1,0 +1,44 @@
+// Which bounds are shown, and what they promise.
+
+import { confidenceText } from "./format.js";
+
+/** @typedef {import("./types.js").Collection} Collection */
+/** @typedef {import("./types.js").Estimate} Estimate */
+/** @typedef {import("./types.js").WindowState} WindowState */
+
+// Whoever watches an open window looks many times: only anytime bounds hold at all of these moments.
+const WATCHED = "anytime";
+
+/**
+ * Return the method to ask for: the one chosen, else the collection's own, else what may be watched.
+ *
+ * @param {Collection} collection
+ * @param {WindowState} window
+ * @param {string} choice Empty for no choice.
+ */
+export function methodFor(collection, window, choice) {
+  if (choice) return choice;
+  return window.final || collection.method.startsWith(WATCHED) ? collection.method : WATCHED;
+}
+
+/** @param {Estimate} estimate */
+function momentsOf({ method = "", final }) {
+  if (method.startsWith(WATCHED)) {
+    return "at every moment of the window at once, however often you look";
+  }
+  return final
+    ? "for the window as a whole, now that it is closed"
+    : "at one moment only: they are too narrow to be watched while the window is open";
+}
+
+/**
+ * @param {Estimate} estimate
+ * @param {string} together What they hold for.
+ */
+export function boundsText(estimate, together) {
+  const level = confidenceText(estimate.confidence ?? 0);
+  return (
+    `Bounds hold with ${level} confidence ${together}, ${momentsOf(estimate)} ` +
+    `(method ${estimate.method}, of the ${estimate.estimand}).`
+  );
+}

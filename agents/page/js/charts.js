@@ -1,0 +1,199 @@
+// Lines with bands on uPlot: the chart library knows about axes, this module about bounds.
+
+import { colour } from "./theme.js";
+
+/**
+ * @typedef {object} Band
+ * @property {number[]} x
+ * @property {(number | null)[]} middle
+ * @property {(number | null)[]} low
+ * @property {(number | null)[]} high
+ * @property {boolean[]} final Points that are not are drawn hollow, with a dashed whisker.
+ * @property {boolean} time Whether x is a time, in seconds.
+ * @property {boolean} dots Whether to draw points and whiskers.
+ * @property {(value: number) => string} yText
+ * @property {string} label For screen readers.
+ * @property {number} height Pixels.
+ * @property {Whisker[]} [across] Horizontal whiskers.
+ */
+/** @typedef {{y: number, low: number, middle: number, high: number}} Whisker */
+/** @typedef {{chart: any, band: Band, watch: ResizeObserver}} Kept */
+
+/** @type {Map<HTMLElement, Kept>} */
+const charts = new Map();
+
+/**
+ * Draw, or draw anew.
+ *
+ * @param {HTMLElement} host
+ * @param {Band} band
+ */
+export function drawBand(host, band) {
+  const kept = charts.get(host);
+  host.setAttribute("role", "img");
+  host.setAttribute("aria-label", band.label);
+  if (kept) {
+    kept.band = band;
+    kept.chart.setData(dataOf(band));
+    return;
+  }
+  const watch = new ResizeObserver(() => {
+    const now = charts.get(host);
+    if (now && host.clientWidth)
+      now.chart.setSize({ width: host.clientWidth, height: band.height });
+  });
+  watch.observe(host);
+  const made = { chart: null, band, watch };
+  charts.set(host, made);
+  made.chart = build(host, made);
+}
+
+/** @param {HTMLElement} host */
+export function forgetChart(host) {
+  const kept = charts.get(host);
+  if (!kept) return;
+  kept.watch.disconnect();
+  kept.chart.destroy();
+  charts.delete(host);
+}
+
+/** Draw all charts in the colours of now. */
+export function restyleCharts() {
+  for (const [host, kept] of charts) {
+    kept.chart.destroy();
+    kept.chart = build(host, kept);
+  }
+}
+
+/** @param {Band} band */
+function dataOf({ x, low, middle, high }) {
+  return [x, low, middle, high];
+}
+
+/**
+ * @param {HTMLElement} host
+ * @param {Kept} kept
+ */
+function build(host, kept) {
+  const { uPlot } = /** @type {any} */ (globalThis);
+  const [ink, line, mark, span] = ["faint", "line", "mark", "band"].map(colour);
+  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+  const font = "12px system-ui, sans-serif";
+  const none = { stroke: "transparent", points: { show: false } };
+  return new uPlot(
+    {
+      width: host.clientWidth || 300,
+      height: kept.band.height,
+      /** @param {number} seconds */
+      tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), "UTC"),
+      padding: [10, 22, 0, 0],
+      cursor: { show: false },
+      legend: { show: false },
+      scales: { x: { time: kept.band.time } },
+      axes: [
+        {
+          ...axis,
+          font,
+          size: 34,
+          ...(kept.band.time
+            ? {
+                /** @param {any} _ @param {number[]} ticks */
+                values: (_, ticks) => ticks.map((tick, at) => timeText(tick, ticks[at - 1])),
+              }
+            : {}),
+        },
+        {
+          ...axis,
+          font,
+          size: 58,
+          /** @param {any} _ @param {number[]} ticks */
+          values: (_, ticks) => ticks.map((tick) => kept.band.yText(tick)),
+        },
+      ],
+      series: [{}, none, { stroke: mark, width: 2, points: { show: false } }, none],
+      bands: [{ series: [3, 1], fill: span }],
+      hooks: { draw: [(/** @type {any} */ chart) => drawMarks(chart, kept.band)] },
+    },
+    dataOf(kept.band),
+    host,
+  );
+}
+
+/**
+ * A moment in UTC: the time of day, and the day instead where a new one begins.
+ *
+ * @param {number} seconds
+ * @param {number | undefined} before The tick before it.
+ */
+function timeText(seconds, before) {
+  const iso = new Date(1000 * seconds).toISOString();
+  const day =
+    seconds % 86400 === 0 ||
+    (before !== undefined && !new Date(1000 * before).toISOString().startsWith(iso.slice(0, 10)));
+  return day ? iso.slice(5, 10) : iso.slice(11, seconds % 60 ? 19 : 16);
+}
+
+/**
+ * Whiskers and points, over what uPlot has drawn.
+ *
+ * @param {any} chart
+ * @param {Band} band
+ */
+function drawMarks(chart, band) {
+  /** @type {CanvasRenderingContext2D} */
+  const pen = chart.ctx;
+  const ratio = devicePixelRatio || 1;
+  /** @param {number} value */
+  const atX = (value) => chart.valToPos(value, "x", true);
+  /** @param {number} value */
+  const atY = (value) => chart.valToPos(value, "y", true);
+  pen.save();
+  pen.strokeStyle = colour("mark");
+  pen.lineWidth = 1.5 * ratio;
+  if (band.dots) {
+    band.x.forEach((x, place) => {
+      const [low, middle, high] = [band.low[place], band.middle[place], band.high[place]];
+      pen.setLineDash(band.final[place] ? [] : [3 * ratio, 3 * ratio]);
+      if (low !== null && high !== null) line(pen, atX(x), atY(low), atX(x), atY(high));
+      pen.setLineDash([]);
+      if (middle !== null) dot(pen, atX(x), atY(middle), 4 * ratio, band.final[place]);
+    });
+  }
+  pen.strokeStyle = colour("accent");
+  for (const { y, low, middle, high } of band.across ?? []) {
+    pen.lineWidth = 3 * ratio;
+    line(pen, atX(low), atY(y), atX(high), atY(y));
+    pen.lineWidth = 1.5 * ratio;
+    dot(pen, atX(middle), atY(y), 3.5 * ratio, false);
+  }
+  pen.restore();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number} fromX
+ * @param {number} fromY
+ * @param {number} toX
+ * @param {number} toY
+ */
+function line(pen, fromX, fromY, toX, toY) {
+  pen.beginPath();
+  pen.moveTo(fromX, fromY);
+  pen.lineTo(toX, toY);
+  pen.stroke();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number} x
+ * @param {number} y
+ * @param {number} radius
+ * @param {boolean} filled
+ */
+function dot(pen, x, y, radius, filled) {
+  pen.beginPath();
+  pen.arc(x, y, radius, 0, 2 * Math.PI);
+  pen.fillStyle = filled ? colour("mark") : colour("paper");
+  pen.fill();
+  pen.stroke();
+}

@@ -1,0 +1,70 @@
+// Elements. Labels come from the configuration and enter the page as text only.
+
+/**
+ * @param {string} id
+ * @returns {HTMLElement}
+ */
+export function element(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`no element ${id}`);
+  return found;
+}
+
+/** @typedef {string | Node | null} Child */
+
+/**
+ * Make an element; `className`, `hidden` and so on are properties, names with a dash attributes.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | number | boolean>} properties
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function make(tag, properties, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.includes("-") || name === "role") made.setAttribute(name, String(value));
+    else Object.assign(made, { [name]: value });
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+/**
+ * Replace what an element shows, and leave it alone where nothing changes: a screen reader would
+ * otherwise say it again.
+ *
+ * @param {HTMLElement} where
+ * @param {string} text
+ */
+export function say(where, text) {
+  if (where.textContent !== text) where.textContent = text;
+}
+
+/**
+ * Replace the options of a list and keep what was chosen, unless it is gone.
+ *
+ * @param {HTMLSelectElement} list
+ * @param {[string, string][]} options Values and texts.
+ * @param {string} wanted Chosen where it is there.
+ */
+export function offer(list, options, wanted) {
+  const before = [...list.options].map((option) => `${option.value}\n${option.text}`).join("\n\n");
+  const after = options.map(([value, text]) => `${value}\n${text}`).join("\n\n");
+  if (before !== after) {
+    list.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
+  }
+  list.value = options.some(([value]) => value === wanted) ? wanted : (options[0]?.[0] ?? "");
+}
+
+/**
+ * A number as people read it, with the exact one beside it for machines and on hover.
+ *
+ * @param {string} text
+ * @param {number | null | undefined} exact
+ */
+export function figure(text, exact) {
+  if (exact === null || exact === undefined) return make("span", {}, text);
+  return make("data", { value: String(exact), title: String(exact) }, text);
+}

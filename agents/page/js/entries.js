@@ -1,0 +1,86 @@
+// Tables of numbers with bounds: shares of values, of ranges and of cells, and quantiles.
+
+import { bar, scaleOf } from "./bars.js";
+import { figure } from "./dom.js";
+import { countText, decimalsFor, labelText, percentText } from "./format.js";
+import { fillTable } from "./table.js";
+
+/** @typedef {import("./types.js").Entry} Entry */
+/** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
+/** @typedef {import("./table.js").Column} Column */
+/** @typedef {import("./dom.js").Child} Child */
+
+/**
+ * Fill a table with shares; their weights too, where devices give any.
+ *
+ * @param {HTMLTableElement} table
+ * @param {string} what The title of the names.
+ * @param {{name: string, entry: Entry}[]} rows
+ * @param {boolean} final
+ */
+export function fillEntries(table, what, rows, final) {
+  const entries = rows.map(({ entry }) => entry);
+  const decimals = decimalsFor(entries);
+  const scale = scaleOf(entries);
+  const weighed = entries.some(({ weight }) => weight);
+  /** @type {Column[]} */
+  const columns = [
+    { title: what, kind: "name" },
+    { title: "share" },
+    { title: "bounds", kind: "chart" },
+    { title: "low" },
+    { title: "high" },
+    { title: "count", kind: "more" },
+    { title: "per forged report", kind: "more" },
+    { title: "forgeries needed", kind: "more" },
+  ];
+  if (weighed) columns.push({ title: "weight" }, { title: "its low" }, { title: "its high" });
+  /** @param {number | null} share */
+  const percent = (share) => figure(percentText(share, decimals), share);
+  fillTable(
+    table,
+    columns,
+    rows.map(({ name, entry }) => {
+      /** @type {Child[]} */
+      const cells = [
+        name,
+        percent(entry.share),
+        bar(entry, scale, final),
+        percent(entry.low),
+        percent(entry.high),
+        figure(countText(entry.count), entry.count),
+        figure(percentText(entry.influence, decimals + 1), entry.influence),
+        entry.forged === null ? "no number" : figure(countText(entry.forged), entry.forged),
+      ];
+      if (weighed) {
+        const { total = null, low = null, high = null } = entry.weight ?? {};
+        cells.push(...[total, low, high].map((one) => figure(countText(one), one)));
+      }
+      return cells;
+    }),
+  );
+}
+
+/**
+ * Fill a table with quantiles.
+ *
+ * @param {HTMLTableElement} table
+ * @param {QuantileEntry[]} quantiles
+ */
+export function fillQuantiles(table, quantiles) {
+  fillTable(
+    table,
+    [
+      { title: "share below", kind: "name" },
+      { title: "value" },
+      { title: "low" },
+      { title: "high" },
+    ],
+    quantiles.map(({ p, value, low, high }) => [
+      figure(`${Number((100 * p).toPrecision(6))}%`, p),
+      labelText(value),
+      labelText(low),
+      labelText(high),
+    ]),
+  );
+}

@@ -1,0 +1,66 @@
+// The state of the window that is shown: how many reports, and whether it is final.
+
+import { element, figure, say } from "./dom.js";
+import { countText, spanText } from "./format.js";
+
+/** @typedef {import("./types.js").Estimate} Estimate */
+/** @typedef {import("./types.js").Shown} Shown */
+
+/**
+ * @param {string} id
+ * @param {number | undefined} value
+ */
+function tile(id, value) {
+  const where = element(id);
+  const known = value !== undefined;
+  /** @type {HTMLElement} */ (where.parentElement).hidden = !known;
+  const text = known ? countText(value) : "";
+  if (where.textContent !== text) where.replaceChildren(figure(text, value));
+}
+
+/** @param {(part: HTMLElement) => boolean} hidden */
+function hideEstimates(hidden) {
+  for (const part of document.querySelectorAll(".estimates")) {
+    /** @type {HTMLElement} */ (part).hidden = hidden(/** @type {HTMLElement} */ (part));
+  }
+}
+
+/** Show no numbers: those that there are belong to another collection. */
+export function forgetFacts() {
+  element("facts").hidden = true;
+  element("withheld").hidden = true;
+  say(element("forgery"), "Not known yet.");
+  hideEstimates(() => true);
+}
+
+/**
+ * @param {Shown} shown
+ * @param {Estimate | null} estimate
+ */
+export function drawFacts({ collection, window }, estimate) {
+  const final = estimate?.final ?? window.final;
+  const n = estimate?.n ?? window.n;
+  element("facts").hidden = false;
+  const state = element("state");
+  say(state, final ? "Final" : "Provisional");
+  state.className = final ? "badge final" : "badge open";
+  say(element("state-words"), `${spanText(window.window)} UTC${final ? "" : ", still open"}`);
+  tile("n", n);
+  tile("late", estimate?.late ?? window.late);
+  tile("rejected", estimate?.rejected);
+  const withheld = estimate ? estimate.withheld : n < collection.minimum;
+  element("withheld").hidden = !withheld;
+  say(
+    element("withheld"),
+    withheld
+      ? `Withheld: nothing is shown of fewer than ${countText(collection.minimum)} reports.`
+      : "",
+  );
+  hideEstimates((part) => withheld && !part.closest("#time"));
+  // Only what a reader has to know is said aloud: not every new number.
+  say(
+    element("announce"),
+    `Window ${spanText(window.window)} UTC of ${collection.name} is ` +
+      `${final ? `final with ${countText(n)} reports` : "open"}${withheld ? ", withheld" : ""}.`,
+  );
+}

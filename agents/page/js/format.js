@@ -1,0 +1,82 @@
+// Numbers, labels and times as people read them.
+
+/** @typedef {import("./types.js").Label} Label */
+/** @typedef {import("./types.js").Span} Span */
+/** @typedef {{low: number | null, high: number | null}} Bounded */
+
+export const UNDEFINED = "undefined";
+
+/**
+ * @param {Label} value
+ * @returns {string}
+ */
+export function labelText(value) {
+  if (value === null) return UNDEFINED;
+  return Array.isArray(value)
+    ? `[${value.map((one) => labelText(one)).join(", ")}]`
+    : String(value);
+}
+
+/** @param {number | null | undefined} value */
+export function countText(value) {
+  if (value === null || value === undefined) return UNDEFINED;
+  return Math.round(value).toLocaleString("en").replace("-", "−");
+}
+
+/**
+ * @param {number | null} share
+ * @param {number} decimals
+ */
+export function percentText(share, decimals) {
+  if (share === null) return UNDEFINED;
+  const text = (100 * share).toFixed(decimals);
+  // Never "-0.00".
+  return `${Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−")}%`;
+}
+
+/**
+ * Return how many decimals percentages need to show two digits of the usual width of bounds.
+ *
+ * @param {Bounded[]} entries
+ */
+export function decimalsFor(entries) {
+  const widths = entries
+    .map(({ low, high }) => (low === null || high === null ? 0 : (100 * (high - low)) / 2))
+    .filter((width) => width > 0)
+    .sort((a, b) => a - b);
+  if (widths.length === 0) return 2;
+  const usual = widths[Math.floor(widths.length / 2)];
+  return Math.min(6, Math.max(1, 1 - Math.floor(Math.log10(usual))));
+}
+
+/** @param {number} confidence */
+export function confidenceText(confidence) {
+  return `${Number((100 * confidence).toPrecision(6))}%`;
+}
+
+/** @param {string} time RFC 3339 in UTC. */
+function partsOf(time) {
+  const [day, clock] = time.replace("Z", "").split("T");
+  return { day, clock: clock.replace(/(?<=^\d\d:\d\d):00$/, "") };
+}
+
+/** @param {Span} span */
+export function spanText({ start, end }) {
+  const from = partsOf(start);
+  const to = partsOf(end);
+  const until = from.day === to.day ? to.clock : `${to.day} ${to.clock}`;
+  return `${from.day} ${from.clock} – ${until}`;
+}
+
+/** @param {number} ms */
+export function durationText(ms) {
+  /** @type {[number, string][]} */
+  const units = [
+    [86400000, "d"],
+    [3600000, "h"],
+    [60000, "min"],
+    [1000, "s"],
+  ];
+  const [length, unit] = units.find(([length]) => ms >= length && ms % length === 0) ?? [1, "ms"];
+  return `${(ms / length).toLocaleString("en")} ${unit}`;
+}

@@ -1,0 +1,59 @@
+// Estimates of many windows: those of final windows are asked for once.
+
+import { ask, estimatePath } from "./api.js";
+import { methodFor } from "./bounds.js";
+import { chosen } from "./choices.js";
+
+/** @typedef {import("./types.js").Collection} Collection */
+/** @typedef {import("./types.js").Estimate} Estimate */
+/** @typedef {import("./types.js").WindowState} WindowState */
+
+const AT_ONCE = 4;
+const MOST_KEPT = 2000;
+/** @type {Map<string, Estimate>} */
+const kept = new Map();
+
+/**
+ * @param {Collection} collection
+ * @param {WindowState} window
+ * @param {[string, string][]} asked
+ * @returns {Promise<Estimate>}
+ */
+async function estimateOf(collection, window, asked) {
+  const method = methodFor(collection, window, chosen("method"));
+  const path = estimatePath(collection.name, window.window, [...asked, ["method", method]]);
+  const key = `${collection.fingerprint} ${path}`;
+  const known = kept.get(key);
+  if (known) return known;
+  /** @type {Estimate} */
+  const estimate = await ask(path);
+  if (estimate.final) {
+    if (kept.size >= MOST_KEPT) kept.clear();
+    kept.set(key, estimate);
+  }
+  return estimate;
+}
+
+/**
+ * Return the estimate of each window, in order; a few are asked for at a time.
+ *
+ * @param {Collection} collection
+ * @param {WindowState[]} windows
+ * @param {[string, string][]} asked What of each, but for how it is bounded at its moment.
+ * @param {() => boolean} current Asking ends once it is false.
+ * @returns {Promise<Estimate[]>}
+ */
+export async function estimatesOf(collection, windows, asked, current) {
+  /** @type {Estimate[]} */
+  const found = new Array(windows.length);
+  let next = 0;
+  const work = async () => {
+    while (next < windows.length && current()) {
+      const place = next;
+      next += 1;
+      found[place] = await estimateOf(collection, windows[place], asked);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return found;
+}

@@ -1,0 +1,86 @@
+// When to ask again: at each server-sent event, and now and then whatever happens.
+// `fetch` reads the stream, because an EventSource cannot carry a token.
+
+import { collectionPath, headersFor, token } from "./api.js";
+
+const POLL_MS = 2000;
+const IDLE_POLL_MS = 15000;
+const SILENCE_MS = 45000; // Three comments of a stream that is alive.
+
+/**
+ * Follow a collection until stopped.
+ *
+ * @param {string} name
+ * @param {() => void} changed Called for every event, and at every poll.
+ * @param {(streaming: boolean) => void} told Called when the stream begins or ends.
+ * @returns {() => void} Stops.
+ */
+export function follow(name, changed, told) {
+  const stop = new AbortController();
+  let streaming = false;
+  let timer = 0;
+
+  const poll = () => {
+    if (document.visibilityState === "visible") changed();
+    timer = window.setTimeout(poll, streaming ? IDLE_POLL_MS : POLL_MS);
+  };
+  const opened = () => {
+    streaming = true;
+    told(true);
+  };
+  const ended = () => {
+    if (!streaming) return;
+    streaming = false;
+    told(false);
+    clearTimeout(timer);
+    poll();
+  };
+  const listen = async () => {
+    while (!stop.signal.aborted) {
+      try {
+        await readEvents(name, stop.signal, opened, changed);
+      } catch {
+        // Whatever ended the stream, polling goes on and says what is wrong.
+      }
+      if (stop.signal.aborted) return;
+      ended();
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  };
+
+  timer = window.setTimeout(poll, POLL_MS);
+  void listen();
+  return () => {
+    stop.abort();
+    clearTimeout(timer);
+  };
+}
+
+/**
+ * @param {string} name
+ * @param {AbortSignal} signal
+ * @param {() => void} opened
+ * @param {() => void} changed
+ */
+async function readEvents(name, signal, opened, changed) {
+  const headers = { Accept: "text/event-stream", ...headersFor(token()) };
+  const answer = await fetch(`${collectionPath(name)}/events`, {
+    headers,
+    signal,
+    cache: "no-store",
+  });
+  const stream = answer.headers.get("Content-Type")?.startsWith("text/event-stream");
+  if (!answer.ok || !stream || !answer.body) return;
+  opened();
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const timer = setTimeout(() => void reader.cancel(), SILENCE_MS);
+    const { value, done } = await reader.read().finally(() => clearTimeout(timer));
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop() ?? "";
+    // What an event holds is asked for anew, with the bounds that are chosen here.
+    if (lines.some((line) => line.startsWith("event:"))) changed();
+  }
+}

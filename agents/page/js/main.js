@@ -1,0 +1,246 @@
+// The page: what is chosen, what is asked for, and which view draws it.
+
+import { ask, AnswerError, collectionPath } from "./api.js";
+import { methodFor } from "./bounds.js";
+import { cdfView } from "./cdf-view.js";
+import { choose, chosen } from "./choices.js";
+import { element, offer, say } from "./dom.js";
+import { drawFacts, forgetFacts } from "./facts.js";
+import { spanText } from "./format.js";
+import { follow } from "./live.js";
+import { mapView, startMap } from "./map-view.js";
+import { drawPrivacy, privacyView } from "./privacy-view.js";
+import { startTabs } from "./tabs.js";
+import { startTheme } from "./theme.js";
+import { timeView } from "./time-view.js";
+import { showTokenForm, startTokenForm } from "./token-form.js";
+import { valuesView } from "./values-view.js";
+
+/** @typedef {import("./types.js").Collection} Collection */
+/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("./types.js").WindowState} WindowState */
+
+const NEWEST_WINDOWS = 200;
+const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // Of options that stay.
+const VIEWS = [valuesView, mapView, cdfView, timeView, privacyView];
+
+/** @param {string} id */
+const select = (id) => /** @type {HTMLSelectElement} */ (element(id));
+/** @param {WindowState} one */
+const keyOf = ({ window }) => window.start;
+
+let turn = 0; // Of choices: a slow answer must not overwrite the answer to a later one.
+let followed = "";
+let unfollow = () => {};
+let busy = false;
+let again = false;
+/** @type {(id: string, visible: Set<string>) => void} */
+let showTab = () => {};
+
+/** @param {boolean} streaming */
+function tellLive(streaming) {
+  say(element("live"), streaming ? "Live" : "Polling");
+  element("live").className = streaming ? "pill live" : "pill";
+}
+
+/** @param {string} text */
+function tellProblem(text) {
+  say(element("problem"), text);
+  element("problem").hidden = text === "";
+}
+
+/**
+ * Ask for what is chosen, and draw it.
+ *
+ * @param {() => boolean} current
+ */
+async function refresh(current) {
+  /** @type {{collections: Collection[]}} */
+  const { collections } = await ask("api/collections");
+  if (!current()) return;
+  offer(
+    select("collection"),
+    collections.map(({ name }) => [name, name]),
+    chosen("collection"),
+  );
+  const collection = collections.find(({ name }) => name === select("collection").value);
+  if (!collection) {
+    say(element("waiting"), "No collection is configured.");
+    return;
+  }
+  if (collection.name !== followed) forgetFacts();
+  followCollection(collection.name);
+  const view = viewOf(collection);
+  const windows = await windowsOf(collection.name);
+  if (!current()) return;
+  offerWindows(windows);
+  const wanted = chosen("window");
+  const window = windows.find((one) => keyOf(one) === wanted) ?? windows.at(-1);
+  say(
+    element("instead"),
+    wanted && window && keyOf(window) !== wanted
+      ? `The window of ${wanted} is not kept: this is the newest one.`
+      : "",
+  );
+  element("waiting").hidden = window !== undefined;
+  if (!window) {
+    say(element("waiting"), "No reports have been counted yet. This page shows them as they come.");
+    forgetFacts();
+    drawPrivacy(collection);
+    return;
+  }
+  /** @type {Shown} */
+  const shown = {
+    collection,
+    windows,
+    window,
+    method: methodFor(collection, window, chosen("method")),
+  };
+  const estimate = await view.update(shown, current);
+  if (current()) drawFacts(shown, estimate);
+}
+
+/**
+ * Return the newest windows, and before them the one that is chosen where it is older.
+ *
+ * @param {string} name
+ * @returns {Promise<WindowState[]>}
+ */
+async function windowsOf(name) {
+  const path = `${collectionPath(name)}/windows`;
+  /** @type {{windows: WindowState[]}} */
+  const { windows } = await ask(`${path}?last=${NEWEST_WINDOWS}`);
+  const start = chosen("window");
+  if (Number.isNaN(Date.parse(start)) || windows.some((one) => keyOf(one) === start)) {
+    return windows;
+  }
+  /** @type {{windows: WindowState[]}} */
+  const older = await ask(`${path}?limit=1&from=${encodeURIComponent(start)}`);
+  return [...older.windows.filter((one) => keyOf(one) === start), ...windows];
+}
+
+/** @param {Collection} collection */
+function viewOf(collection) {
+  const fitting = VIEWS.filter((view) => view.fits(collection));
+  const view = fitting.find(({ id }) => id === chosen("view")) ?? fitting[0];
+  showTab(view.id, new Set(fitting.map(({ id }) => id)));
+  return view;
+}
+
+/** @param {WindowState[]} windows */
+function offerWindows(windows) {
+  /** @type {[string, string][]} */
+  const options = [...windows]
+    .reverse()
+    .map((one) => [keyOf(one), `${spanText(one.window)}${one.final ? "" : " · open"}`]);
+  const newest = options.length ? `newest: ${options[0][1]}` : "newest";
+  offer(select("window"), [["", newest], ...options], chosen("window"));
+  const at = select("window").selectedIndex;
+  /** @type {HTMLButtonElement} */ (element("older")).disabled = Math.max(at, 1) >= windows.length;
+  /** @type {HTMLButtonElement} */ (element("newer")).disabled = at === 0;
+}
+
+/** @param {string} name */
+function followCollection(name) {
+  if (name === followed) return;
+  unfollow();
+  followed = name;
+  tellLive(false);
+  unfollow = follow(name, update, tellLive);
+}
+
+/** Show what is chosen now; what was asked for an earlier choice is not drawn any more. */
+function changed() {
+  for (const name of LISTS) fit(name);
+  turn += 1;
+  void update();
+}
+
+/** Refresh now, or once the refresh that is under way has ended: never two at a time. */
+async function update() {
+  if (busy) {
+    again = true;
+    return;
+  }
+  busy = true;
+  try {
+    do {
+      again = false;
+      await attempt();
+    } while (again);
+  } finally {
+    busy = false;
+  }
+}
+
+async function attempt() {
+  const mine = turn;
+  const current = () => mine === turn;
+  try {
+    await refresh(current);
+    tellProblem("");
+    showTokenForm(false);
+  } catch (failure) {
+    const status = failure instanceof AnswerError ? failure.status : 0;
+    showTokenForm(status === 401);
+    if (status === 401) tellProblem("");
+    else
+      tellProblem(
+        status
+          ? /** @type {Error} */ (failure).message
+          : "The worker does not answer; trying again.",
+      );
+    // Whoever was not let in follows nothing yet; the next attempt begins anew.
+    if (!followed) setTimeout(update, 2000);
+  }
+}
+
+/** @param {number} step */
+function moveWindow(step) {
+  const list = select("window");
+  // The first option is the newest window by another name.
+  const from = list.selectedIndex === 0 && step > 0 ? 1 : list.selectedIndex;
+  const option = list.options[Math.max(0, from + step)];
+  if (!option) return;
+  choose({ window: option.value });
+  changed();
+}
+
+/**
+ * Let a list show what is chosen; what it does not have is no choice.
+ *
+ * @param {(typeof LISTS)[number]} name
+ */
+function fit(name) {
+  const options = [...select(name).options];
+  const known = options.find(({ value }) => value === chosen(name));
+  if (!known && chosen(name)) choose({ [name]: "" });
+  const shown = (chosen(name) && known) || options.find((one) => one.defaultSelected) || options[0];
+  select(name).value = shown.value;
+}
+
+function start() {
+  showTab = startTabs(element("tabs"), (id) => {
+    choose({ view: id });
+    changed();
+  });
+  startTheme(() => VIEWS.forEach((view) => view.restyle?.()));
+  startMap();
+  startTokenForm(changed);
+  for (const name of /** @type {const} */ (["collection", "window", ...LISTS])) {
+    const list = select(name);
+    list.addEventListener("change", () => {
+      choose(
+        name === "collection" ? { collection: list.value, window: "" } : { [name]: list.value },
+      );
+      changed();
+    });
+  }
+  element("choices").addEventListener("submit", (event) => event.preventDefault());
+  element("older").addEventListener("click", () => moveWindow(1));
+  element("newer").addEventListener("click", () => moveWindow(-1));
+  addEventListener("hashchange", changed);
+  changed();
+}
+
+start();

@@ -1,0 +1,59 @@
+// What priors add, where a collection's mechanism knows any: the Bayesian share, and the test of
+// the priors against the reports.
+
+import { element, figure, say } from "./dom.js";
+import { confidenceText, countText, labelText, percentText } from "./format.js";
+import { fillTable } from "./table.js";
+
+/** @typedef {import("./types.js").Estimate} Estimate */
+
+/** @param {Estimate} estimate */
+export function drawPriors(estimate) {
+  const { mmse, calibration } = estimate;
+  element("priors").hidden = !mmse && !calibration;
+  if (mmse) {
+    const level = confidenceText(estimate.confidence ?? 0);
+    say(
+      element("mmse"),
+      `With the devices' priors, ${percentText(mmse.share, 2)} have “${labelText(mmse.value)}”, ` +
+        `${level} credible between ${percentText(mmse.low, 2)} and ${percentText(mmse.high, 2)} ` +
+        `(${mmse.method}). It is right as far as the priors are; the shares above need none.`,
+    );
+  }
+  if (calibration) drawCalibration(calibration);
+}
+
+/** @param {import("./types.js").Calibration} calibration */
+function drawCalibration(calibration) {
+  const { wrong, levels, flagged, worst } = calibration;
+  const p = calibration.p_value.toPrecision(2);
+  say(
+    element("calibration"),
+    wrong
+      ? `A prior is wrong: ${flagged} of ${levels} levels contradict their priors (p = ${p}, ` +
+          `below ${calibration.significance}). Do not use the share above.`
+      : `The reports agree with the priors: ${levels} levels tested, smallest p = ${p}.`,
+  );
+  element("calibration").classList.toggle("alarm", wrong);
+  const table = /** @type {HTMLTableElement} */ (element("calibration-rows"));
+  table.hidden = worst.length === 0;
+  fillTable(
+    table,
+    [
+      { title: "prior", kind: "name" },
+      { title: "epsilon" },
+      { title: "reports" },
+      { title: "share of ones" },
+      { title: "expected" },
+      { title: "p" },
+    ],
+    worst.map((level) => [
+      level.prior.map((edge) => Number(edge.toPrecision(4))).join(" to "),
+      figure(String(level.epsilon), level.epsilon),
+      figure(countText(level.n), level.n),
+      figure(percentText(level.observed, 2), level.observed),
+      level.expected.map((share) => percentText(share, 2)).join(" to "),
+      figure(level.p_value.toPrecision(2), level.p_value),
+    ]),
+  );
+}

@@ -1,0 +1,104 @@
+// What there is to follow over windows: ranges, quantiles, values, and the number of reports.
+
+import { numberOf } from "./axis.js";
+import { labelText } from "./format.js";
+
+/** @typedef {import("./types.js").Entry} Entry */
+/** @typedef {import("./types.js").Estimate} Estimate */
+/** @typedef {import("./types.js").Label} Label */
+/** @typedef {import("./types.js").WindowState} WindowState */
+
+/**
+ * @typedef {object} Point
+ * @property {WindowState} window
+ * @property {number | null} middle
+ * @property {number | null} low
+ * @property {number | null} high
+ * @property {string[]} texts Of these three where they are labels; else empty.
+ */
+/** @typedef {{title: string, share: boolean, points: Point[]}} Series */
+
+export const MOST_VALUES = 6;
+
+/**
+ * @param {WindowState} window
+ * @param {Entry | undefined} entry
+ * @returns {Point}
+ */
+function pointOf(window, entry) {
+  const { share = null, low = null, high = null } = entry ?? {};
+  return { window, middle: share, low, high, texts: [] };
+}
+
+/**
+ * Return the series that the windows' estimates hold, in the order of the newest. Values are
+ * followed where they are labels: of numbers the ranges and quantiles say more.
+ *
+ * @param {import("./types.js").Collection} collection
+ * @param {WindowState[]} windows
+ * @param {Estimate[]} estimates One a window.
+ * @returns {Series[]}
+ */
+export function seriesOf(collection, windows, estimates) {
+  const newest = estimates.findLast((one) => !one.withheld);
+  const ranges = (newest?.ranges ?? []).map(({ name }) => ({
+    title: `Range ${name}`,
+    share: true,
+    points: windows.map((window, at) =>
+      pointOf(
+        window,
+        estimates[at].ranges?.find((one) => one.name === name),
+      ),
+    ),
+  }));
+  const quantiles = (newest?.quantiles ?? []).map(({ p }) => ({
+    title: `Quantile ${p}`,
+    share: false,
+    points: windows.map((window, at) => {
+      const found = estimates[at].quantiles?.find((one) => one.p === p);
+      return quantilePoint(window, found);
+    }),
+  }));
+  const values = collection.domain.ordered ? [] : valueSeries(windows, estimates, newest);
+  return [...ranges, ...quantiles, ...values];
+}
+
+/**
+ * @param {WindowState} window
+ * @param {import("./types.js").QuantileEntry | undefined} found
+ * @returns {Point}
+ */
+function quantilePoint(window, found) {
+  if (!found) return { window, middle: null, low: null, high: null, texts: [] };
+  const { value, low, high } = found;
+  return {
+    window,
+    middle: numberOf(value, "middle"),
+    low: numberOf(low, "low"),
+    high: numberOf(high, "high"),
+    texts: [value, low, high].map(labelText),
+  };
+}
+
+/**
+ * The values with the largest shares in the newest window; only where all values are asked for.
+ *
+ * @param {WindowState[]} windows
+ * @param {Estimate[]} estimates
+ * @param {Estimate | undefined} newest
+ * @returns {Series[]}
+ */
+function valueSeries(windows, estimates, newest) {
+  const listed = [...(newest?.distribution ?? [])]
+    .sort((a, b) => (b.share ?? 0) - (a.share ?? 0))
+    .slice(0, MOST_VALUES)
+    .map(({ value }) => labelText(value));
+  const found = estimates.map(
+    ({ distribution = [] }) => new Map(distribution.map((one) => [labelText(one.value), one])),
+  );
+  return listed.map((name) => ({
+    title: name,
+    share: true,
+    points: windows.map((window, at) => pointOf(window, found[at].get(name))),
+  }));
+}

@@ -1,0 +1,162 @@
+// Ranges, quantiles and values over windows, each a chart with its table.
+
+import { drawBand, forgetChart, restyleCharts } from "./charts.js";
+import { chosen } from "./choices.js";
+import { element, figure, make, say } from "./dom.js";
+import { countText, decimalsFor, percentText, spanText } from "./format.js";
+import { estimatesOf } from "./history.js";
+import { MOST_VALUES, seriesOf } from "./series.js";
+import { fillTable } from "./table.js";
+
+/** @typedef {import("./series.js").Point} Point */
+/** @typedef {import("./series.js").Series} Series */
+/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("./types.js").WindowState} WindowState */
+
+const DEFAULT_LAST = 24;
+const MOST_VALUES_LISTED = 200;
+
+/** @type {import("./types.js").View} */
+export const timeView = { id: "time", fits: () => true, update, restyle: restyleCharts };
+
+/**
+ * @param {Shown} shown
+ * @param {() => boolean} current
+ */
+async function update({ collection, windows, window }, current) {
+  const last = windows.slice(-(Number(chosen("last")) || DEFAULT_LAST));
+  const top = collection.values <= MOST_VALUES_LISTED ? "all" : "0";
+  // Labels are the only lines where they are lines at all; of many those that stand out are shown.
+  const together = !collection.domain.ordered && collection.values > MOST_VALUES;
+  const asked = /** @type {[string, string][]} */ ([
+    ["top", top],
+    ["simultaneous", String(together)],
+  ]);
+  const estimates = await estimatesOf(collection, last, asked, current);
+  if (!current()) return null;
+  // Lines begin with the first window of which anything is shown.
+  const first = Math.max(
+    0,
+    estimates.findIndex(({ withheld }) => !withheld),
+  );
+  const series = seriesOf(collection, last.slice(first), estimates.slice(first));
+  /** @param {boolean} final */
+  const methodsOf = (final) =>
+    [
+      ...new Set(
+        estimates.filter((one) => one.final === final && one.method).map((one) => one.method),
+      ),
+    ].join(", ") || "none";
+  say(
+    element("time-bounds"),
+    `${last.length} windows. Bounds hold for each window by itself, and in it ` +
+      `${together ? "for all values together" : "for each line by itself"} ` +
+      `(final windows: ${methodsOf(true)}; open ones: ${methodsOf(false)}). ` +
+      "Filled points are final, hollow ones with a dashed whisker provisional.",
+  );
+  const host = element("time-charts");
+  const titles = series.map(({ title }) => title);
+  if (host.dataset.titles !== JSON.stringify(titles)) rebuild(titles);
+  series.forEach((one, place) => drawSeries(figureId(place), one));
+  drawReports(last);
+  return estimates[last.indexOf(window)] ?? null;
+}
+
+/**
+ * Names are anybody's: two of them may differ in letters that no id holds.
+ *
+ * @param {number} place
+ */
+function figureId(place) {
+  return `series-${place}`;
+}
+
+/** @param {string[]} titles */
+function rebuild(titles) {
+  const host = element("time-charts");
+  host.dataset.titles = JSON.stringify(titles);
+  for (const old of host.querySelectorAll(".chart-host"))
+    forgetChart(/** @type {HTMLElement} */ (old));
+  host.replaceChildren(
+    ...titles.map((title, place) =>
+      make(
+        "figure",
+        { id: figureId(place), className: "card" },
+        make("figcaption", {}, make("h3", {}, title)),
+        make("div", { className: "chart-host" }),
+        make("details", {}, make("summary", {}, `Table of ${title}`), make("table", {})),
+      ),
+    ),
+  );
+}
+
+/**
+ * @param {string} id
+ * @param {Series} series
+ */
+function drawSeries(id, { title, share, points }) {
+  const figureElement = element(id);
+  const scale = share ? 100 : 1;
+  const decimals = decimalsFor(points);
+  /** @param {number | null} value */
+  const scaled = (value) => (value === null ? null : scale * value);
+  const host = /** @type {HTMLElement} */ (figureElement.querySelector(".chart-host"));
+  drawBand(host, {
+    x: points.map(({ window }) => Date.parse(window.window.start) / 1000),
+    middle: points.map(({ middle }) => scaled(middle)),
+    low: points.map(({ low }) => scaled(low)),
+    high: points.map(({ high }) => scaled(high)),
+    final: points.map(({ window }) => window.final),
+    time: true,
+    dots: true,
+    yText: (value) => (share ? `${Number(value.toPrecision(6))}%` : value.toLocaleString("en")),
+    label: `Chart of ${title} over ${points.length} windows; its numbers are in the table below`,
+    height: 200,
+  });
+  /** @param {Point} point @param {0 | 1 | 2} which */
+  const shown = (point, which) => {
+    if (point.texts.length) return point.texts[which];
+    const value = [point.middle, point.low, point.high][which];
+    return figure(percentText(value, decimals), value);
+  };
+  fillTable(
+    /** @type {HTMLTableElement} */ (figureElement.querySelector("table")),
+    [
+      { title: "window (UTC)", kind: "name" },
+      { title: "state" },
+      { title: share ? "share" : "value" },
+      { title: "low" },
+      { title: "high" },
+    ],
+    [...points]
+      .reverse()
+      .map((point) => [
+        spanText(point.window.window),
+        point.window.final ? "final" : "provisional",
+        shown(point, 0),
+        shown(point, 1),
+        shown(point, 2),
+      ]),
+  );
+}
+
+/** @param {WindowState[]} windows */
+function drawReports(windows) {
+  fillTable(
+    /** @type {HTMLTableElement} */ (element("window-rows")),
+    [
+      { title: "window (UTC)", kind: "name" },
+      { title: "state" },
+      { title: "reports" },
+      { title: "late" },
+    ],
+    [...windows]
+      .reverse()
+      .map(({ window, final, n, late }) => [
+        spanText(window),
+        final ? "final" : "provisional",
+        figure(countText(n), n),
+        figure(countText(late), late),
+      ]),
+  );
+}

@@ -1,0 +1,27 @@
+// Asking for the token where the worker wants one.
+
+import { keepToken, token } from "./api.js";
+import { element, say } from "./dom.js";
+
+const form = () => /** @type {HTMLFormElement} */ (element("token-form"));
+const field = () => /** @type {HTMLInputElement} */ (element("token"));
+
+/** @param {() => void} given Called once a token has been given. */
+export function startTokenForm(given) {
+  form().addEventListener("submit", (event) => {
+    event.preventDefault();
+    keepToken(field().value.trim());
+    field().value = "";
+    showTokenForm(false);
+    given();
+  });
+}
+
+/** @param {boolean} wanted */
+export function showTokenForm(wanted) {
+  const refused = token() !== "";
+  say(element("token-refused"), wanted && refused ? "That is not the token." : "");
+  if (form().hidden !== wanted) return;
+  form().hidden = !wanted;
+  if (wanted) field().focus();
+}

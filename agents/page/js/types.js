@@ -1,0 +1,119 @@
+// What the API answers and what the modules hand to each other, for `tsc --checkJs`; no code.
+
+/** @typedef {{total: number | null, se: number | null, low: number | null, high: number | null}} Weight */
+
+/**
+ * @typedef {object} Entry A share with its bounds; null is undefined.
+ * @property {number | null} share
+ * @property {number | null} count
+ * @property {number | null} se
+ * @property {number | null} low
+ * @property {number | null} high
+ * @property {number | null} influence
+ * @property {number | null} forged Reports that it takes to move the share beyond its bound.
+ * @property {Weight | null} [weight]
+ */
+
+/** @typedef {string | number | number[] | number[][] | null} Label */
+/** @typedef {Entry & {value: Label}} ValueEntry */
+/** @typedef {Entry & {name: string}} RangeEntry */
+/** @typedef {{p: number, value: Label, low: Label, high: Label}} QuantileEntry */
+/** @typedef {{start: string, end: string}} Span */
+
+/**
+ * @typedef {object} Mmse
+ * @property {Label} value
+ * @property {number | null} share
+ * @property {number | null} count
+ * @property {number | null} se
+ * @property {number | null} low
+ * @property {number | null} high
+ * @property {string} method
+ */
+
+/** @typedef {{prior: number[], epsilon: number, n: number, observed: number, expected: number[], p_value: number}} Level */
+
+/**
+ * @typedef {object} Calibration
+ * @property {number} p_value
+ * @property {number} significance
+ * @property {boolean} wrong
+ * @property {number} levels
+ * @property {number} flagged
+ * @property {Level[]} worst
+ */
+
+/**
+ * @typedef {object} Estimate The estimate document.
+ * @property {string} collection
+ * @property {Span | null} window
+ * @property {number} n
+ * @property {boolean} final
+ * @property {boolean} withheld
+ * @property {number} [late]
+ * @property {number} [rejected]
+ * @property {string} [estimand]
+ * @property {number} [confidence]
+ * @property {string} [method]
+ * @property {number | null} [sharpest]
+ * @property {boolean} [simultaneous]
+ * @property {ValueEntry[]} [distribution]
+ * @property {RangeEntry[]} [ranges]
+ * @property {QuantileEntry[]} [quantiles]
+ * @property {number | null} [influence]
+ * @property {number | null} [forged]
+ * @property {Mmse | null} [mmse]
+ * @property {Calibration | null} [calibration]
+ */
+
+/**
+ * @typedef {object} Domain
+ * @property {"values" | "size" | "grid" | "sizes" | "interval"} kind
+ * @property {number[]} shape
+ * @property {boolean} ordered
+ * @property {[number, number][] | null} intervals
+ * @property {boolean} rounded
+ */
+
+/**
+ * @typedef {object} Collection
+ * @property {string} name
+ * @property {string} fingerprint
+ * @property {string} mechanism
+ * @property {number} values
+ * @property {Domain} domain
+ * @property {{protected: string[], unprotected: string | null, disclosed: string[]}} privacy
+ * @property {string} topic
+ * @property {number} precision_ms
+ * @property {{size_ms: number, hop_ms: number, grace_ms: number, pane_ms: number}} window
+ * @property {number} minimum
+ * @property {number} confidence
+ * @property {string} estimand
+ * @property {string} method
+ * @property {number} sharpest
+ * @property {number} top
+ * @property {number[]} quantiles
+ * @property {string[]} ranges
+ * @property {boolean} ready
+ */
+
+/** @typedef {{window: Span, n: number, late: number, final: boolean, published: boolean}} WindowState */
+
+/**
+ * @typedef {object} Shown What all views are drawn from.
+ * @property {Collection} collection
+ * @property {WindowState[]} windows Oldest first.
+ * @property {WindowState} window The window that is shown.
+ * @property {string} method How it is bounded: as chosen, or what may be watched while it is open.
+ */
+
+/**
+ * @typedef {object} View
+ * @property {string} id Of its tab and panel.
+ * @property {(collection: Collection) => boolean} fits Whether a collection has it.
+ * @property {(shown: Shown, current: () => boolean) => Promise<Estimate | null>} update Ask and
+ *   draw, but nothing once `current` is false. The document of the window shown, or null.
+ * @property {() => void} [restyle] Draw again in other colours.
+ */
+
+export {};

@@ -1,0 +1,1 @@
+"""A worker's collections: from what was read to won heads and published estimates."""

@@ -1,0 +1,92 @@
+"""Carrying a flush to the broker, in the order that makes it count all or nothing."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.kafka.topics import Topics
+from ldpstream.agents.state.copies import Copy
+from ldpstream.agents.state.outcomes import Flush
+
+Headers: TypeAlias = Sequence[tuple[str, bytes]]
+
+
+class Sending(Protocol):
+    """What sends messages; its methods raise KafkaError where they may not have arrived."""
+
+    async def send_records(
+        self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
+    ) -> None:
+        """Send `(key, value)` in few batches; return when all are acknowledged."""
+
+    async def send_whole(
+        self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
+    ) -> bool:
+        """Send them as one batch, all or none; False, with nothing sent, if none holds them."""
+
+    async def send_all(
+        self, topic: str, partition: int, messages: Sequence[tuple[bytes, Headers]]
+    ) -> None:
+        """Send `(value, headers)` in few batches, to this partition modulo their number."""
+
+
+_CELLS_A_STEP: Final = 1_000
+
+log = logging.getLogger(__name__)
+
+
+class SourceChangedError(RuntimeError):
+    """The source topic is not the one that the state was counted from."""
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """Sends the flushes of one collection."""
+
+    topics: Topics
+    sending: Sending
+    check_source: Callable[[], Awaitable[None]]
+    """Raises SourceChangedError, or KafkaError if the broker cannot tell."""
+
+    async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
+        """Send copies and cells and, once all are acknowledged, the head.
+
+        Cells and head that fit into one batch go as one: it lands whole or not at all.
+
+        Returns why any of it may not have arrived, or None; what was sent may land all the same.
+
+        Raises:
+            SourceChangedError: before the head is sent.
+        """
+        changelog, cells = self.topics.changelog, flush.cells
+        try:
+            await asyncio.gather(
+                *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
+                # After the last message, before the head: all of them were of the known topic.
+                self.check_source(),
+            )
+            whole = (*cells, flush.head)
+            if len(cells) > _CELLS_A_STEP or not await self.sending.send_whole(
+                changelog, partition, whole
+            ):
+                # Cells go in steps: one message may have touched a hundred thousand.
+                for at in range(0, len(cells), _CELLS_A_STEP):
+                    await self.sending.send_records(
+                        changelog, partition, cells[at : at + _CELLS_A_STEP]
+                    )
+                await self.check_source()
+                await self.sending.send_records(changelog, partition, (flush.head,))
+        except KafkaError as error:
+            log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
+            return error
+        return None
+
+    async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
+        chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]
+        if chosen:
+            topic = self.topics.late if kind == "late" else self.topics.rejected
+            await self.sending.send_all(topic, partition, chosen)

@@ -1,0 +1,250 @@
+"""One collection in one worker: its owned partitions, from delivered messages to won heads.
+
+Everything that decides is in `ldpstream.agents.state.partition`, which does no I/O; here is what
+loads it, lets time go on, and carries its flushes to the broker and back. Faust says which
+partitions are ours and delivers their messages; `ldpstream.agents.reading.guard` sees to it that
+none is left out.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.pipeline.carrier import Carrier, SourceChangedError
+from ldpstream.agents.pipeline.flights import FlightHooks, Flights
+from ldpstream.agents.pipeline.handover import Others, waits_for, warn_of_handover
+from ldpstream.agents.pipeline.hooks import Hooks
+from ldpstream.agents.pipeline.intake import Intake
+from ldpstream.agents.pipeline.loading import Loader
+from ldpstream.agents.reading.frames_guard import FramesGuard
+from ldpstream.agents.reading.guard import Guard, StreamHooks
+from ldpstream.agents.reading.held import Held
+from ldpstream.agents.reading.pace import paced
+from ldpstream.agents.reading.source import SourceReader
+from ldpstream.agents.state.clock import Control, see_heads
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.outcomes import Settled
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.windows import NEVER
+
+TICK_SECONDS: Final = 0.1
+_MOST_TICK_SECONDS: Final = 0.5
+STALL_SECONDS: Final = 3.0
+REVOKE_SECONDS: Final = 3.0
+
+log = logging.getLogger(__name__)
+
+
+class Engine:
+    """A collection as one worker runs it.
+
+    `accepted` are the engines of the specs that it accepts, over the same topics, and `others` are
+    all other states of the collection. `title` is what messages call it: the collection's name, and
+    which spec where it is one of those. `intake` takes what is read.
+    """
+
+    def __init__(
+        self,
+        config: CollectionConfig,
+        context: Context,
+        reader: SourceReader,
+        frames: SourceReader,
+        hooks: Hooks,
+    ) -> None:
+        self.config = config
+        self.context = context
+        spec = f" ({config.spec.fingerprint.hex()})" if context.accepted else ""
+        self.title = f"{config.name}{spec}"
+        self.accepted: tuple[Engine, ...] = ()
+        self.tails = [Tail(context, partition) for partition in range(config.partitions)]
+        self.owned: frozenset[int] = frozenset()
+        self._problems: list[str] = []
+        self._hooks = hooks
+        self._held: dict[int, Held] = {}
+        stream = StreamHooks(hooks.hold, hooks.release, self.fail, hooks.now_ms)
+        self._guard = (
+            Guard(config, reader, stream)
+            if config.topics.frames is None
+            else FramesGuard(config, reader, frames, stream, hooks.frames)
+        )
+        self.intake = Intake(self._held, self._guard)
+        self.others = Others()
+        self._loader = Loader(
+            self.title,
+            config,
+            context,
+            self.tails,
+            hooks.source_id,
+            hooks.source_partitions,
+            hooks.now_ms,
+        )
+        self._flights = Flights(
+            self.title,
+            Carrier(config.topics, hooks.sending, hooks.check_source),
+            FlightHooks(hooks.won, self._loader.pause, self._lost, self.fail),
+        )
+        self._controls: list[Control] = []
+        self._handed_over = False
+        self._last_tick = time.monotonic()
+
+    # --- what others see ------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether every tail has been at its log's end and nothing is wrong."""
+        return not self._problems and all(tail.head is not None for tail in self.tails)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every owned partition has been loaded."""
+        return self.ready and self.owned <= self._held.keys()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether something stopped it for good."""
+        return bool(self._problems)
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """What keeps it from working, one sentence each."""
+        missing = self.owned - self._held.keys()
+        waits = [waits_for(e.title, e.tails, missing) for e in self.accepted if e.stopped]
+        return *self._problems, *filter(None, waits)
+
+    @property
+    def end_offsets(self) -> Mapping[int, int]:
+        """The source's end offsets last seen, by partition."""
+        return self._guard.end_offsets
+
+    @property
+    def first(self) -> Partition | None:
+        """Partition 0's state if this worker holds it: then it publishes."""
+        held = self._held.get(0)
+        return None if held is None else held.state
+
+    @property
+    def held(self) -> frozenset[int]:
+        """The partitions that this worker owns and has loaded."""
+        return frozenset(self._held)
+
+    # --- what happens to it ---------------------------------------------------------------------
+
+    def accept(self, engines: Iterable["Engine"]) -> None:
+        """Share all topics with the engines of accepted specs, from before the start on."""
+        self.accepted = tuple(engines)
+        self.others = Others(None, [engine.tails for engine in self.accepted])
+        for engine in self.accepted:
+            beside = [other.tails for other in self.accepted if other is not engine]
+            engine.others = Others(self.tails, beside)
+
+    def assign(self, partitions: Iterable[int]) -> None:
+        """Take over partitions; they are loaded at the next tick, from their tails."""
+        self.owned = frozenset(partitions)
+        if any(partition >= len(self.tails) for partition in self.owned):
+            name, source = self.config.name, self.config.topics.source
+            self.fail(
+                f"topic {source} has more partitions than collection.{name}.partitions = "
+                f"{self.config.partitions}: raise it and restart all workers"
+            )
+
+    async def revoke(self) -> None:
+        """Flush what can be flushed in a few seconds, then forget all partitions."""
+        await self._flights.drain(self._held.values(), time.monotonic() + REVOKE_SECONDS)
+        self.owned = frozenset()
+        for partition in list(self._held):
+            self._drop(partition)
+
+    def fail(self, problem: str) -> None:
+        """Stop for good: something is wrong that only an operator can mend."""
+        if problem not in self._problems:
+            self._problems.append(problem)
+            log.error("collection %s stops: %s", self.title, problem)
+        for partition in list(self._held):
+            self._drop(partition)
+
+    def order(self, control: Control) -> None:
+        """Take an operator's order to close panes."""
+        self._controls.append(control)
+
+    def tail_read(self, partition: int) -> None:
+        """Note that a tail has been evaluated: it may show who won."""
+        held = self._held.get(partition)
+        if held is not None:
+            held.read.set()
+
+    # --- what it does by itself -----------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Load, watch, let time go on and flush, until cancelled."""
+        while True:
+            before = self._decided
+            self.tick()
+            # A replay decides thousands of windows, some at a time: others have their turn between.
+            pause = paced(TICK_SECONDS, len(self._held), most=_MOST_TICK_SECONDS)
+            await asyncio.sleep(0 if self._decided > before else pause)
+
+    @property
+    def _decided(self) -> int:
+        return NEVER if self.first is None else self.first.work.final
+
+    def tick(self) -> None:
+        """Do what is due, without waiting for anything."""
+        now = time.monotonic()
+        stalled, self._last_tick = now - self._last_tick > STALL_SECONDS, now
+        if self._problems:
+            return
+        self._load()
+        # Nothing is read while this goes on: what the heads say is the same for all partitions.
+        known = self._loader.known_partitions()
+        seen = see_heads(self.tails, known)
+        self._flights.tick(now, len(self._held))
+        for held in list(self._held.values()):
+            if stalled:
+                held.state.disturbed(now_ms=self._hooks.now_ms())
+            if held.flight is None and held.state.settle() is Settled.LOST:
+                self._lost(held)
+                continue
+            self._guard.look(held)
+            held.state.clock(
+                tails=self.tails,
+                end_offset=self._guard.end_offset(held),
+                controls=self._controls,
+                known_partitions=known,
+                now_ms=self._hooks.now_ms(),
+                seen=seen,
+            )
+            self._flights.start(held)
+
+    def _load(self) -> None:
+        for partition in self.owned - self._held.keys():
+            try:
+                state = self._loader.load(partition, self.others)
+            except SourceChangedError as error:
+                self.fail(str(error))
+                return
+            if state is not None:
+                self._note_handover(state)
+                held = self._held[partition] = Held(state, heard=time.monotonic())
+                self._guard.begin(held)
+
+    def _note_handover(self, state: Partition) -> None:
+        left = not self.context.accepted and state.work.handover != NEVER
+        if left and not self._handed_over:
+            self._handed_over = True
+            warn_of_handover(self.config)
+
+    def _lost(self, held: Held) -> None:
+        """Forget a partition that another owner has written to, or whose flush failed."""
+        if self._held.get(held.partition) is held:
+            log.debug("collection %s: partition %d is loaded anew", self.title, held.partition)
+            self._drop(held.partition)
+
+    def _drop(self, partition: int) -> None:
+        held = self._held.pop(partition)
+        if held.flight is not None and held.flight is not asyncio.current_task():
+            held.flight.cancel()
+        self._guard.rest(partition)

@@ -1,0 +1,124 @@
+"""Flushes on their way: carried to the broker, read back, and won or lost."""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.pipeline.carrier import Carrier, SourceChangedError
+from ldpstream.agents.reading.held import Held
+from ldpstream.agents.reading.pace import PARTITIONS, paced
+from ldpstream.agents.state.outcomes import Flush, Outcome, Settled
+
+FLUSH_SECONDS: Final = 0.25
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FlightHooks:
+    """What becomes of flights."""
+
+    won: Callable[[int, int, Outcome, float], None]
+    """Called with partition, next offset, what was added, and how long the flush took."""
+    refused: Callable[[int], None]
+    """Called with a partition that could not be written, before `lost`."""
+    lost: Callable[[Held], None]
+    """Called with what another owner has written to, or whose flush failed."""
+    stop: Callable[[str], None]
+    """Called with what only an operator can mend."""
+
+
+class Flights:
+    """The flushes of one collection; a partition has one on its way at a time."""
+
+    def __init__(self, title: str, carrier: Carrier, hooks: FlightHooks) -> None:
+        self._title = title
+        self._carrier = carrier
+        self._hooks = hooks
+        self._complaint = ""
+        self._every_seconds = FLUSH_SECONDS
+        self._last_round = -math.inf
+
+    def tick(self, now: float, partitions: int) -> None:
+        """Say when this is, on the monotonic clock, and how many partitions are held.
+
+        Many flush together, in rounds: what each asks of the broker is asked once for all of them.
+        """
+        if partitions <= PARTITIONS:
+            self._every_seconds = FLUSH_SECONDS
+        elif now - self._last_round < paced(FLUSH_SECONDS, partitions):
+            self._every_seconds = math.inf
+        else:
+            self._every_seconds, self._last_round = 0.0, now
+
+    def start(self, held: Held) -> None:
+        """Flush a partition if it is due or full, has something, and nothing is on its way."""
+        now = time.monotonic()
+        soon = now - held.flushed < self._every_seconds and not held.state.full
+        if held.flight is not None or soon:
+            return
+        flush = held.state.flush()
+        if flush is not None:
+            held.flushed = now
+            held.flight = asyncio.create_task(self._fly(held, flush))
+            held.flight.add_done_callback(self._flown)
+
+    async def drain(self, partitions: Collection[Held], deadline: float) -> None:
+        """Flush until nothing is left to say, or the monotonic clock says `deadline`.
+
+        `partitions` may become fewer meanwhile.
+        """
+        while time.monotonic() < deadline:
+            self._every_seconds = 0.0
+            for held in partitions:
+                self.start(held)
+            flights = [held.flight for held in partitions if held.flight is not None]
+            if not flights:
+                return
+            await asyncio.wait(flights, timeout=max(0.0, deadline - time.monotonic()))
+
+    async def _fly(self, held: Held, flush: Flush) -> None:
+        """Carry one flush to the broker and wait for its outcome."""
+        try:
+            error = await self._carrier.carry(held.partition, flush)
+            if error is not None:
+                self._complain(held.partition, error)
+                self._hooks.refused(held.partition)
+            elif await self._settled(held) is Settled.WON:
+                assert held.state.outcome is not None
+                seconds = time.monotonic() - held.flushed
+                self._hooks.won(held.partition, flush.next, held.state.outcome, seconds)
+                self._complaint = ""
+                return
+            self._hooks.lost(held)
+        except SourceChangedError as error:
+            self._hooks.stop(str(error))
+        finally:
+            held.flight = None
+
+    async def _settled(self, held: Held) -> Settled:
+        while (outcome := held.state.settle()) is Settled.WAITING:
+            held.read.clear()
+            await held.read.wait()
+        return outcome
+
+    def _flown(self, flight: "asyncio.Task[None]") -> None:
+        """Stop where a flush failed as nobody expected: its partition must not seem to go on."""
+        error = None if flight.cancelled() else flight.exception()
+        if error is not None:
+            self._hooks.stop(f"internal error: {error!r}")
+
+    def _complain(self, partition: int, error: KafkaError) -> None:
+        """Say once what does not pass by itself."""
+        if not error.retriable and repr(error) != self._complaint:
+            self._complaint = repr(error)
+            log.warning(
+                "collection %s: partition %d cannot be written and is tried again: %r",
+                *(self._title, partition, error),
+            )

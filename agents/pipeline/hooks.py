@@ -1,0 +1,27 @@
+"""What an engine needs of its surroundings."""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from ldpstream.agents.pipeline.carrier import Sending
+from ldpstream.agents.reading.taking import FramesHooks
+from ldpstream.agents.state.outcomes import Outcome
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What an engine calls; see `Carrier` and `StreamHooks`."""
+
+    sending: Sending
+    source_id: Callable[[], bytes]
+    """Returns the id of the source topic; empty where the broker has none."""
+    source_partitions: Callable[[], int]
+    """Returns how many partitions the source topic has, as far as is known."""
+    check_source: Callable[[], Awaitable[None]]
+    won: Callable[[int, int, Outcome, float], None]
+    """Called with partition, next offset, what was added, and how long the flush took."""
+    hold: Callable[[int], None]
+    release: Callable[[int, int], None]
+    frames: FramesHooks
+    now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)

@@ -1,0 +1,127 @@
+"""Whether source topics are still those that the state was counted from.
+
+A topic that is deleted and created anew has the same name, offsets from 0 again, and another id.
+Counting on from the old offset would leave out what comes first and claim to know it.
+
+A broker that has just started may answer before it knows its topics: one that is missing counts as
+deleted only once it has been missing from all answers for a while, and until then nothing is
+counted.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+from uuid import UUID
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
+
+from ldpstream.agents.kafka.metadata import TopicState, describe
+from ldpstream.agents.kafka.topics import Topics
+from ldpstream.agents.pipeline.carrier import SourceChangedError
+from ldpstream.agents.pipeline.engine import Engine
+
+_WATCH_SECONDS: Final = 2.0
+MISSING_SECONDS: Final = 15.0
+"""For how long a topic is missing before it counts as deleted."""
+
+log = logging.getLogger(__name__)
+
+
+class TopicIdentity:
+    """Remembers the ids that topics had at the start, and compares."""
+
+    def __init__(self, *, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._client: AIOKafkaAdminClient | None = None
+        self._ids: dict[str, UUID | None] = {}
+        self._checked: set[str] = set()
+        self._lock = asyncio.Lock()
+        self._asked = 0.0
+        self._found: Mapping[str, TopicState] = {}
+        self._failure: KafkaError | None = None
+        self._missing_since: dict[str, float] = {}
+
+    def remember(self, found: Mapping[str, TopicState]) -> None:
+        """Remember the ids of these topics."""
+        self._ids.update({name: state.id for name, state in found.items()})
+
+    def start(self, client: AIOKafkaAdminClient) -> None:
+        """Use a started client from now on."""
+        self._client = client
+
+    def source_id(self, topics: Topics) -> bytes:
+        """Return the id of a collection's source in 16 bytes; empty where the broker has none."""
+        return self.topic_id(topics.source)
+
+    def partitions(self, topics: Topics) -> int:
+        """Return how many partitions a collection's source had when last asked, 0 if never."""
+        found = self._found.get(topics.source)
+        return 0 if found is None else found.partitions
+
+    def topic_id(self, name: str) -> bytes:
+        """Return the id that a topic had at the start; empty where the broker has none."""
+        found = self._ids.get(name)
+        return b"" if found is None else found.bytes
+
+    async def check(self, collection: str, topics: Topics) -> None:
+        """Make sure that source and changelog are the same topics as at the start.
+
+        Raises:
+            SourceChangedError: if one of them has been deleted or is another one.
+            KafkaError: if the broker does not answer, or does not know one of them for now.
+        """
+        # Only these: an answer tells about every partition of every topic that it is asked for.
+        names = topics.source, topics.changelog
+        self._checked.update(names)
+        found = await self._describe()
+        for name in names:
+            if name not in found:
+                if self._seconds() - self._missing_since[name] < MISSING_SECONDS:
+                    raise UnknownTopicOrPartitionError(f"topic {name}")
+                raise SourceChangedError(f"topic {name} has been deleted")
+            if found[name].id != self._ids[name]:
+                raise SourceChangedError(
+                    f"topic {name} was deleted and created anew; `ldpstream reset {collection}` "
+                    "begins anew with it"
+                )
+
+    async def watch(self, engine: Engine) -> None:
+        """Check a collection from time to time, until it stops for whatever reason."""
+        while not engine.stopped:
+            await asyncio.sleep(_WATCH_SECONDS)
+            try:
+                await self.check(engine.config.name, engine.config.topics)
+            except SourceChangedError as error:
+                engine.fail(str(error))
+            except KafkaError as error:
+                log.debug("no topic ids: %r", error)
+
+    async def _describe(self) -> Mapping[str, TopicState]:
+        """Ask the broker; callers that wait at the same time share an answer asked for later."""
+        called = self._seconds()
+        assert self._client is not None
+        async with self._lock:
+            if self._asked <= called:
+                asking = self._seconds()
+                try:
+                    self._found, self._failure = await describe(self._client, self._checked), None
+                except KafkaError as error:
+                    # A broker that did not answer may have been starting all the while.
+                    self._missing_since.clear()
+                    self._failure = error
+                else:
+                    self._note_missing()
+                # Not before: whoever waits behind one that is cancelled has to ask itself.
+                self._asked = asking
+            # A failure is shared too: the last answer is older than the call.
+            if self._failure is not None:
+                raise self._failure
+            return self._found
+
+    def _note_missing(self) -> None:
+        missing = self._checked - self._found.keys()
+        now = self._seconds()
+        self._missing_since = {name: self._missing_since.get(name, now) for name in missing}

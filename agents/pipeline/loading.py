@@ -1,0 +1,94 @@
+"""Loading the partitions that a worker owns, from the tails of their changelog."""
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.pipeline.carrier import SourceChangedError
+from ldpstream.agents.pipeline.handover import Others
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.tail import Tail
+
+RETRY_SECONDS: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Loader:
+    """Loads the partitions of one collection, each under an epoch of its own.
+
+    `source_id` returns the id of the source topic, empty where the broker has none, and
+    `source_partitions` how many partitions it has, as far as is known.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        config: CollectionConfig,
+        context: Context,
+        tails: Sequence[Tail],
+        source_id: Callable[[], bytes],
+        source_partitions: Callable[[], int],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._title = title
+        self._config = config
+        self._context = context
+        self._tails = tails
+        self._source_id = source_id
+        self._source_partitions = source_partitions
+        self._grown = False
+        self._now_ms = now_ms
+        self._not_before: dict[int, float] = {}
+
+    def pause(self, partition: int) -> None:
+        """Wait a while before this partition is loaded again: it could not be written."""
+        self._not_before[partition] = time.monotonic() + RETRY_SECONDS
+
+    def load(self, partition: int, others: Others) -> Partition | None:
+        """Load a partition; None where that cannot be yet.
+
+        Raises:
+            SourceChangedError: if its state was counted from another topic of this name.
+        """
+        if time.monotonic() < self._not_before.get(partition, 0.0):
+            return None
+        beside = others.beside(partition)
+        if beside is None:
+            return None
+        state = Partition.load(
+            self._context,
+            partition,
+            self._tails,
+            epoch=secrets.randbelow((1 << 64) - 1) + 1,
+            now_ms=self._now_ms(),
+            source=self._source_id(),
+            beside=beside,
+        )
+        if state is not None and state.base.source not in {b"", state.work.source}:
+            raise SourceChangedError(
+                f"topic {self._config.topics.source} is another one than its state was counted "
+                f"from: it was created anew; `ldpstream reset {self._config.name}` begins anew "
+                "with it"
+            )
+        return state
+
+    def known_partitions(self) -> int:
+        """Return how many partitions the source has: with more than configured, time stands still.
+
+        Windows that closed without the new ones would make all their reports late.
+        """
+        found, configured = self._source_partitions(), self._config.partitions
+        if found > configured and not self._grown:
+            log.warning(
+                "collection %s: topic %s now has %d partitions, but collection.%s.partitions is "
+                "%d: no window closes until all workers are restarted with %d",
+                *(self._title, self._config.topics.source, found, self._config.name, configured),
+                found,
+            )
+        self._grown = found > configured
+        return max(found, configured)

@@ -1,0 +1,249 @@
+"""All collections of one worker process: clients, readers, engines and publishers together.
+
+The pipeline knows nothing of Faust but three calls: partitions come (`assigned`), go (`revoked`),
+and messages arrive (`Engine.deliver`). `ldpstream.agents.worker` connects them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable
+from functools import partial
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.config import Config
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.connections import Connections
+from ldpstream.agents.kafka.declare import declare_topics
+from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
+from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
+from ldpstream.agents.kafka.refusals import (
+    BrokerUnavailableError,
+    explain,
+    no_idempotence,
+    not_permitted,
+)
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.health import BrokerWatch, note_error
+from ldpstream.agents.pipeline.identity import TopicIdentity
+from ldpstream.agents.pipeline.progress import Progress, Stream
+from ldpstream.agents.pipeline.publisher import Publisher
+from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
+from ldpstream.agents.pipeline.surroundings import Steering, Surroundings
+from ldpstream.agents.pipeline.sweeper import sweep
+from ldpstream.agents.pipeline.tasks import Tasks
+from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.reading.orders import ControlReader
+from ldpstream.agents.reading.pace import paced
+from ldpstream.agents.reading.source import SourceReader, Stretch
+from ldpstream.agents.state.clock import Control
+from ldpstream.agents.stores.choice import Stores
+
+_WAIT_MS: Final = 500
+_SOURCE_WAIT_MS: Final = 250
+_MOST_WAIT_MS: Final = 2_000
+_MOST_SOURCE_WAIT_MS: Final = 1_000
+
+log = logging.getLogger(__name__)
+
+
+class Pipeline:
+    """The collections of one worker; `collections` are by name, in the configuration's order."""
+
+    def __init__(self, config: Config, *, stream: Stream, metrics: Metrics) -> None:
+        self.config = config
+        self.metrics = metrics
+        self.assigned_once = asyncio.Event()
+        self._progress = Progress(stream, metrics, on_end=self._end)
+        self._frames = SourceReader(
+            (
+                p
+                for c in config.collections.values()
+                if c.topics.frames is not None
+                for p in topic_partitions(c.topics.frames, c)
+            ),
+            on_stretch=self._frames_stretch,
+            on_outside=self._frames_outside,
+            on_error=note_error,
+        )
+        self._identity = TopicIdentity()
+        self._producer = LastingProducer(config.kafka.bootstrap, config.kafka.options)
+        around = Surroundings(
+            self._producer, self._identity, self._progress, metrics, Steering(stream)
+        )
+        self._ranks = make_ranks([*config.collections.values()], self._frames, around.hooks)
+        self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
+        self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
+        self._by_frames = {e.config.topics.frames: e for e in self.collections.values()}
+        shared = [(e.config.topics, (e, *e.accepted)) for e in self.collections.values()]
+        self._by_source = {topics.source: engines for topics, engines in shared}
+        self._by_control = {topics.control: engines for topics, engines in shared}
+        self._connections = Connections(config.kafka)
+        self._stores = Stores(config.worker)
+        self._tasks = Tasks()
+        self.broker_watch = BrokerWatch()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the group has said what is ours, and every collection works or says why not."""
+        return self.assigned_once.is_set() and all(e.settled or e.problems for e in self._all)
+
+    # --- the group ------------------------------------------------------------------------------
+
+    def assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take over these partitions, and no others."""
+        owned = list(partitions)
+        for engine in self._all:
+            source = engine.config.topics.source
+            engine.assign(p.partition for p in owned if p.topic == source)
+        self.assigned_once.set()
+
+    async def revoked(self) -> None:
+        """Flush, then give up all partitions: the group is about to hand them out anew."""
+        await asyncio.gather(*(engine.revoke() for engine in self._all))
+
+    # --- lifecycle ------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Connect, make sure of the topics, and begin to read.
+
+        Raises:
+            BrokerUnavailableError: if no broker answers, or it lacks what is needed.
+            TopicError: if a topic contradicts the configuration.
+            ClientOptionError: if `[kafka]` has a setting that no client knows.
+            StoreError: if the store under `[worker]` cannot be opened.
+        """
+        kafka = self.config.kafka
+        try:
+            await self._start()
+        except NoIdempotenceError as error:
+            await self.stop()
+            raise no_idempotence(kafka) from error
+        except KafkaError as error:
+            await self.stop()
+            raise BrokerUnavailableError(await explain(error, kafka)) from error
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
+        kafka = self.config.kafka
+        connections = self._connections
+        admin = await connections.admin()
+        factor = clients.replication_factor(
+            kafka.options,
+            brokers=len(admin._client.cluster.brokers()),  # noqa: SLF001 (not offered otherwise)
+        )
+        missing: list[str] = []
+        for engine in self.collections.values():
+            found = await declare_topics(admin, engine.config, replication_factor=factor)
+            self._identity.remember(found)
+            missing += missing_on_topics(engine.config, found)
+        missing += await missing_on_group(admin, self.config.worker.id)
+        if missing:
+            raise not_permitted(kafka, missing)
+        self._identity.start(admin)
+        await connections.producer(self._producer)
+        control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
+        if any(topic is not None for topic in self._by_frames):
+            self._frames.start(await connections.reader(committed_only=True, wait_ms=_WAIT_MS))
+            self._spawn(self._frames.run())
+        for rank in self._ranks:
+            many = sum(engine.config.partitions for engine in rank.engines)
+            wait_ms = int(paced(_WAIT_MS, many, most=_MOST_WAIT_MS))
+            source_ms = int(paced(_SOURCE_WAIT_MS, many, most=_MOST_SOURCE_WAIT_MS))
+            changelog = await connections.reader(committed_only=False, wait_ms=wait_ms)
+            source = await connections.reader(committed_only=True, wait_ms=source_ms)
+            self._run_rank(rank, changelog, source)
+            if rank is self._ranks[0]:
+                self._spawn(self.broker_watch.run(changelog, kafka.bootstrap))
+        orders = ControlReader(
+            control,
+            list(self._by_control),
+            on_order=self._order,
+            on_bad=_bad_order,
+            on_error=note_error,
+        )
+        self._spawn(orders.run())
+        for engine in self._all:
+            self._run_engine(engine)
+        self._spawn(self._progress.run())
+
+    def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
+        resumed = self._stores.open(rank.engines, self._identity.topic_id, others=self._all)
+        by_changelog = {engine.config.topics.changelog: engine for engine in rank.engines}
+        reader = ChangelogReader(
+            changelog,
+            {
+                TopicPartition(topic, tail.partition): tail
+                for topic, engine in by_changelog.items()
+                for tail in engine.tails
+            },
+            resumed=resumed,
+            on_read=lambda partition: by_changelog[partition.topic].tail_read(partition.partition),
+            on_broken=lambda partition, why: by_changelog[partition.topic].fail(
+                f"its state in {partition.topic}[{partition.partition}] cannot be used: {why}"
+            ),
+            on_error=note_error,
+        )
+        rank.reader.start(source)
+        for run in (reader.run(), rank.reader.run()):
+            self._spawn(run)
+
+    def _run_engine(self, engine: Engine) -> None:
+        topics, name = engine.config.topics, engine.config.name
+        # The gauges of a collection speak for its own spec.
+        show = _forget if engine.context.accepted else partial(self.metrics.estimated, name)
+        publisher = Publisher(
+            engine, send=partial(self._send_keyed, topics.estimates), estimated=show
+        )
+        sweeping = sweep(engine, partial(self._producer.send_records, topics.changelog))
+        for run in (engine.run(), publisher.run(), sweeping, self._identity.watch(engine)):
+            self._tasks.spawn(run, engine.fail)
+
+    def _spawn(self, run: Coroutine[Any, Any, None]) -> None:
+        """Run what all collections depend on."""
+        self._tasks.spawn(run, self._fail)
+
+    def _fail(self, problem: str) -> None:
+        for engine in self._all:
+            engine.fail(problem)
+
+    async def stop(self) -> None:
+        """Flush, say how far we came, and close all clients; harmless when not started."""
+        await self.revoked()
+        await self._progress.commit()
+        await self._tasks.stop()
+        await self._connections.close()
+        self._stores.close()
+
+    # --- what the readers found -----------------------------------------------------------------
+
+    def _frames_stretch(self, partition: TopicPartition, stretch: Stretch) -> None:
+        self._by_frames[partition.topic].intake.frames(partition.partition, stretch)
+
+    def _frames_outside(self, partition: TopicPartition, beginning: int) -> None:
+        self._by_frames[partition.topic].intake.frames_outside(partition.partition, beginning)
+
+    def _end(self, partition: TopicPartition, end: int) -> None:
+        for engine in self._by_source.get(partition.topic, ()):
+            engine.intake.ends_at(partition.partition, end)
+
+    def _order(self, topic: str, control: Control) -> None:
+        for engine in self._by_control[topic]:
+            engine.order(control)
+
+    async def _send_keyed(self, topic: str, key: bytes, value: bytes) -> None:
+        await self._producer.send(topic, None, key, value)
+
+
+def _forget(_: EstimateDocument) -> None:
+    """Take a published document that no gauge shows."""
+
+
+def _bad_order(topic: str, offset: int, why: str) -> None:
+    log.warning("topic %s, offset %d: not an order to close panes: %s", topic, offset, why)

@@ -1,0 +1,126 @@
+"""Publishing one collection's estimates, where this worker owns partition 0.
+
+Finals are published once the head that stores them has won, until the next head says so: at least
+once, always with the same content. In between, windows that are not final and have changed are
+published as provisional. The two have different keys, so a compacted copy of the topic keeps both.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.document import EstimateDocument, compose
+from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.state.outcomes import Publication
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.view import WindowInfo, add_up, snapshot, windows
+from ldpstream.mechanisms.times import format_time
+
+PROVISIONAL_WINDOWS: Final = 8
+"""How many provisional windows one round publishes at most: the newest."""
+_TICK_SECONDS: Final = 0.1
+
+log = logging.getLogger(__name__)
+
+
+def estimate_key(fingerprint: bytes, start_ms: int, end_ms: int, *, final: bool) -> bytes:
+    """Return the key of a document on the estimates topic.
+
+    It holds the fingerprint, so that documents of several specs over one span keep apart.
+    """
+    kind = "final" if final else "provisional"
+    span = f"{format_time(start_ms)}/{format_time(end_ms)}"
+    return f"{fingerprint.hex()}/{span}/{kind}".encode()
+
+
+class Publisher:
+    """Publishes what an engine has decided and what it has counted so far.
+
+    `send(key, value)` returns when the broker has acknowledged; `estimated` is called with every
+    document published.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        send: Callable[[bytes, bytes], Awaitable[None]],
+        estimated: Callable[[EstimateDocument], None],
+    ) -> None:
+        self._engine = engine
+        self._send = send
+        self._estimated = estimated
+        self._published: dict[int, tuple[int, int]] = {}
+        self._complaint = ""
+
+    async def run(self) -> None:
+        """Publish until cancelled."""
+        provisional = time.monotonic()
+        every_seconds = self._engine.config.publish.every_ms / 1000
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            state = self._engine.first
+            if state is None or self._engine.stopped:
+                continue
+            try:
+                await self._publish_finals(state)
+                if time.monotonic() - provisional >= every_seconds:
+                    provisional = time.monotonic()
+                    await self._publish_provisional()
+            except KafkaError as error:
+                # The next round publishes the same again.
+                log.debug("publishing of %s failed: %r", self._engine.config.name, error)
+                self._complain(error)
+
+    def _complain(self, error: KafkaError) -> None:
+        """Say once what does not pass by itself: a document longer than the topic takes, say."""
+        if not error.retriable and repr(error) != self._complaint:
+            self._complaint = repr(error)
+            log.warning(
+                "collection %s: documents cannot be written to %s, and are tried again: %r",
+                *(self._engine.config.name, self._engine.config.topics.estimates, error),
+            )
+
+    async def _publish_finals(self, state: Partition) -> None:
+        found = state.publications()
+        if not found:
+            return
+        await asyncio.gather(*(self._publish_final(publication) for publication in found))
+        # A state that has been dropped meanwhile is of no more use, and marking it does no harm.
+        state.mark_published()
+        self._estimated(EstimateDocument.model_validate_json(found[-1].content))
+
+    async def _publish_final(self, publication: Publication) -> None:
+        start_ms, end_ms = publication.window_start_ms, publication.window_end_ms
+        await self._send(self._key(start_ms, end_ms, final=True), publication.content)
+
+    def _key(self, start_ms: int, end_ms: int, *, final: bool) -> bytes:
+        return estimate_key(self._engine.config.spec.fingerprint, start_ms, end_ms, final=final)
+
+    async def _publish_provisional(self) -> None:
+        engine = self._engine
+        found = windows(engine.context, engine.tails)
+        published: dict[int, tuple[int, int]] = {}
+        for window in [w for w in found if not w.final and w.n][-PROVISIONAL_WINDOWS:]:
+            seen = window.n, window.late
+            if self._published.get(window.start_ms) != seen:
+                await self._publish_window(window)
+            published[window.start_ms] = seen
+        self._published = published
+
+    async def _publish_window(self, window: WindowInfo) -> None:
+        engine = self._engine
+        span = window.start_ms, window.end_ms
+        taken = snapshot(engine.context, engine.tails, *span)
+
+        def make() -> EstimateDocument:
+            return compose(engine.config, add_up(engine.context, taken), window=span, final=False)
+
+        # A large domain takes longer than the process may be held.
+        document = await asyncio.to_thread(make)
+        await self._send(self._key(*span, final=False), document.to_json())
+        self._estimated(document)

@@ -1,0 +1,105 @@
+"""The engines of a configuration, in ranks that share readers.
+
+States over one source, in one changelog, have read them up to different offsets. So a collection's
+own engine and those of the specs that it accepts read for themselves, while engines of different
+collections share readers: the first rank has every collection's own, each further one at most one
+accepted spec of every collection.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from aiokafka import TopicPartition
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.document import final_content
+from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.health import note_error
+from ldpstream.agents.pipeline.hooks import Hooks
+from ldpstream.agents.reading.source import SourceReader
+from ldpstream.agents.state.context import Context
+
+_FINALS_A_STEP: Final = 128
+_ENTRIES_A_STEP: Final = 1 << 18
+
+
+class MakeHooks(Protocol):
+    """Gives an engine its surroundings."""
+
+    def __call__(self, collection: CollectionConfig, *, accepted: bool) -> Hooks:
+        """Return the hooks of a collection's engine, or of one for a spec that it accepts."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Engines of different collections, which share readers of their sources and changelogs."""
+
+    reader: SourceReader
+    engines: tuple[Engine, ...]
+
+
+def make_ranks(
+    collections: Sequence[CollectionConfig], frames: SourceReader, make_hooks: MakeHooks
+) -> list[Rank]:
+    """Return the engines of all collections; `frames` reads the frames topics of all of them."""
+    ranks = [_rank(collections, frames, make_hooks, accepted=False)]
+    own = {engine.config.name: engine for engine in ranks[0].engines}
+    for place in range(max(len(c.accept) for c in collections)):
+        having = [c.accept[place] for c in collections if c.accept[place:]]
+        ranks.append(_rank(having, frames, make_hooks, accepted=True))
+        for engine in ranks[-1].engines:
+            over = own[engine.config.name]
+            over.accept((*over.accepted, engine))
+    return ranks
+
+
+def topic_partitions(topic: str, collection: CollectionConfig) -> list[TopicPartition]:
+    """Return the partitions of one of a collection's topics."""
+    return [TopicPartition(topic, partition) for partition in range(collection.partitions)]
+
+
+def _rank(
+    collections: Iterable[CollectionConfig],
+    frames: SourceReader,
+    make_hooks: MakeHooks,
+    *,
+    accepted: bool,
+) -> Rank:
+    found = list(collections)
+    by_source: dict[str, Engine] = {}
+    reader = SourceReader(
+        [p for collection in found for p in topic_partitions(collection.topics.source, collection)],
+        on_stretch=lambda p, stretch: by_source[p.topic].intake.stretch(p.partition, stretch),
+        on_outside=lambda p, beginning: by_source[p.topic].intake.outside(p.partition, beginning),
+        on_error=note_error,
+    )
+    for collection in found:
+        by_source[collection.topics.source] = Engine(
+            collection,
+            _context(collection, accepted=accepted),
+            reader,
+            frames,
+            make_hooks(collection, accepted=accepted),
+        )
+    return Rank(reader, tuple(by_source.values()))
+
+
+def finals_a_step(statistic_size: int) -> int:
+    """Return how many finals are composed at once, of statistics of so many entries.
+
+    It holds the process for about a millisecond each, and as long for every few thousand entries.
+    """
+    return max(1, min(_FINALS_A_STEP, _ENTRIES_A_STEP // statistic_size))
+
+
+def _context(collection: CollectionConfig, *, accepted: bool) -> Context:
+    return Context(
+        spec=collection.spec,
+        window=collection.window,
+        compose=final_content(collection),
+        accept=tuple(one.spec for one in collection.accept),
+        accepted=accepted,
+        copy_rejected=collection.rejected == "copy",
+        finals_a_step=finals_a_step(collection.spec.mechanism.statistic_size),
+    )

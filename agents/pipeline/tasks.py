@@ -1,0 +1,36 @@
+"""Tasks that run as long as a pipeline does."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+class Tasks:
+    """Tasks that none may seem to go on without: what depends on one that fails is told."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def spawn(self, run: Coroutine[Any, Any, None], failed: Callable[[str], None]) -> None:
+        """Run a task; `failed` is called with what went wrong should it end by an error."""
+        task = asyncio.create_task(run)
+        task.add_done_callback(partial(_ended, failed))
+        self._tasks.append(task)
+
+    async def stop(self) -> None:
+        """Cancel all tasks and wait for their ends; harmless where none runs."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+
+def _ended(failed: Callable[[str], None], task: "asyncio.Task[None]") -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        log.debug("a task of the pipeline failed", exc_info=error)
+        failed(f"internal error: {error!r}")

@@ -1,0 +1,10 @@
+"""What a collection's policy means, in plain words.
+
+`privacy_statement` says it in sentences with exact factors, rounded outward: what a report may tell
+is never made to look smaller than it is.
+"""
+
+from ldpstream.agents.privacy.factors import factor_text
+from ldpstream.agents.privacy.statement import PrivacyStatement, privacy_statement
+
+__all__ = ["PrivacyStatement", "factor_text", "privacy_statement"]

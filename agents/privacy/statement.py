@@ -1,0 +1,83 @@
+"""The privacy statement of a collection: its policy in sentences that anybody can read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from ldpstream.agents.privacy import by_distance, by_prior, by_value
+from ldpstream.agents.privacy.factors import factor_text
+from ldpstream.mechanisms.domain import Domain
+from ldpstream.mechanisms.graph_policy import GraphPolicy
+from ldpstream.mechanisms.lip_policy import LipPolicy
+from ldpstream.mechanisms.matrix_policy import MatrixPolicy
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.prior_policy import PriorPolicy
+from ldpstream.mechanisms.public_weights_policy import PublicWeightPolicy
+from ldpstream.mechanisms.spec import CollectionSpec
+
+_REPEATED: Final = (
+    "This holds for each report by itself: factors of several reports of one device multiply."
+)
+_LARGEST_ENUMERATED: Final = 256
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What is promised, what is not, and what leaves in the clear; sentences of plain text."""
+
+    protected: tuple[str, ...]
+    unprotected: str | None
+    disclosed: tuple[str, ...]
+
+
+def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
+    """Return what the policy of a collection means. Pure, and quick for every policy."""
+    policy = spec.mechanism.policy
+    return PrivacyStatement(
+        protected=(*_sentences(policy, spec.domain), _REPEATED),
+        unprotected=policy.unprotected,
+        disclosed=tuple(spec.disclosed()),
+    )
+
+
+def _sentences(policy: Policy, domain: Domain) -> list[str]:
+    """Return what a policy means; one of a kind that is not known here by its pairs."""
+    if isinstance(policy, PublicWeightPolicy):
+        return [*_sentences(policy.values, domain.estimated), *_OF_PUBLIC_WEIGHTS]
+    for kind, say in _KINDS:
+        if isinstance(policy, kind):
+            return say(policy, domain)
+    return _by_pairs(policy)
+
+
+_OF_PUBLIC_WEIGHTS: Final = (
+    (
+        "Weights are not hidden: a report holds its weight as it is, and the above is about values "
+        "with the same weight."
+    ),
+)
+_KINDS: Final[tuple[tuple[type[Policy], Callable[[Any, Domain], list[str]]], ...]] = (
+    (BinaryPolicy, by_value.say_binary),
+    (BlockPolicy, by_value.say_blocks),
+    (HighLowPolicy, by_value.say_high_low),
+    (MatrixPolicy, by_value.say_matrix),
+    (MetricPolicy, by_distance.say_metric),
+    (GraphPolicy, by_distance.say_graph),
+    (LipPolicy, by_prior.say_lip),
+    (PriorPolicy, by_prior.say_prior),
+)
+
+
+def _by_pairs(policy: Policy) -> list[str]:
+    if policy.size > _LARGEST_ENUMERATED:
+        return ["How well two values are hidden from each other depends on the two: see certify."]
+    largest: Fraction = max((budget for *_, budget in policy.constraints()), default=Fraction(0))
+    return [
+        (
+            "How well two values are hidden from each other depends on the two: a report is at "
+            f"most {factor_text(largest)} times likelier for one of a protected pair than for "
+            "the other."
+        )
+    ]

@@ -1,0 +1,164 @@
+"""Reading all partitions of the changelogs without a group, into tails.
+
+The end that a tail is measured against is the high watermark of the last fetch: right on every
+broker, where asking for the end offset is not.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+
+from ldpstream.agents.reading.pace import PARTITIONS, paced
+from ldpstream.agents.state.records import RecordError
+from ldpstream.agents.state.tail import Tail
+
+log = logging.getLogger(__name__)
+
+_POLL_MS: Final = 200
+_LOOK_SECONDS: Final = 0.2
+_PAUSE_SECONDS: Final = 0.02
+_MOST_PAUSE_SECONDS: Final = 0.5
+_MOST_SECONDS: Final = 2.0
+_RETRY_SECONDS: Final = 0.5
+_SHORT_MS: Final = 30_000
+
+
+class ChangelogReader:
+    """Feeds tails, with one consumer that is made, started and stopped by the caller.
+
+    `on_read(partition)` is called whenever a tail has been evaluated; `on_broken(partition, why)`
+    when its log cannot be trusted any more, after which it is left alone; `on_error` for everything
+    that the broker refuses and that may pass. `resumed` says where tails go on that a local store
+    has given what an earlier process evaluated. Such a tail that does not fit to its log, or adds
+    up to nothing, is read from the log's beginning instead, once.
+    """
+
+    def __init__(
+        self,
+        consumer: AIOKafkaConsumer,
+        tails: Mapping[TopicPartition, Tail],
+        *,
+        resumed: Mapping[TopicPartition, int] | None = None,
+        on_read: Callable[[TopicPartition], None],
+        on_broken: Callable[[TopicPartition, str], None],
+        on_error: Callable[[KafkaError], None],
+    ) -> None:
+        self._consumer = consumer
+        self._tails = dict(tails)
+        self._resumed = dict(resumed or {})
+        self._on_read = on_read
+        self._on_broken = on_broken
+        self._on_error = on_error
+        self._seen: dict[TopicPartition, tuple[int, int]] = {}
+        self._short_since_ms: dict[TopicPartition, int] = {}
+        self._looked = float("-inf")
+
+    async def run(self) -> None:
+        """Read from the beginning on, or where a tail goes on, until cancelled."""
+        self._consumer.assign(list(self._tails))
+        await self._rewind(list(self._tails))
+        for partition, offset in self._resumed.items():
+            self._consumer.seek(partition, offset)
+        while True:
+            began = time.monotonic()
+            try:
+                found = await self._consumer.getmany(timeout_ms=_POLL_MS)
+            except OffsetOutOfRangeError as error:
+                for partition in error.args[0]:
+                    await self._give_up(partition, "its end went back: it was created anew or cut")
+            except KafkaError as error:
+                self._on_error(error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                for partition in self._due(found):
+                    await self._feed(partition, found.get(partition, []))
+            if len(self._tails) > PARTITIONS:
+                # Every answer costs something for each of them, whatever it brings.
+                pause = paced(_PAUSE_SECONDS, len(self._tails), most=_MOST_PAUSE_SECONDS)
+                await asyncio.sleep(max(0.0, began + pause - time.monotonic()))
+
+    def _due(self, found: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions to look at: what was read; now and then all of them.
+
+        An end can move without a record. To look at thousands of partitions after every fetch would
+        take longer than to read what it brought.
+        """
+        now = time.monotonic()
+        known = len(self._tails) > PARTITIONS and len(self._seen) >= len(self._tails)
+        every_seconds = paced(_LOOK_SECONDS, len(self._tails) if known else 1, most=_MOST_SECONDS)
+        if (found or known) and now - self._looked < every_seconds:
+            return [partition for partition in found if partition in self._tails]
+        self._looked = now
+        return list(self._tails)
+
+    async def _rewind(self, partitions: Sequence[TopicPartition]) -> None:
+        while True:
+            try:
+                await self._consumer.seek_to_beginning(*partitions)
+            except KafkaError as error:
+                self._on_error(error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    async def _feed(
+        self, partition: TopicPartition, found: Sequence[ConsumerRecord[bytes, bytes]]
+    ) -> None:
+        end = self._consumer.highwater(partition)
+        if end is None:
+            return
+        position = await self._consumer.position(partition)
+        before = self._seen.get(partition, (0, 0))[1]
+        if self._went_back(partition, end=end, known=max(before, position)):
+            await self._give_up(partition, f"its end went back from {before} to {end}")
+            return
+        if end < self._resumed.get(partition, 0):
+            return  # Nobody has confirmed yet that the log goes as far as what was stored.
+        end = max(end, before)
+        if not found and self._seen.get(partition) == (position, end):
+            return
+        self._seen[partition] = position, end
+        records = [(record.offset, record.key or b"", record.value) for record in found]
+        try:
+            evaluated = self._tails[partition].read(records, position=position, end=end)
+        except RecordError as error:
+            await self._give_up(partition, str(error))
+        else:
+            if evaluated:
+                self._resumed.pop(partition, None)
+                self._on_read(partition)
+
+    def _went_back(self, partition: TopicPartition, *, end: int, known: int) -> bool:
+        """Tell a log that was cut from one whose new leader does not know yet how far it goes.
+
+        What we have read was committed, so a new leader has it; its high watermark follows once its
+        followers have asked. A leader that lacks it refuses the fetch as out of range.
+        """
+        fetched_ms = self._consumer.last_poll_timestamp(partition)
+        if end >= known or fetched_ms is None:
+            self._short_since_ms.pop(partition, None)
+            return False
+        # Of the fetches' own time: while nobody answers, nothing is learnt.
+        since_ms = self._short_since_ms.setdefault(partition, fetched_ms)
+        return bool(fetched_ms - since_ms > _SHORT_MS)
+
+    async def _give_up(self, partition: TopicPartition, why: str) -> None:
+        if self._resumed.pop(partition, None) is not None:
+            log.warning(
+                "the state of %s[%d] is read from the changelog's beginning: the stored one does "
+                "not fit: %s",
+                *(*partition, why),
+            )
+            self._tails[partition].restart()
+            self._seen.pop(partition, None)
+            self._short_since_ms.pop(partition, None)
+            await self._rewind([partition])
+            return
+        del self._tails[partition]
+        self._consumer.pause(partition)
+        self._on_broken(partition, why)

@@ -1,0 +1,135 @@
+"""The values of cells: a chunk of counts, a pane's totals, a final's content, as compact bytes.
+
+Counts take the smallest signed integer that holds them, and only the entries other than 0 where
+that is shorter. A chunk's value says its sum, and a pane's totals say the sum over all its chunks:
+where they disagree the state is torn.
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.state.records import VERSION, RecordError, check_version
+
+_TYPES: Final = tuple(np.dtype(code) for code in ("<i1", "<i2", "<i4", "<i8"))
+_LETTERS: Final = "bhiq"
+_LIMITS: Final = (1 << 7, 1 << 15, 1 << 31, 1 << 63)
+_SPARSE: Final = 0x10
+_CHUNK: Final = struct.Struct("<BBIq")
+_TOTALS: Final = struct.Struct("<Bqqq")
+_INDEX: Final = np.dtype("<u2")
+
+
+class Totals(NamedTuple):
+    """A pane's totals: `n` counted reports, `late` ones, and the `sum` of its statistic."""
+
+    n: int = 0
+    late: int = 0
+    sum: int = 0
+
+
+def encode_chunk(counts: NDArray[np.int64]) -> bytes:
+    """Return the value of a chunk, int64 of shape `(length,)` with length up to 65,536."""
+    low, high = int(counts.min()), int(counts.max())
+    code = next(i for i, limit in enumerate(_LIMITS) if -limit <= low and high < limit)
+    size = _TYPES[code].itemsize
+    used = np.count_nonzero(counts)
+    if used * (size + _INDEX.itemsize) < len(counts) * size:
+        at = np.flatnonzero(counts)
+        body = at.astype(_INDEX).tobytes() + counts[at].astype(_TYPES[code]).tobytes()
+        code |= _SPARSE
+    else:
+        body = counts.astype(_TYPES[code]).tobytes()
+    return _CHUNK.pack(VERSION, code, len(counts), int(counts.sum())) + body
+
+
+def encode_few(counts: Mapping[int, int], length: int) -> bytes:
+    """Return the value of a chunk of this length whose other entries are 0: as `encode_chunk`."""
+    used = sorted((at, count) for at, count in counts.items() if count)
+    places, numbers = zip(*used, strict=True) if used else ((), ())
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    code = next(i for i, limit in enumerate(_LIMITS) if -limit <= low and high < limit)
+    size = _TYPES[code].itemsize
+    if len(used) * (size + _INDEX.itemsize) >= length * size:
+        array = np.zeros(length, dtype=np.int64)
+        array[list(places)] = numbers
+        return encode_chunk(array)
+    body = struct.pack(f"<{len(used)}H{len(used)}{_LETTERS[code]}", *places, *numbers)
+    return _CHUNK.pack(VERSION, code | _SPARSE, length, sum(numbers)) + body
+
+
+def chunk_sum(data: bytes) -> int:
+    """Return the sum of a chunk without decoding it.
+
+    Raises:
+        RecordError: where the value is of another version or malformed.
+    """
+    check_version(data, "chunk of counts")
+    if len(data) < _CHUNK.size:
+        raise RecordError("changelog chunk of counts of a wrong length")
+    total: int = _CHUNK.unpack_from(data)[3]
+    return total
+
+
+def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
+    """Return a chunk of this length as a writable int64 array.
+
+    Raises:
+        RecordError: where the value is of another version, malformed or of another length.
+    """
+    total = chunk_sum(data)
+    _, code, stated, _ = _CHUNK.unpack_from(data)
+    kind = code & ~_SPARSE
+    if stated != length or kind >= len(_TYPES):
+        raise RecordError(f"changelog chunk of {stated} counts where {length} were expected")
+    try:
+        if code & _SPARSE:
+            used = (len(data) - _CHUNK.size) // (_INDEX.itemsize + _TYPES[kind].itemsize)
+            at = np.frombuffer(data, _INDEX, used, _CHUNK.size)
+            counts = np.zeros(length, dtype=np.int64)
+            counts[at] = np.frombuffer(
+                data, _TYPES[kind], used, _CHUNK.size + used * _INDEX.itemsize
+            )
+        else:
+            counts = np.frombuffer(data, _TYPES[kind], length, _CHUNK.size).astype(np.int64)
+    except (ValueError, IndexError) as error:
+        raise RecordError("changelog chunk of counts of a wrong length") from error
+    if int(counts.sum()) != total:
+        raise RecordError("changelog chunk whose counts do not add up to its sum")
+    return counts
+
+
+def encode_totals(totals: Totals) -> bytes:
+    """Return the value of a pane's totals."""
+    return _TOTALS.pack(VERSION, *totals)
+
+
+def decode_totals(data: bytes) -> Totals:
+    """Return a pane's totals.
+
+    Raises:
+        RecordError: where the value is of another version or malformed.
+    """
+    check_version(data, "pane total")
+    try:
+        return Totals(*_TOTALS.unpack(data)[1:])
+    except struct.error as error:
+        raise RecordError("changelog pane total of a wrong length") from error
+
+
+def encode_final(content: bytes) -> bytes:
+    """Return the value of a final."""
+    return bytes((VERSION,)) + content
+
+
+def decode_final(data: bytes) -> bytes:
+    """Return a final's content.
+
+    Raises:
+        RecordError: where the value is of another version.
+    """
+    check_version(data, "final")
+    return data[1:]

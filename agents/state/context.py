@@ -1,0 +1,54 @@
+"""What the state machine needs to know about its collection, and what it tells about a span."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.mechanisms.mechanism import Statistic
+from ldpstream.mechanisms.spec import CollectionSpec
+
+
+@dataclass(frozen=True, eq=False)
+class WindowTotals:
+    """Exact totals of a span `[start_ms, end_ms)` of whole panes, all partitions together.
+
+    `statistic` is the mechanism's, int64 of shape `(statistic_size,)`, of the `n` reports counted
+    in the span, and `late` of its panes' reports came too late to count. `rejected` messages have
+    no event time to be trusted: it is the collection's number of them since it began.
+    """
+
+    start_ms: int
+    end_ms: int
+    statistic: Statistic
+    n: int
+    late: int
+    rejected: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """A collection as the state machine sees it.
+
+    `compose` writes the content of a final, some bytes (below 900 KB, the broker's limit on a
+    record), from the window's totals; it must be pure. `chunk` is the number of the statistic's
+    entries in one record: it belongs to the identity of the state. Frames of the specs in `accept`
+    are left to those specs' own states: neither counted nor rejected here. `accepted` says that
+    this is such a state: another one decides all messages that are no frames of `spec`.
+    `copy_rejected` says whether rejected messages are copied or counted only. At most
+    `finals_a_step` finals are composed at once: a long replay may close thousands. With
+    `one_report` a record holds `token_chunk` tokens; what is stored depends on it.
+    """
+
+    spec: CollectionSpec
+    window: WindowSpec
+    compose: Callable[[WindowTotals], bytes]
+    chunk: int = 4096
+    accept: tuple[CollectionSpec, ...] = ()
+    accepted: bool = False
+    copy_rejected: bool = True
+    finals_a_step: int = 16
+    token_chunk: int = 1024
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.chunk <= 65_536 or self.finals_a_step < 1:
+            raise ValueError("expected 1 <= chunk <= 65,536 and finals_a_step >= 1")

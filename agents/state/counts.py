@@ -1,0 +1,115 @@
+"""Counts of open panes in memory, chunk by chunk: as small as what was counted.
+
+A chunk is bytes until it is touched, a dictionary while few of its entries are other than 0, and
+then an array. At most `ARRAY_BYTES` of arrays are held: beyond, the oldest become bytes again. One
+message may open 65,535 panes, and its sender need not be friendly.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.state.cells import decode_chunk, encode_chunk, encode_few
+
+ARRAY_BYTES: Final = 64 << 20
+FEW: Final = 64
+"""How many entries of a chunk are held in a dictionary."""
+
+_Held = bytes | dict[int, int] | NDArray[np.int64]
+
+
+class Counts:
+    """The counts of panes whose statistic has `size` entries, in chunks of `chunk`."""
+
+    def __init__(self, size: int, chunk: int) -> None:
+        self._size = size
+        self._chunk = chunk
+        self._panes: dict[int, dict[int, _Held]] = {}
+        # The arrays, the oldest first.
+        self._arrays: dict[tuple[int, int], int] = {}
+        self._array_bytes = 0
+
+    @property
+    def array_bytes(self) -> int:
+        """Bytes of all arrays."""
+        return self._array_bytes
+
+    def load(self, pane: int, chunk: int, value: bytes) -> None:
+        """Take a chunk as it is stored."""
+        self._panes.setdefault(pane, {})[chunk] = value
+
+    def add_few(self, pane: int, counts: Sequence[tuple[int, int]]) -> set[int]:
+        """Add to entries of a pane, `(place, count)` each; returns the chunks touched."""
+        chunks = self._panes.setdefault(pane, {})
+        touched = set()
+        for place, count in counts:
+            number, at = divmod(place, self._chunk)
+            touched.add(number)
+            held = chunks.get(number)
+            if held is None:
+                chunks[number] = {at: count}
+                continue
+            if not isinstance(held, dict) or len(held) >= FEW:
+                held = self._array(pane, number)
+                held[at] += count
+            else:
+                held[at] = held.get(at, 0) + count
+        return touched
+
+    def add(self, pane: int, places: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[int]:
+        """Add to entries of a pane, `places` ascending; yields each chunk once it is touched."""
+        numbers = places // self._chunk
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        ends = [*starts[1:].tolist(), len(places)]
+        for start, end in zip(starts.tolist(), ends, strict=True):
+            number = int(numbers[start])
+            at = places[start:end] - number * self._chunk
+            self._array(pane, number)[at] += counts[start:end]
+            yield number
+
+    def _array(self, pane: int, number: int) -> NDArray[np.int64]:
+        held = self._panes.setdefault(pane, {}).get(number)
+        if isinstance(held, np.ndarray):
+            return held
+        length = self._length(number)
+        if isinstance(held, bytes):
+            array = decode_chunk(held, length)
+        else:
+            array = np.zeros(length, dtype=np.int64)
+            if held:
+                array[list(held)] = list(held.values())
+        while self._array_bytes + array.nbytes > ARRAY_BYTES and self._arrays:
+            self._pack(*next(iter(self._arrays)))
+        self._panes[pane][number] = array
+        self._arrays[pane, number] = array.nbytes
+        self._array_bytes += array.nbytes
+        return array
+
+    def _length(self, number: int) -> int:
+        return min(self._chunk, self._size - number * self._chunk)
+
+    def _pack(self, pane: int, number: int) -> None:
+        """Make bytes of an array."""
+        self._panes[pane][number] = self.value(pane, number)
+        self._array_bytes -= self._arrays.pop((pane, number))
+
+    def value(self, pane: int, number: int) -> bytes:
+        """Return a chunk as it is stored."""
+        held = self._panes[pane][number]
+        if isinstance(held, bytes):
+            return held
+        if isinstance(held, dict):
+            return encode_few(held, self._length(number))
+        return encode_chunk(held)
+
+    def drop(self, pane: int) -> None:
+        """Forget a pane; harmless where it is not held."""
+        for number in self._panes.pop(pane, {}):
+            self._array_bytes -= self._arrays.pop((pane, number), 0)
+
+    def drop_below(self, closed: int) -> None:
+        """Forget the panes below this one."""
+        for pane in [pane for pane in self._panes if pane < closed]:
+            self.drop(pane)

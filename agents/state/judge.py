@@ -1,0 +1,178 @@
+"""The fate of every report: counted, late, or rejected with a reason.
+
+The runs of a frame are decided one after the other in time order, and frames in the order of their
+offsets. A partition's watermark is the largest event time that it has accepted so far; a report
+whose pane the watermark has closed is late. Rejected reports never move the watermark.
+
+All runs of a batch are decided at once: what is late depends on a running maximum only, and a late
+run never raises it, since its pane ended before.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.state.batch import Batch, Int64s
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import REASONS, Head
+from ldpstream.agents.state.tokens import Numbers, Tokens, again, as_numbers
+from ldpstream.agents.state.windows import NEVER
+from ldpstream.mechanisms.mechanism import Reports
+from ldpstream.mechanisms.one_report import OneReport
+
+COUNTED: Final = 0
+LATE: Final = 1
+FATES: Final = ("counted", "late", *REASONS)
+"""The names of fates, by code."""
+REJECTED: Final = {reason: FATES.index(reason) for reason in REASONS}
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What became of a batch of R runs and N reports.
+
+    `fate` int64 `(R,)` is COUNTED, LATE or `REJECTED[reason]`, for the run's reports that are in
+    `good`, bool `(N,)`; the others of a counted or late run are rejected for "range". `pane` int64
+    `(R,)`, `reports` int64 `(N,)`. `clock` is the watermark after the batch. With `one_report`,
+    `why` int64 `(N,)` says which `REJECTED[reason]` a report that is not good has instead of
+    "range", and `tokens` `(N,)` are the reports' tokens as numbers.
+    """
+
+    batch: Batch
+    fate: Int64s
+    pane: Int64s
+    reports: Reports
+    good: NDArray[np.bool_]
+    clock: int
+    why: NDArray[np.int64] | None = None
+    tokens: Numbers | None = None
+
+    @cached_property
+    def good_count(self) -> Int64s:
+        """The number of good reports in every run, int64 `(R,)`."""
+        count = self.batch.count
+        if not len(count) or self.good.all():
+            return count
+        return np.add.reduceat(self.good, np.cumsum(count) - count, dtype=np.int64)
+
+    def counted(self) -> Iterator[tuple[int, Reports]]:
+        """Yield the counted reports of each pane, all at once."""
+        yield from self._counted(self.reports)
+
+    def counted_tokens(self) -> Iterator[tuple[int, Numbers]]:
+        """Yield their tokens in the same way; nothing where there are none."""
+        if self.tokens is not None:
+            yield from self._counted(self.tokens)
+
+    def _counted(self, of_reports: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+        runs = (self.fate == COUNTED) & (self.good_count > 0)
+        if not runs.any():
+            return
+        rows = self.good
+        if not runs.all():
+            rows = rows & np.repeat(runs, self.batch.count)
+        reports = of_reports if rows.all() else of_reports[rows]
+        pane, count = self.pane[runs], self.good_count[runs]
+        if (pane == pane[0]).all():
+            yield int(pane[0]), reports
+            return
+        panes, place = np.unique(pane, return_inverse=True)
+        # Sixteen bits are sorted by radix, in linear time.
+        group = np.repeat(place.astype(np.uint16 if len(panes) <= 0xFFFF else np.int64), count)
+        reports = reports[np.argsort(group, kind="stable")]
+        ends = np.cumsum(np.bincount(group, minlength=len(panes)))
+        yield from zip(panes.tolist(), np.split(reports, ends[:-1]), strict=True)
+
+    def late(self) -> dict[int, int]:
+        """Return the number of late reports by pane."""
+        runs = (self.fate == LATE) & (self.good_count > 0)
+        panes, place = np.unique(self.pane[runs], return_inverse=True)
+        late = np.zeros(len(panes), dtype=np.int64)
+        np.add.at(late, place, self.good_count[runs])
+        return dict(zip(panes.tolist(), late.tolist(), strict=True))
+
+    def rejected(self) -> dict[str, int]:
+        """Return the number of rejected reports by reason; an unreadable message counts as one."""
+        rejected = dict.fromkeys(REASONS, 0)
+        for code in np.unique(self.fate[self.fate > LATE]).tolist():
+            rejected[FATES[code]] = int(self.batch.count[self.fate == code].sum())
+        taken = self.fate <= LATE
+        if self.why is None:
+            rejected["range"] += int((self.batch.count - self.good_count)[taken].sum())
+        else:
+            bad = np.flatnonzero(~self.good & np.repeat(taken, self.batch.count))
+            for reason, rows in self.reasons(bad):
+                rejected[reason] += len(rows)
+        for _, reason in self.batch.refused:
+            rejected[reason] += 1
+        return {reason: count for reason, count in rejected.items() if count}
+
+    def reasons(self, rows: Int64s) -> Iterator[tuple[str, Int64s]]:
+        """Yield why the reports in these rows, which are not good, are rejected, with the rows."""
+        if self.why is None:
+            yield "range", rows
+            return
+        codes = self.why[rows]
+        for code in np.unique(codes).tolist():
+            yield FATES[code], rows[codes == code]
+
+
+def judge(
+    context: Context, batch: Batch, head: Head, *, now_ms: int, partition: int, seen: Tokens
+) -> Judgement:
+    """Decide a batch, given the head that it continues and the time on the wall.
+
+    With `one_report` `seen` are the tokens that the partition has counted in open panes.
+    """
+    window, time_ms = context.window, batch.time_ms
+    rows, tokens = context.spec.split(batch.payload)
+    reports, good = context.spec.mechanism.decode(rows)
+    fate = np.full(len(time_ms), COUNTED, dtype=np.int64)
+    fate[time_ms > now_ms + window.future_ms] = REJECTED["future"]
+    fate[time_ms % context.spec.precision_ms != 0] = REJECTED["precision"]
+    fate[(time_ms < window.earliest_ms) | (time_ms > window.latest_ms)] = REJECTED["time"]
+    judgement = Judgement(batch, fate, time_ms // window.pane_ms, reports, good, head.clock)
+    if context.spec.one_report is not None:
+        judgement = _one_each(judgement, context.spec.one_report, tokens, partition, seen)
+    if not len(time_ms):
+        return judgement
+    taken = np.where((fate == COUNTED) & (judgement.good_count > 0), time_ms, NEVER)
+    clocks = np.maximum.accumulate(np.concatenate(([head.clock], taken)))
+    first_open = np.maximum(head.closed, (clocks[:-1] - window.grace_ms) // window.pane_ms)
+    fate[(fate == COUNTED) & (judgement.pane < first_open)] = LATE
+    return replace(_late_again(judgement), clock=int(clocks[-1]))
+
+
+def _one_each(
+    judgement: Judgement,
+    rule: OneReport,
+    tokens: NDArray[np.uint8],
+    partition: int,
+    seen: Tokens,
+) -> Judgement:
+    """Leave one good report of each token and pane, the first; none of another partition's.
+
+    Whoever comes second is not counted, whatever becomes of the first: if that one is late, its
+    pane has closed, and everything after it is late as well.
+    """
+    batch, numbers = judgement.batch, as_numbers(tokens)
+    why = np.where(judgement.good, COUNTED, REJECTED["range"])
+    why[judgement.good & (rule.partition(tokens) != partition)] = REJECTED["partition"]
+    asked = (why == COUNTED) & np.repeat(judgement.fate == COUNTED, batch.count)
+    rows = np.flatnonzero(asked)
+    panes, of_rows = np.repeat(judgement.pane, batch.count)[rows], numbers[rows]
+    why[rows[again(panes, of_rows) | seen.repeated(panes, of_rows)]] = REJECTED["repeated"]
+    return replace(judgement, good=why == COUNTED, why=why, tokens=numbers)
+
+
+def _late_again(judgement: Judgement) -> Judgement:
+    """Make repeats late whose pane has closed: what was counted there is no longer known."""
+    if judgement.why is None:
+        return judgement
+    late = np.repeat(judgement.fate == LATE, judgement.batch.count)
+    good = judgement.good | (late & (judgement.why == REJECTED["repeated"]))
+    return replace(judgement, good=good)

@@ -1,0 +1,127 @@
+"""The live cells of one partition, and the sums by which they prove each other.
+
+Every pane has a total beside its chunks, and at every head they must agree, as must all panes with
+the head and, with `one_report`, the tokens of every open pane: what does not add up is torn, and
+nothing is guessed from it.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from ldpstream.agents.state.cell_store import CellRecord
+from ldpstream.agents.state.cells import Totals, chunk_sum, decode_totals
+from ldpstream.agents.state.panes import PaneIndex
+from ldpstream.agents.state.records import Head, Name, RecordError
+from ldpstream.agents.state.tokens import token_count
+from ldpstream.agents.state.windows import WindowSpec
+
+
+class LiveCells:
+    """Live cells by name and by pane; `size_bytes` is the length of all their values."""
+
+    def __init__(self, window: WindowSpec) -> None:
+        self._cells: dict[Name, CellRecord] = {}
+        self._index = PaneIndex(window)
+        self._token_index = PaneIndex(window)
+        # Panes whose cells have changed since they were last checked.
+        self._touched: set[int] = set()
+        self._sums: dict[int, int] = {}
+        self._tokens: Counter[int] = Counter()
+        self._n = 0
+        self.size_bytes = 0
+
+    @property
+    def by_name(self) -> Mapping[Name, CellRecord]:
+        """All of them, by name."""
+        return self._cells
+
+    def kept(self, name: Name, head: Head) -> bool:
+        """Return whether a cell is part of the state: tokens are while their pane is open."""
+        return self._index.pane(name) >= (head.closed if name.kind == "token" else head.expired)
+
+    def _index_of(self, name: Name) -> PaneIndex:
+        return self._token_index if name.kind == "token" else self._index
+
+    def panes(self) -> list[int]:
+        """Return all panes that may have cells, in order."""
+        return sorted(self._index)
+
+    def between(self, first: int, end: int) -> list[int]:
+        """Return the panes in `[first, end)` that may have cells, in order."""
+        return self._index.between(first, end)
+
+    def names(self, pane: int) -> Collection[Name]:
+        """Return the names of a pane's cells, finals with their window's first pane."""
+        return self._index.names(pane)
+
+    def totals(self, pane: int) -> Totals:
+        """Return a pane's totals; zeros where it has none."""
+        record = self._cells.get(Name("n", pane))
+        return Totals() if record is None else decode_totals(record.start)
+
+    def add(self, cell: CellRecord) -> None:
+        """Add a cell whose name has none."""
+        self._cells[cell.name] = cell
+        self._index_of(cell.name).add(cell.name)
+        self._weigh(cell, 1)
+
+    def remove(self, name: Name) -> CellRecord:
+        """Take a cell out."""
+        self._index_of(name).discard(name)
+        return self._drop(name)
+
+    def pop_gone(self, head: Head) -> list[CellRecord]:
+        """Take out the cells of expired panes, and the tokens of closed ones, in order."""
+        gone = [self._drop(name) for name in self._index.pop_below(head.expired)]
+        return gone + [self._drop(name) for name in self._token_index.pop_below(head.closed)]
+
+    def _drop(self, name: Name) -> CellRecord:
+        cell = self._cells.pop(name)
+        self._weigh(cell, -1)
+        return cell
+
+    def _weigh(self, cell: CellRecord, sign: int) -> None:
+        """Keep the sums that the totals must agree with."""
+        self.size_bytes += sign * cell.size_bytes
+        pane = cell.name.number
+        if cell.name.kind == "count":
+            self._sums[pane] = self._sums.get(pane, 0) + sign * chunk_sum(cell.start)
+            self._touched.add(pane)
+        elif cell.name.kind == "n":
+            self._n += sign * decode_totals(cell.start).n
+            self._touched.add(pane)
+        elif cell.name.kind == "token":
+            self._tokens[pane] += sign * token_count(cell.held)
+            self._touched.add(pane)
+
+    def check(self, head: Head, *, partition: int, one_report: bool) -> None:
+        """Compare every touched pane's chunks with its total, and all panes with the head.
+
+        With `one_report` an open pane has as many tokens as reports.
+
+        Raises:
+            RecordError: naming the `partition`, where they disagree.
+        """
+        for pane in self._touched:
+            (n, _, total), chunks = self.totals(pane), self._sums.get(pane, 0)
+            if chunks != total:
+                raise RecordError(
+                    f"changelog of partition {partition}: the chunks of pane {pane} add up "
+                    f"to {chunks} and its total says {total}"
+                )
+            if not chunks:
+                self._sums.pop(pane, None)
+            tokens = self._tokens[pane]
+            if one_report and pane >= head.closed and tokens != n:
+                raise RecordError(
+                    f"changelog of partition {partition}: pane {pane} has {tokens} tokens and its "
+                    f"total says {n} reports"
+                )
+            if not tokens:
+                del self._tokens[pane]
+        self._touched.clear()
+        if head.n - head.gone != self._n:
+            raise RecordError(
+                f"changelog of partition {partition}: its panes hold {self._n} reports and "
+                f"its head says {head.n - head.gone}"
+            )

@@ -1,0 +1,196 @@
+"""What the owner of a partition holds of its cells: those that it touches, as numbers.
+
+Counts of a closed pane never change any more, so only those of open panes are held, chunk by chunk
+(`ldpstream.agents.state.counts`); the totals of all panes are held, because late reports still move
+them. Of all other live cells only the epoch is known, for the lineage. The tokens of open panes are
+in `ldpstream.agents.state.tokens`; with the head that closes a pane its tokens are no more.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from ldpstream.agents.state.cell_store import CellRecord
+from ldpstream.agents.state.cells import (
+    Totals,
+    decode_final,
+    decode_totals,
+    encode_final,
+    encode_totals,
+)
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.counts import Counts
+from ldpstream.agents.state.panes import PaneIndex
+from ldpstream.agents.state.records import Head, Name
+from ldpstream.agents.state.tokens import Numbers, Tokens
+from ldpstream.mechanisms.mechanism import Reports
+
+CELLS_LIMIT: Final = 20_000
+
+
+class OwnedCells:
+    """The cells of a partition in its owner's memory, loaded from a head and its live cells.
+
+    `finals_bytes` is the length of the finals whose contents are held.
+    """
+
+    def __init__(
+        self, context: Context, epoch: int, head: Head, cells: Mapping[Name, CellRecord]
+    ) -> None:
+        self._mechanism = context.spec.mechanism
+        self._epoch = epoch
+        self._origin: dict[Name, int] = {}
+        self._epochs: Counter[int] = Counter()
+        self._index = PaneIndex(context.window)
+        self._token_index = PaneIndex(context.window)
+        stored: dict[int, dict[int, bytes]] = {}
+        self._totals: dict[int, Totals] = {}
+        self._counts = Counts(self._mechanism.statistic_size, context.chunk)
+        self._finals: dict[int, bytes] = {}
+        self.finals_bytes = 0
+        self._dirty: set[Name] = set()
+        self._scratch = self._mechanism.empty()
+        for name, cell in cells.items():
+            self._adopt(name, cell.epoch)
+            self._index_of(name).add(name)
+            if name.kind == "n":
+                self._totals[name.number] = decode_totals(cell.value)
+            elif name.kind == "token":
+                stored.setdefault(name.number, {})[name.chunk] = cell.value
+            elif name.kind == "count" and name.number >= head.closed:
+                self._counts.load(name.number, name.chunk, cell.value)
+            elif name.kind == "final" and name.number >= head.published:
+                self._hold_final(name.number, decode_final(cell.value))
+        self.tokens = Tokens(stored, context.token_chunk)
+
+    @property
+    def full(self) -> bool:
+        """Whether the next flush holds so many cells that no more should be touched before it."""
+        return len(self._dirty) >= CELLS_LIMIT
+
+    def _adopt(self, name: Name, epoch: int) -> None:
+        before = self._origin.get(name)
+        if before != epoch:
+            if before is not None:
+                self._epochs[before] -= 1
+            self._origin[name] = epoch
+            self._epochs[epoch] += 1
+
+    def _index_of(self, name: Name) -> PaneIndex:
+        return self._token_index if name.kind == "token" else self._index
+
+    def _disown(self, name: Name) -> None:
+        """Take a cell out of the state, whoever wrote it."""
+        epoch = self._origin.pop(name, None)
+        if epoch is not None:
+            self._epochs[epoch] -= 1
+        self._dirty.discard(name)
+
+    def count(self, pane: int, reports: Reports) -> None:
+        """Add the reports counted in an open pane."""
+        few = self._mechanism.few(reports)
+        if few is not None:
+            added = sum(count for _, count in few)
+            for chunk in self._counts.add_few(pane, few):
+                self._touch(Name("count", pane, chunk))
+        else:
+            added = self._count_many(pane, reports)
+        total = self._totals.get(pane, Totals())
+        self._totals[pane] = Totals(total.n + len(reports), total.late, total.sum + added)
+        self._touch(Name("n", pane))
+
+    def _count_many(self, pane: int, reports: Reports) -> int:
+        """Add reports as a whole statistic; returns its sum."""
+        delta = self._scratch
+        self._mechanism.absorb(delta, reports)
+        places = np.flatnonzero(delta)
+        added = delta[places]
+        delta[places] = 0
+        for chunk in self._counts.add(pane, places, added):
+            self._touch(Name("count", pane, chunk))
+        return int(added.sum())
+
+    def count_tokens(self, pane: int, tokens: Numbers) -> None:
+        """Add the tokens of the reports counted in an open pane."""
+        for chunk in self.tokens.add(pane, tokens):
+            self._touch(Name("token", pane, chunk))
+
+    def _touch(self, name: Name) -> None:
+        if name not in self._dirty:
+            self._dirty.add(name)
+            self._index_of(name).add(name)
+
+    def late(self, pane: int, count: int) -> None:
+        """Add late reports to a closed pane's totals."""
+        total = self._totals.get(pane, Totals())
+        self._totals[pane] = total._replace(late=total.late + count)
+        self._touch(Name("n", pane))
+
+    def final(self, window: int, content: bytes) -> None:
+        """Add the final of a window."""
+        self._hold_final(window, content)
+        self._touch(Name("final", window))
+
+    def _hold_final(self, window: int, content: bytes) -> None:
+        self._drop_final(window)
+        self._finals[window] = content
+        self.finals_bytes += len(content)
+
+    def _drop_final(self, window: int) -> None:
+        self.finals_bytes -= len(self._finals.pop(window, b""))
+
+    def finals(self, first: int, end: int) -> list[tuple[int, bytes]]:
+        """Return the finals held of the windows in `[first, end)`, in order."""
+        return sorted((w, content) for w, content in self._finals.items() if first <= w < end)
+
+    def forget_finals(self, published: int) -> None:
+        """Drop the contents of the windows below `published`; their cells stay."""
+        for window in [w for w in self._finals if w < published]:
+            self._drop_final(window)
+
+    def expire(self, pane: int) -> int:
+        """Drop all panes below this one; returns how many counted reports they held."""
+        gone = 0
+        for name in self._index.pop_below(pane):
+            self._disown(name)
+            if name.kind == "n":
+                gone += self._totals.pop(name.number).n
+            elif name.kind == "count":
+                self._counts.drop(name.number)
+            else:
+                self._drop_final(name.number)
+        return gone
+
+    def flush(self, closed: int) -> list[tuple[Name, bytes]]:
+        """Return the cells touched since the last flush, in order; from now on they are ours.
+
+        The counts of panes below `closed` are dropped, they never change any more, and their tokens
+        are no part of the state from this flush on.
+        """
+        for name in self._token_index.pop_below(closed):
+            self._disown(name)
+        self.tokens.drop_below(closed)
+        cells = [(name, self._encode(name)) for name in sorted(self._dirty)]
+        for name in self._dirty:
+            self._adopt(name, self._epoch)
+        self.tokens.flushed({name.number for name in self._dirty if name.kind == "token"})
+        self._dirty.clear()
+        self._counts.drop_below(closed)
+        return cells
+
+    def _encode(self, name: Name) -> bytes:
+        if name.kind == "count":
+            return self._counts.value(name.number, name.chunk)
+        if name.kind == "n":
+            return encode_totals(self._totals[name.number])
+        if name.kind == "token":
+            return self.tokens.value(name.number, name.chunk)
+        return encode_final(self._finals[name.number])
+
+    def lineage(self, before: Mapping[int, int], seq: int) -> dict[int, int]:
+        """Return the lineage of our head with this seq, after the base's (rule 3)."""
+        live = {epoch for epoch, cells in self._epochs.items() if cells > 0}
+        self._epochs = Counter({epoch: self._epochs[epoch] for epoch in live})
+        return {epoch: before[epoch] for epoch in live - {self._epoch}} | {self._epoch: seq}

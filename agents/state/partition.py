@@ -1,0 +1,248 @@
+"""The state machine of one partition of one collection, in its owner's memory.
+
+Ownership is a hint; the changelog decides. Records, the clock and other partitions' tails go in;
+what to write and to publish comes out. Nothing here reads a clock, draws a random number or talks
+to a broker: the caller passes the time, draws the epoch and sends.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Self
+
+from ldpstream.agents.state.batch import read_records
+from ldpstream.agents.state.clock import Control, IdleClock, SeenHeads, see_heads
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.copies import WaitingCopies, make_copies
+from ldpstream.agents.state.counting import count
+from ldpstream.agents.state.finals import store_finals
+from ldpstream.agents.state.flushes import Flushes
+from ldpstream.agents.state.handover import ALONE, Beside, decided
+from ldpstream.agents.state.judge import Judgement, judge
+from ldpstream.agents.state.loading import loadable, starting_head
+from ldpstream.agents.state.outcomes import Flush, Outcome, Publication, Settled
+from ldpstream.agents.state.owned import OwnedCells
+from ldpstream.agents.state.publishing import Publishing, expire
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.tail import Tail
+
+
+class Partition:
+    """What an owner holds of one partition: the state that it loaded and what it did since."""
+
+    def __init__(
+        self, context: Context, tail: Tail, head: Head, *, epoch: int, now_ms: int
+    ) -> None:
+        self.partition = tail.partition
+        self.epoch = epoch
+        self._context = context
+        self._accept = frozenset(spec.fingerprint for spec in context.accept)
+        self._tail = tail
+        self._flushes = Flushes(context, epoch, head)
+        self._work = head
+        self._changed = False
+        self._cells = OwnedCells(context, epoch, head, tail.cells)
+        self._copies = WaitingCopies()
+        self._decided = decided(head, ALONE)
+        self._idle = IdleClock(context.window, tail.partition, now_ms=now_ms)
+        self._publishing = Publishing(context.window, self._cells, head.published)
+
+    @classmethod
+    def load(
+        cls,
+        context: Context,
+        partition: int,
+        tails: Sequence[Tail],
+        *,
+        epoch: int,
+        now_ms: int,
+        source: bytes = b"",
+        beside: Beside = ALONE,
+    ) -> Self | None:
+        """Load a partition from its tail; None where that cannot be yet.
+
+        That is while its tail or partition 0's has not reached its log's end, and while it is not
+        `loadable`. `epoch` is a fresh random integer in `1..2^64-1`; `source` the id of the source
+        topic, which the caller has compared with that in the tail's head; `beside` tells of the
+        collection's other states.
+        """
+        first, tail = tails[0].head, tails[partition]
+        if first is None or tail.head is None or not loadable(context, partition, first, beside):
+            return None
+        self = cls(context, tail, tail.head, epoch=epoch, now_ms=now_ms)
+        self._work = starting_head(context, tail.head, first, beside, source=source)
+        self._changed = self._work.handover != tail.head.handover
+        self._decided = decided(self._work, beside)
+        return self
+
+    @property
+    def next(self) -> int:
+        """The next source offset to ingest."""
+        return self._work.next
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits for the next flush that nothing more should be ingested before it.
+
+        One call of `ingest` may go beyond these limits, by what its messages call for.
+        """
+        return self._copies.full or self._cells.full
+
+    @property
+    def base(self) -> Head:
+        """The winning head that the next flush continues."""
+        return self._flushes.base
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What the last won head added, None before the first."""
+        return self._flushes.outcome
+
+    @property
+    def work(self) -> Head:
+        """The state in memory: the next head in the making."""
+        return self._work
+
+    def ingest(self, records: Sequence[tuple[int, bytes | None]], *, now_ms: int) -> None:
+        """Take in messages of the source, `(offset, value)`, offsets ascending from `next` on.
+
+        The caller guarantees that no message between them is missing. Messages never raise: each
+        report is counted, late or rejected.
+
+        Raises:
+            ValueError: where the first offset is below `next`.
+        """
+        if not records:
+            return
+        self._expect(records[0][0])
+        judgement = self._judge(records, now_ms)
+        self._copies.add(make_copies(self._context, self.partition, records, judgement))
+        work = count(self._cells, self._work, judgement)
+        own = len(records) > judgement.batch.passed
+        if own:
+            self._idle.restart(now_ms=now_ms)
+        self._work = replace(
+            work,
+            next=records[-1][0] + 1,
+            closed=max(work.closed, self._context.window.closed(work.clock)),
+            idle=work.idle and not own,
+        )
+        self._changed = True
+
+    def _expect(self, offset: int) -> None:
+        if offset < self._work.next:
+            raise ValueError("expected offsets from next on")
+
+    def _judge(self, records: Sequence[tuple[int, bytes | None]], now_ms: int) -> Judgement:
+        decided_here = self._decided.places(records)
+        batch = read_records(self._context.spec, self._accept, records, decided=decided_here)
+        return judge(
+            self._context,
+            batch,
+            self._work,
+            now_ms=now_ms,
+            partition=self.partition,
+            seen=self._cells.tokens,
+        )
+
+    def skip_to(self, offset: int) -> int:
+        """Go on at an offset because the source's retention deleted all before.
+
+        Returns how many of them are lost: those that no state of the collection has decided.
+
+        Raises:
+            ValueError: where it is below `next`.
+        """
+        self._expect(offset)
+        work = self._work
+        lost = max(0, offset - max(work.next, self._decided.first))
+        if offset > work.next:
+            self._work = replace(work, next=offset, lost=work.lost + lost)
+            self._changed = True
+        return lost
+
+    def pass_over(self, offset: int) -> None:
+        """Go on at an offset because those before hold no records (transaction markers, say).
+
+        Raises:
+            ValueError: where it is below `next`.
+        """
+        self._expect(offset)
+        self._work = replace(self._work, next=offset)
+
+    @property
+    def frames(self) -> int:
+        """The offset of the frames topic to read on from; it decides nothing."""
+        return self._work.frames
+
+    def frames_at(self, offset: int) -> None:
+        """Note where to read the frames topic on; it is no news of its own."""
+        self._work = replace(self._work, frames=offset)
+
+    def disturbed(self, *, now_ms: int) -> None:
+        """Begin the idle time anew: after a fetch error, a seek, or a pause of the process."""
+        self._idle.restart(now_ms=now_ms)
+
+    def clock(
+        self,
+        *,
+        tails: Sequence[Tail],
+        end_offset: int | None,
+        controls: Sequence[Control],
+        known_partitions: int,
+        now_ms: int,
+        seen: SeenHeads | None = None,
+    ) -> None:
+        """Let time go on: idle closing, `close`, finals (partition 0 only) and expiry.
+
+        `tails` are those of all partitions, `end_offset` is the source's (None while fetches fail)
+        and `known_partitions` the source's number of partitions as the group's metadata says.
+        `seen` is `see_heads(tails, known_partitions)` where the caller has it for many partitions.
+        """
+        seen = seen or see_heads(tails, known_partitions)
+        heads = seen.heads
+        if len(heads) < known_partitions:
+            return
+        before = self._work
+        self._work = self._idle.advance(
+            self._work, seen, controls, end_offset=end_offset, now_ms=now_ms
+        )
+        if self.partition == 0:
+            self._decide(tails[:known_partitions], heads)
+        self._expire(heads[0].published)
+        # A clock that closes nothing is no news, nor are empty panes that expire: an idle partition
+        # writes a head only when a pane closes or something else changes.
+        work = self._work
+        if work is not before:
+            self._changed |= work != replace(before, clock=work.clock, expired=work.expired)
+
+    def _decide(self, tails: Sequence[Tail], heads: Sequence[Head]) -> None:
+        self._work = store_finals(self._context, self._cells, self._work, tails, heads)
+
+    def _expire(self, published: int) -> None:
+        self._work = expire(self._context.window, self._cells, self._work, published)
+
+    def flush(self) -> Flush | None:
+        """Return what to send; None where nothing is to be said, or a flush is in flight."""
+        if self._flushes.flight is not None or not self._changed:
+            return None
+        self._changed = False
+        return self._flushes.start(self._work, self._cells, self._copies.take())
+
+    def settle(self) -> Settled:
+        """Return who won, as the own tail shows it; after LOST this object is of no more use."""
+        return self._flushes.settle(self._tail.head)
+
+    def publications(self) -> list[Publication]:
+        """Return the finals that a winning head has stored and that are not marked published.
+
+        Only partition 0 has any. Call `mark_published` when all of them have been sent.
+        """
+        found = self._publishing.offer(self.base, self._work)
+        if not found:
+            self.mark_published()
+        return found
+
+    def mark_published(self) -> None:
+        """Let the next head say that what `publications` returned last has been published."""
+        work, self._work = self._work, self._publishing.mark(self._work)
+        self._changed |= self._work is not work

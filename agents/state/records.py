@@ -1,0 +1,243 @@
+"""The records of a changelog: keys that are never written twice, and the head that decides.
+
+Rule 1, keys. Every record has a key of its own, `(name, epoch, seq)`: no key is ever written twice,
+it is only deleted once it is dead, so compaction can never replace what somebody relies on. An
+epoch is a random number drawn at every load of a partition; seq counts the partition's heads.
+
+A key begins with its state: format version, the spec's fingerprint, the window's size and hop (and
+so the pane's length) and the chunk's length. Records of another state are never merged with ours,
+they are another spec's (see `Context.accept`) or an earlier configuration's; records of an unknown
+format are refused by name.
+
+Names: the head; `count`, one chunk of a pane's statistic; `n`, a pane's totals; `final`, the
+content of a window's final; `token`, a chunk of the tokens counted in an open pane.
+`docs/changelog.md` specifies the bytes.
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.windows import NEVER
+
+VERSION: Final = 1
+Kind = Literal["head", "count", "n", "final", "token"]
+_KINDS: Final[tuple[Kind, ...]] = ("head", "count", "n", "final", "token")
+_HEAD_KIND: Final = bytes((_KINDS.index("head"),))
+_STATE: Final = struct.Struct("<B8sqqI")
+_REST: Final = struct.Struct("<BqIQQ")
+_FIRST_REASONS: Final = ("undecodable", "fingerprint", "range", "future", "precision", "time")
+TOKEN_REASONS: Final = ("partition", "repeated")
+REASONS: Final = (*_FIRST_REASONS, *TOKEN_REASONS)
+"""Why a message or a report is rejected, in the order of the head's counters."""
+HEAD_VERSIONS: Final = (VERSION, 2, 3, 4)
+"""A head of version 2 says where to read the frames topic, one of version 3 also where its state
+hands over, one of version 4 also what was rejected for its token; others are written in version 1.
+"""
+_HEAD: Final = struct.Struct("<BB10qI6q16s")
+_FRAMES: Final = struct.Struct("<q")
+_HANDOVER: Final = struct.Struct("<q")
+_TOKENS: Final = struct.Struct("<2q")
+_ENTRIES: Final = struct.Struct("<I")
+_ENTRY: Final = struct.Struct("<QQ")
+
+
+class RecordError(ValueError):
+    """A record of the changelog cannot be what this version wrote; nothing is guessed from it."""
+
+
+class Name(NamedTuple):
+    """What a record is about: `number` is a pane, of a final a window, of the head 0."""
+
+    kind: Kind
+    number: int = 0
+    chunk: int = 0
+
+
+HEAD: Final = Name("head")
+
+
+class Key(NamedTuple):
+    """The key of a record: unique, whoever writes and whenever."""
+
+    name: Name
+    epoch: int
+    seq: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """Rule 2: all that is decided about a partition; it makes the cells flushed with it count.
+
+    Of the heads with one seq the first in the log wins; the winner of the largest seq is the state.
+
+    `next` is the first source offset not included; `clock` the watermark, epoch ms, which never
+    goes back; panes below `closed` are closed, whatever grace is configured later. `n`, `late` and
+    `rejected` (by reason) count reports, `lost` source offsets that retention deleted unread;
+    `gone` is the part of `n` in expired panes, those below `expired`. Only in partition 0's head:
+    windows below `final` are decided, those below `published` published, and finals wait for
+    `partitions` partitions. `source` is the id of the source topic that was counted from, 16
+    bytes; empty where the broker has none. `frames` is the offset of the frames topic to read on
+    from, which decides nothing. `lineage` (rule 3) names for each epoch with live cells the last
+    seq that this epoch won. From the source offset `handover` on, messages that are no frames of
+    this state's spec are left to the state of another spec; NEVER: all are decided here.
+    """
+
+    epoch: int = 0
+    seq: int = 0
+    next: int = 0
+    clock: int = NEVER
+    closed: int = NEVER
+    idle: bool = False
+    n: int = 0
+    late: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    lost: int = 0
+    gone: int = 0
+    expired: int = NEVER
+    final: int = NEVER
+    published: int = NEVER
+    partitions: int = 0
+    source: bytes = b""
+    frames: int = 0
+    lineage: Mapping[int, int] = field(default_factory=dict)
+    handover: int = NEVER
+
+
+def state_prefix(context: Context) -> bytes:
+    """Return what the keys of a collection's state begin with."""
+    window = context.window
+    return _STATE.pack(
+        VERSION, context.spec.fingerprint, window.size_ms, window.hop_ms, context.chunk
+    )
+
+
+def encode_key(prefix: bytes, key: Key) -> bytes:
+    """Return the key's bytes, of fixed length."""
+    name, epoch, seq = key
+    return prefix + _REST.pack(_KINDS.index(name.kind), name.number, name.chunk, epoch, seq)
+
+
+def decode_key(prefix: bytes, data: bytes) -> Key | None:
+    """Return the key, or None for another state's.
+
+    Raises:
+        RecordError: for the bytes of no key, or of a version unknown here.
+    """
+    if not data.startswith(prefix):
+        if not data or data[0] != VERSION:
+            raise RecordError(
+                f"changelog record of format version {data[0] if data else 'none'}: "
+                f"this release reads version {VERSION}"
+            )
+        return None
+    try:
+        kind, number, chunk, epoch, seq = _REST.unpack_from(data, len(prefix))
+        return Key(Name(_KINDS[kind], number, chunk), epoch, seq)
+    except (struct.error, IndexError) as error:
+        raise RecordError("changelog record with a malformed key") from error
+
+
+def is_cell(prefix: bytes, data: bytes) -> bool:
+    """Return whether these are the bytes of a cell's key of this state, if they are a key's."""
+    return data.startswith(prefix) and data[len(prefix) : len(prefix) + 1] != _HEAD_KIND
+
+
+def encode_head(head: Head) -> bytes:
+    """Return the head's value; epoch and seq are in its key."""
+    fixed = _HEAD.pack(
+        _head_version(head),
+        head.idle,
+        head.next,
+        head.clock,
+        head.closed,
+        head.n,
+        head.late,
+        head.lost,
+        head.gone,
+        head.expired,
+        head.final,
+        head.published,
+        head.partitions,
+        *(head.rejected.get(reason, 0) for reason in _FIRST_REASONS),
+        head.source,
+    )
+    version = _head_version(head)
+    frames = _FRAMES.pack(head.frames) if version > VERSION else b""
+    handover = _HANDOVER.pack(head.handover) if version >= HEAD_VERSIONS[2] else b""
+    counts = (head.rejected.get(reason, 0) for reason in TOKEN_REASONS)
+    tokens = _TOKENS.pack(*counts) if version == HEAD_VERSIONS[3] else b""
+    entries = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
+    return b"".join((fixed, frames, handover, tokens, _ENTRIES.pack(len(head.lineage)), *entries))
+
+
+def _head_version(head: Head) -> int:
+    if any(head.rejected.get(reason) for reason in TOKEN_REASONS):
+        return HEAD_VERSIONS[3]
+    if head.handover != NEVER:
+        return HEAD_VERSIONS[2]
+    return HEAD_VERSIONS[head.frames > 0]
+
+
+def decode_head(key: Key, data: bytes) -> Head:
+    """Return the head with this key and value.
+
+    Raises:
+        RecordError: where the value is of another version or malformed.
+    """
+    check_version(data, "head", HEAD_VERSIONS)
+    try:
+        version, idle, *numbers, source = _HEAD.unpack_from(data)
+        at, frames, handover, tokens = _HEAD.size, 0, NEVER, (0, 0)
+        if version != VERSION:
+            (frames,) = _FRAMES.unpack_from(data, at)
+            at += _FRAMES.size
+        if version >= HEAD_VERSIONS[2]:
+            (handover,) = _HANDOVER.unpack_from(data, at)
+            at += _HANDOVER.size
+        if version == HEAD_VERSIONS[3]:
+            tokens = _TOKENS.unpack_from(data, at)
+            at += _TOKENS.size
+        (entries,) = _ENTRIES.unpack_from(data, at)
+        lineage = dict(_ENTRY.iter_unpack(data[at + _ENTRIES.size :]))
+    except struct.error as error:
+        raise RecordError("changelog head of a wrong length") from error
+    if len(lineage) != entries:
+        raise RecordError("changelog head with a torn lineage")
+    counts = zip(REASONS, (*numbers[11:], *tokens), strict=True)
+    return Head(
+        epoch=key.epoch,
+        seq=key.seq,
+        next=numbers[0],
+        clock=numbers[1],
+        closed=numbers[2],
+        idle=bool(idle),
+        n=numbers[3],
+        late=numbers[4],
+        rejected={reason: count for reason, count in counts if count},
+        lost=numbers[5],
+        gone=numbers[6],
+        expired=numbers[7],
+        final=numbers[8],
+        published=numbers[9],
+        partitions=numbers[10],
+        source=source if any(source) else b"",
+        frames=frames,
+        lineage=lineage,
+        handover=handover,
+    )
+
+
+def check_version(data: bytes, what: str, versions: Sequence[int] = (VERSION,)) -> None:
+    """Refuse a value of another format version.
+
+    Raises:
+        RecordError: naming the record and the version.
+    """
+    if not data or data[0] not in versions:
+        raise RecordError(
+            f"changelog {what} of format version {data[0] if data else 'none'}: "
+            f"this release reads version {' and '.join(map(str, versions))}"
+        )

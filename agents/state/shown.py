@@ -1,0 +1,65 @@
+"""What a tail shows: the state of one partition as of the last time at the end of its log."""
+
+from collections.abc import Collection, Mapping
+
+from ldpstream.agents.state.cell_store import CellRecord
+from ldpstream.agents.state.cells import Totals
+from ldpstream.agents.state.live import LiveCells
+from ldpstream.agents.state.records import Head, Name
+from ldpstream.agents.state.windows import WindowSpec
+
+
+class Shown:
+    """The state of one partition.
+
+    `head` is None until the end of the log has been reached for the first time, and nothing else is
+    shown before; an empty log gives the default `Head`.
+    """
+
+    def __init__(self, window: WindowSpec) -> None:
+        self._window = window
+        self._show_nothing()
+
+    def _show_nothing(self) -> None:
+        """Forget what was shown."""
+        self.head: Head | None = None
+        self._live = LiveCells(self._window)
+        self._dead: dict[bytes, None] = {}
+
+    @property
+    def cells(self) -> Mapping[Name, CellRecord]:
+        """The live cells, by name; nothing before the end of the log has been reached."""
+        return {} if self.head is None else self._live.by_name
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of the values of all live cells."""
+        return 0 if self.head is None else self._live.size_bytes
+
+    def panes(self, first: int, end: int) -> list[int]:
+        """Return the panes in `[first, end)` that may have live cells, in order."""
+        return [] if self.head is None else self._live.between(first, end)
+
+    def all_panes(self) -> list[int]:
+        """Return all panes that may have live cells, in order."""
+        return [] if self.head is None else self._live.panes()
+
+    def names(self, pane: int) -> Collection[Name]:
+        """Return the names of a pane's live cells, finals with their window's first pane."""
+        return self._live.names(pane)
+
+    def totals(self, pane: int) -> Totals:
+        """Return a pane's totals; zeros where it has none."""
+        return self._live.totals(pane)
+
+    @property
+    def dead_records(self) -> int:
+        """How many keys `dead` returns."""
+        return len(self._dead)
+
+    def dead(self) -> list[bytes]:
+        """Return the keys to delete: lost, superseded or expired, and not yet seen deleted.
+
+        Deleting one twice, late or never does no harm.
+        """
+        return list(self._dead)

@@ -1,0 +1,231 @@
+"""A reader of one partition's changelog: what its records mean, at the end of the log.
+
+Rule 5. A reader evaluates its records only when it has reached the log's end (the high watermark of
+its last fetch): in the middle, compaction can show a head that never won. In between it goes on
+showing what it saw at the end before.
+
+Rules 2 and 3. Of the heads with one seq the first in the log wins, and the winner of the largest
+seq is the state. A cell is valid if its seq is not above what the head's lineage names for its
+epoch; of the valid cells of one name the one with the largest seq is the value. Cells of panes
+below the head's `expired` are no part of the state, nor are the tokens of closed panes.
+
+Rule 9. What can never again be part of the state is dead: owners delete it. Evaluation costs what
+was read since the last one, not what the state holds: a cell with a seq above the head's waits
+undecided, and once the head has passed it, it is live or dead for good.
+"""
+
+from collections.abc import Sequence
+
+from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, Held, MemoryStore
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import (
+    HEAD,
+    Head,
+    Key,
+    RecordError,
+    decode_head,
+    decode_key,
+    is_cell,
+    state_prefix,
+)
+from ldpstream.agents.state.shown import Shown
+
+
+class Tail(Shown):
+    """The state of one partition of a collection, as its changelog tells it.
+
+    What it shows changes only in `read`.
+    """
+
+    def __init__(self, context: Context, partition: int) -> None:
+        super().__init__(context.window)
+        self.partition = partition
+        self._prefix = state_prefix(context)
+        self._one_report = context.spec.one_report is not None
+        self._store: CellStore = MemoryStore()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know nothing."""
+        self._show_nothing()
+        # As of the last evaluation, which may have been an earlier process's.
+        self._last: Head | None = None
+        self._winner: HeadRecord | None = None
+        # Every key in the log up to the last evaluation; None: a head, or dead.
+        self._keys: dict[bytes, CellRecord | None] = {}
+        # Epoch and seq of the cell taken in last.
+        self._numbers = 0, 0
+        self._undecided: dict[int, dict[bytes, CellRecord]] = {}
+        # Read since: (offset, value), or None for a deletion of a known key.
+        self._staged: dict[bytes, tuple[int, Held] | None] = {}
+        self._broken: RecordError | None = None
+
+    def resume(self, store: CellStore) -> int:
+        """Keep values in a store from now on, and go on from what it holds.
+
+        Returns the offset to read from. Nothing is shown before the end of the log has been
+        reached from there.
+
+        Raises:
+            RecordError: where the store holds what no tail left there; `restart` forgets it.
+        """
+        self._store = store
+        found = store.resume()
+        if found is None:
+            return 0
+        self._last, self._winner = Head(), found.winner
+        if found.winner is not None:
+            self._keys[found.winner.key] = None
+            self._last = self._head_of(found.winner)
+        for data, held in found.known.items():
+            key = None if held is None else decode_key(self._prefix, data)
+            if held is None or key is None:
+                self._keys[data] = self._dead[data] = None
+                continue
+            cell = self._keys[data] = self._cell(data, key, held)
+            if cell.seq > self._last.seq:
+                self._undecided.setdefault(cell.seq, {})[data] = cell
+            else:
+                self._live.add(cell)
+        return found.position
+
+    def restart(self) -> None:
+        """Forget everything: the log is read from its beginning once more."""
+        self._begin()
+        self._store.clear()
+
+    @property
+    def broken(self) -> RecordError | None:
+        """What could not be read, after which nothing that the tail shows can be trusted."""
+        return self._broken
+
+    def read(
+        self, records: Sequence[tuple[int, bytes, bytes | None]], *, position: int, end: int
+    ) -> bool:
+        """Take in the records of a fetch: `(offset, key, value or None)`, offsets ascending.
+
+        `position` is the offset after them and `end` the high watermark of the fetch. Returns
+        whether the end was reached and the records were evaluated.
+
+        Raises:
+            RecordError: for a record of an unknown format, or a pane that does not add up; and
+                again at every later call, since nothing after it can be trusted.
+        """
+        if self._broken is not None:
+            raise self._broken
+        for offset, key, value in records:
+            self._stage(offset, key, value)
+        if position < end:
+            return False
+        if self._staged or self.head is None:
+            try:
+                self._evaluate(position)
+            except RecordError as error:
+                self._broken = error
+                raise
+        return True
+
+    def _stage(self, offset: int, key: bytes, value: bytes | None) -> None:
+        """Keep a record until the end of the log; of one key's records the first counts."""
+        if value is None:
+            if key in self._keys:
+                self._staged[key] = None
+            elif self._staged.pop(key, None) is not None:
+                self._store.forget(key)
+        elif self._staged.get(key) is None and (key in self._staged or key not in self._keys):
+            cell = is_cell(self._prefix, key)
+            held = self._store.keep(key, value) if cell else Held(value, len(value))
+            self._staged[key] = offset, held
+
+    def _evaluate(self, position: int) -> None:
+        heads = []
+        for data, staged in self._staged.items():
+            if data in self._keys:
+                self._forget(data)
+            if staged is None:
+                continue
+            key = decode_key(self._prefix, data)
+            if key is None:
+                continue
+            offset, held = staged
+            if key.name == HEAD:
+                heads.append(HeadRecord(data, key.epoch, key.seq, offset, held.start))
+            else:
+                cell = self._keys[data] = self._cell(data, key, held)
+                self._store.add(data, held)
+                self._undecided.setdefault(key.seq, {})[data] = cell
+        self._staged = {}
+        head = self._elect(heads)
+        for seq in [seq for seq in self._undecided if seq <= head.seq]:
+            for cell in self._undecided.pop(seq).values():
+                self._decide(cell, head)
+        for cell in self._live.pop_gone(head):
+            self._bury(cell.key)
+        self._live.check(head, partition=self.partition, one_report=self._one_report)
+        self._store.commit(position, self._winner)
+        self.head = self._last = head
+
+    def _cell(self, data: bytes, key: Key, held: Held) -> CellRecord:
+        """Return a cell that shares its numbers with the one before: most are of one flush."""
+        epoch, seq = self._numbers
+        epoch = epoch if epoch == key.epoch else key.epoch
+        seq = seq if seq == key.seq else key.seq
+        self._numbers = epoch, seq
+        return CellRecord(data, key.name, epoch, seq, *held, self._store)
+
+    def _elect(self, heads: list[HeadRecord]) -> Head:
+        """Return the winning head of those read and the one before; the others are dead."""
+        before = self._winner
+        for head in heads:
+            self._keys[head.key] = None
+            loser: HeadRecord | None = head
+            if self._winner is None or self._beats(head, self._winner):
+                loser, self._winner = self._winner, head
+            if loser is not None:
+                self._bury(loser.key)
+        if self._winner is None:
+            return Head()
+        if self._winner is before and self._last is not None:
+            return self._last
+        return self._head_of(self._winner)
+
+    def _head_of(self, record: HeadRecord) -> Head:
+        return decode_head(Key(HEAD, record.epoch, record.seq), record.value)
+
+    def _beats(self, head: HeadRecord, other: HeadRecord) -> bool:
+        return (head.seq, -head.offset) > (other.seq, -other.offset)
+
+    def _decide(self, cell: CellRecord, head: Head) -> None:
+        """Make a cell that the head has passed live or dead."""
+        live = self._live.by_name.get(cell.name)
+        if (
+            not self._valid(cell, head)
+            or not self._live.kept(cell.name, head)
+            or (live is not None and live.seq > cell.seq)
+        ):
+            self._bury(cell.key)
+            return
+        if live is not None:
+            self._bury(self._live.remove(cell.name).key)
+        self._live.add(cell)
+
+    def _valid(self, cell: CellRecord, head: Head) -> bool:
+        return cell.seq <= head.lineage.get(cell.epoch, 0)
+
+    def _bury(self, key: bytes) -> None:
+        """Drop a dead record's value and keep its key, until its deletion is read."""
+        self._keys[key] = None
+        self._dead[key] = None
+        self._store.bury(key)
+
+    def _forget(self, key: bytes) -> None:
+        """Drop a deleted record."""
+        self._dead.pop(key, None)
+        if self._winner is not None and self._winner.key == key:
+            self._winner = None
+        self._store.forget(key)
+        cell = self._keys.pop(key)
+        if cell is None:
+            return
+        if self._undecided.get(cell.seq, {}).pop(key, None) is None:
+            self._live.remove(cell.name)

@@ -1,0 +1,176 @@
+"""The tokens counted in open panes: which there are, and what of them a flush has to write.
+
+A report of a token that its pane has counted is a repeat. Only open panes are held: what comes for
+a closed one is late, whatever its token. The tokens of a pane are stored in the order in which they
+were counted, in chunks of 1,024: a full chunk never changes, so a flush writes a pane's last one
+and those after it. In memory they are sorted runs, each less than half as long as the one before:
+8 bytes a token, and no loop over tokens anywhere.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.state.cell_store import Held
+from ldpstream.agents.state.records import VERSION, RecordError, check_version
+from ldpstream.mechanisms.one_report import TOKEN_BYTES
+
+_STORED: Final = np.dtype("<u8")
+
+Numbers = NDArray[np.uint64]
+"""Tokens as little-endian numbers: equal where the tokens are, nothing else is asked of them."""
+
+
+def as_numbers(tokens: NDArray[np.uint8]) -> Numbers:
+    """Return tokens, uint8 `(n, 8)`, as numbers `(n,)`."""
+    return np.ascontiguousarray(tokens).view(_STORED)[:, 0].astype(np.uint64, copy=False)
+
+
+def encode_tokens(tokens: Numbers) -> bytes:
+    """Return the value of a chunk."""
+    return bytes((VERSION,)) + tokens.astype(_STORED, copy=False).tobytes()
+
+
+def token_count(held: Held) -> int:
+    """Return how many tokens a chunk's value holds.
+
+    Raises:
+        RecordError: where it is of another version or no chunk.
+    """
+    check_version(held.start, "chunk of tokens")
+    count, rest = divmod(held.size_bytes - 1, TOKEN_BYTES)
+    if rest or count < 1:
+        raise RecordError("changelog chunk of tokens of a wrong length")
+    return count
+
+
+def decode_tokens(data: bytes) -> Numbers:
+    """Return the tokens of a chunk.
+
+    Raises:
+        RecordError: where the value is of another version or no chunk.
+    """
+    token_count(Held(data, len(data)))
+    return np.frombuffer(data, _STORED, offset=1).astype(np.uint64)
+
+
+def again(panes: NDArray[np.int64], tokens: Numbers) -> NDArray[np.bool_]:
+    """Return, bool `(n,)`, which of n tokens in their panes, both `(n,)`, have come before."""
+    found = np.zeros(len(tokens), dtype=np.bool_)
+    ordered = np.sort(tokens)
+    if np.any(ordered[1:] == ordered[:-1]):
+        # Equal ones keep their order.
+        order = np.lexsort((tokens, panes))
+        tokens, panes = tokens[order], panes[order]
+        found[order[1:]] = (tokens[1:] == tokens[:-1]) & (panes[1:] == panes[:-1])
+    return found
+
+
+class _Pane:
+    """The tokens of one pane: sorted `runs`, and in their order those from chunk `first` on."""
+
+    __slots__ = ("chunk", "count", "first", "last", "runs")
+
+    def __init__(self, stored: Mapping[int, bytes], chunk: int) -> None:
+        self.chunk = chunk
+        chunks = [decode_tokens(value) for _, value in sorted(stored.items())]
+        lengths = [len(tokens) for tokens in chunks]
+        whole = all(length == chunk for length in lengths[:-1]) and max(lengths, default=0) <= chunk
+        if not whole or sorted(stored) != [*range(len(stored))]:
+            raise RecordError("changelog chunks of tokens with a hole, or too long")
+        self.count = sum(map(len, chunks))
+        self.first = self.count // chunk
+        self.last = chunks[-1:] if self.count % chunk else []
+        self.runs = [np.sort(np.concatenate(chunks))] if chunks else []
+
+    def has(self, tokens: Numbers) -> NDArray[np.bool_]:
+        """Return which of these are there."""
+        # In order, so that one search after the other looks in the same places.
+        ordered = np.sort(tokens)
+        found = np.zeros(len(tokens), dtype=np.bool_)
+        for run in self.runs:
+            place = np.searchsorted(run, ordered)
+            place[place == len(run)] = 0
+            found |= run[place] == ordered
+        return np.isin(tokens, ordered[found]) if found.any() else found
+
+    def add(self, tokens: Numbers) -> range:
+        """Add tokens that are not there; returns the numbers of the chunks touched."""
+        end = self.count + len(tokens)
+        touched = range(self.count // self.chunk, (end - 1) // self.chunk + 1)
+        self.count = end
+        self.last.append(tokens)
+        run = np.sort(tokens)
+        while self.runs and len(self.runs[-1]) < 2 * len(run):
+            # Sorted runs are merged in linear time.
+            run = np.sort(np.concatenate((self.runs.pop(), run)), kind="stable")
+        self.runs.append(run)
+        return touched
+
+    def value(self, number: int) -> bytes:
+        """Return a chunk as it is stored."""
+        if len(self.last) > 1:
+            self.last = [np.concatenate(self.last)]
+        start = (number - self.first) * self.chunk
+        return encode_tokens(self.last[0][start : start + self.chunk])
+
+    def flushed(self) -> None:
+        """Forget the order of the chunks that are full: they are written."""
+        full = self.count // self.chunk
+        if full > self.first:
+            # A copy: a view would hold all that has been written.
+            rest = np.concatenate(self.last)[(full - self.first) * self.chunk :].copy()
+            self.first, self.last = full, [rest] if len(rest) else []
+
+
+class Tokens:
+    """The tokens counted in a partition's open panes.
+
+    `stored` are their chunks by pane and number, each of `chunk` tokens but a pane's last.
+
+    Raises:
+        RecordError: for chunks that no owner can have left.
+    """
+
+    def __init__(self, stored: Mapping[int, Mapping[int, bytes]], chunk: int) -> None:
+        self._chunk = chunk
+        self._panes = {pane: _Pane(chunks, chunk) for pane, chunks in stored.items()}
+
+    def repeated(self, panes: NDArray[np.int64], tokens: Numbers) -> NDArray[np.bool_]:
+        """Return, bool `(n,)`, which of n tokens have been counted in their panes, `(n,)`."""
+        found = np.zeros(len(tokens), dtype=np.bool_)
+        if not len(panes):
+            return found
+        if (panes == panes[0]).all():
+            alone = self._panes.get(int(panes[0]))
+            return found if alone is None else alone.has(tokens)
+        # One sort, and no look at all tokens for each pane: a message may name 65,535.
+        order = np.argsort(panes, kind="stable")
+        numbers, starts = np.unique(panes[order], return_index=True)
+        for pane, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+            if held := self._panes.get(pane):
+                found[rows] = held.has(tokens[rows])
+        return found
+
+    def add(self, pane: int, tokens: Numbers) -> range:
+        """Add the tokens of counted reports; returns the numbers of the chunks touched."""
+        held = self._panes.get(pane)
+        if held is None:
+            held = self._panes[pane] = _Pane({}, self._chunk)
+        return held.add(tokens)
+
+    def value(self, pane: int, number: int) -> bytes:
+        """Return a chunk as it is stored."""
+        return self._panes[pane].value(number)
+
+    def flushed(self, panes: set[int]) -> None:
+        """Note that the chunks touched in these panes are written."""
+        for pane in panes & self._panes.keys():
+            self._panes[pane].flushed()
+
+    def drop_below(self, closed: int) -> None:
+        """Forget the panes below this one."""
+        for pane in [pane for pane in self._panes if pane < closed]:
+            del self._panes[pane]

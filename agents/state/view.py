@@ -1,0 +1,140 @@
+"""Answers from all partitions' tails: exact totals of any span of whole panes, by addition.
+
+Any worker can answer, whichever partitions it owns: it tails them all.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ldpstream.agents.state.cells import decode_chunk, decode_final
+from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.records import Name
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.windows import NEVER, WindowSpec
+
+
+@dataclass(frozen=True)
+class WindowInfo:
+    """A window with reports, counted or late; `start_ms` and `end_ms` are epoch ms."""
+
+    start_ms: int
+    end_ms: int
+    n: int
+    late: int
+    final: bool
+    published: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """What a span held at one moment, not yet added up: cheap to take, and never changing.
+
+    `chunks` are `(number, value)` of the chunks of all panes and partitions; the other fields are
+    as in `WindowTotals`.
+    """
+
+    start_ms: int
+    end_ms: int
+    chunks: tuple[tuple[int, bytes], ...]
+    n: int
+    late: int
+    rejected: int
+
+
+def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> Snapshot:
+    """Return what `[start_ms, end_ms)` holds over all partitions, for `add_up` in any thread.
+
+    Panes that have expired are no longer there and count as empty.
+
+    Raises:
+        ValueError: where the span is empty, or begins or ends within a pane.
+    """
+    pane_ms = context.window.pane_ms
+    if end_ms <= start_ms or start_ms % pane_ms or end_ms % pane_ms:
+        raise ValueError(f"expected a span of whole panes of {pane_ms} ms")
+    chunks: list[tuple[int, bytes]] = []
+    n = late = rejected = 0
+    for tail in tails:
+        if tail.head is not None:
+            rejected += sum(tail.head.rejected.values())
+        for pane in tail.panes(start_ms // pane_ms, end_ms // pane_ms):
+            pane_totals = tail.totals(pane)
+            n, late = n + pane_totals.n, late + pane_totals.late
+            names = (name for name in tail.names(pane) if name.kind == "count")
+            chunks += [(name.chunk, tail.cells[name].value) for name in names]
+    return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected)
+
+
+def add_up(context: Context, taken: Snapshot) -> WindowTotals:
+    """Return the totals of a snapshot."""
+    statistic = context.spec.mechanism.empty()
+    for number, value in taken.chunks:
+        part = statistic[number * context.chunk : (number + 1) * context.chunk]
+        part += decode_chunk(value, len(part))
+    return WindowTotals(
+        taken.start_ms, taken.end_ms, statistic, taken.n, taken.late, taken.rejected
+    )
+
+
+def totals(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> WindowTotals:
+    """Return the totals of `[start_ms, end_ms)` over all partitions: `add_up` of `snapshot`."""
+    return add_up(context, snapshot(context, tails, start_ms, end_ms))
+
+
+def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
+    """Yield the windows, from `first` on, that hold any of these panes, given in order."""
+    for pane in panes:
+        holding = window.windows(pane)
+        yield from range(max(holding.start, first), holding.stop)
+        first = max(first, holding.stop)
+
+
+def windows(context: Context, tails: Sequence[Tail]) -> list[WindowInfo]:
+    """Return all windows with reports that have not expired, in order.
+
+    A window is `final` once partition 0 has decided it, and `published` once that is stored.
+    """
+    window = context.window
+    n_late: dict[int, tuple[int, int]] = {}
+    for tail in tails:
+        for pane in tail.all_panes():
+            n, late = n_late.get(pane, (0, 0))
+            pane_totals = tail.totals(pane)
+            if pane_totals.n or pane_totals.late:
+                n_late[pane] = n + pane_totals.n, late + pane_totals.late
+    panes = sorted(n_late)
+    head = tails[0].head if tails else None
+    final, published = (NEVER, NEVER) if head is None else (head.final, head.published)
+    sums_n = [0, *accumulate(n_late[pane][0] for pane in panes)]
+    sums_late = [0, *accumulate(n_late[pane][1] for pane in panes)]
+    found, first, end = [], 0, 0
+    for number in windows_with(window, panes):
+        held = window.panes(number)
+        while first < len(panes) and panes[first] < held.start:
+            first += 1
+        while end < len(panes) and panes[end] < held.stop:
+            end += 1
+        start_ms, end_ms = window.span(number)
+        found.append(
+            WindowInfo(
+                start_ms,
+                end_ms,
+                sums_n[end] - sums_n[first],
+                sums_late[end] - sums_late[first],
+                final=number < final,
+                published=number < published,
+            )
+        )
+    return found
+
+
+def final_content(context: Context, tails: Sequence[Tail], start_ms: int) -> bytes | None:
+    """Return the stored final of the window that starts then, or None.
+
+    None before the window is final, once it has expired, and for a window without reports.
+    """
+    if not tails or start_ms % context.window.hop_ms:
+        return None
+    record = tails[0].cells.get(Name("final", start_ms // context.window.hop_ms))
+    return None if record is None else decode_final(record.value)

@@ -1,0 +1,117 @@
+"""Which store the tails of a worker keep their values in: memory, or RocksDB under `data`."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, Protocol
+
+from aiokafka import TopicPartition
+
+from ldpstream.agents.config import CollectionConfig, WorkerConfig
+from ldpstream.agents.state.cell_store import CellStore, StoreError
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import RecordError, state_prefix
+from ldpstream.agents.state.tail import Tail
+
+if TYPE_CHECKING:
+    from ldpstream.agents.stores.rocks import RocksDatabase
+
+_FOLDER: Final = "rocksdb"
+_MISSING: Final = (
+    'store = "rocksdb" under [worker] needs a package that is not installed: '
+    "pip install 'ldpstream[rocksdb]'"
+)
+
+log = logging.getLogger(__name__)
+
+
+def why_no_store(worker: WorkerConfig) -> str | None:
+    """Return why the configured store cannot be had here, or None."""
+    return _MISSING if worker.store == "rocksdb" and find_spec("rocksdict") is None else None
+
+
+class Tailed(Protocol):
+    """A collection whose changelog is read."""
+
+    @property
+    def config(self) -> CollectionConfig:
+        """The collection's configuration."""
+
+    @property
+    def context(self) -> Context:
+        """What reading its records takes."""
+
+    @property
+    def tails(self) -> Sequence[Tail]:
+        """The reader of every partition's changelog, by partition."""
+
+
+class Stores:
+    """The stores of one worker."""
+
+    def __init__(self, worker: WorkerConfig) -> None:
+        self._worker = worker
+        self._database: RocksDatabase | None = None
+
+    def open(
+        self,
+        collections: Iterable[Tailed],
+        topic_id: Callable[[str], bytes],
+        *,
+        others: Iterable[Tailed] = (),
+    ) -> Mapping[TopicPartition, int]:
+        """Give every tail its store; returns the offsets from which tails go on, where not 0.
+
+        `topic_id` returns the id of a topic, empty where the broker has none. What is stored of
+        these collections and `others` is kept, all else dropped.
+
+        Raises:
+            StoreError: if the store cannot be opened.
+        """
+        if self._worker.store == "memory":
+            return {}
+        if why := why_no_store(self._worker):
+            raise StoreError(why)
+        # Only here: the package is an extra.
+        from ldpstream.agents.stores.rocks import RocksDatabase
+        from ldpstream.agents.stores.rocks_store import RocksStore, StoredTail, drop_others
+
+        def name(collection: Tailed, tail: Tail) -> StoredTail:
+            return StoredTail(
+                topic=collection.config.topics.changelog,
+                partition=tail.partition,
+                topic_id=topic_id(collection.config.topics.changelog).hex(),
+                state=state_prefix(collection.context).hex(),
+            )
+
+        if self._database is None:
+            self._database = RocksDatabase(self._worker.data / _FOLDER)
+        tails = [(collection, tail) for collection in collections for tail in collection.tails]
+        stored = [name(collection, tail) for collection, tail in tails]
+        kept = [name(other, tail) for other in others for tail in other.tails]
+        drop_others(self._database, [*stored, *kept])
+        offsets = {}
+        for (_, tail), what in zip(tails, stored, strict=True):
+            offset = _resume(tail, RocksStore(self._database, what), what.topic)
+            if offset:
+                offsets[TopicPartition(what.topic, what.partition)] = offset
+        return offsets
+
+    def close(self) -> None:
+        """Close what is open; harmless where nothing is."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+
+def _resume(tail: Tail, store: CellStore, topic: str) -> int:
+    try:
+        return tail.resume(store)
+    except RecordError as error:
+        log.warning(
+            "the state of %s[%d] is read from the changelog's beginning: the stored one cannot be "
+            "used: %s",
+            *(topic, tail.partition, error),
+        )
+        tail.restart()
+        return 0
