@@ -19,6 +19,7 @@ than it allows; the last one, and crosses in the picture, are a range that holds
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -137,7 +138,7 @@ def draw_expressions(axes: Axes, dimensions: int, inside: float, *, over_users: 
     largest = [users * largest_variance(epsilon, dimensions) for epsilon, users in pairs]
     axes.plot(x, paper, ":", color=PAPER, linewidth=2.2, label="Theorem 2/3, constant 1")
     axes.plot(x, largest, ":", color=LARGEST, label="l1-bits, most of any range: exact")
-    mark = {"marker": "x", "color": LARGEST, "linestyle": "none", "markersize": 9}
+    mark: dict[str, Any] = {"marker": "x", "color": LARGEST, "linestyle": "none", "markersize": 9}
     label = f"all users inside: measured with {INSIDE_USERS}"
     axes.plot(MOST_USERS if over_users else EPSILON, MOST_USERS * inside, label=label, **mark)
     axes.set(xscale="log", yscale="log", xlabel="users n" if over_users else "epsilon")

@@ -8,7 +8,7 @@ themselves, of no report and of one unit of each entry, and then are products of
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +123,7 @@ class AffineSums:
     def at_some(self, statistics: Integers, queries: Integers) -> Sums:
         """Return the sums of some queries of each statistic, int64 `(r, c)`: `(r, c)`."""
         rows = statistics.astype(np.float64)
-        changed = {}
+        changed: dict[str, Any] = {}
         for name in (field.name for field in fields(self.zero)):
             constant = getattr(self.zero, name)
             if isinstance(constant, np.ndarray):

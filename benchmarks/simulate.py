@@ -43,8 +43,9 @@ def draw_from_channel(case: Case, repetitions: int, seed: int) -> tuple[Integers
     """
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(case.n, case.shares, repetitions)
-    statistics = np.zeros((repetitions, case.mechanism.outputs), dtype=np.int64)
-    for value, row in enumerate(case.mechanism.channel().rows):
+    channel = case.mechanism.channel()
+    statistics = np.zeros((repetitions, channel.outputs), dtype=np.int64)
+    for value, row in enumerate(channel.rows):
         outputs = np.fromiter(row, dtype=np.int64)
         probabilities = np.array([float(p) for p in row.values()])
         statistics[:, outputs] += rng.multinomial(counts[:, value], probabilities)

@@ -8,11 +8,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+from tests.stream.harness import loaded
 
-from ldpstream.agents.context import Context
-from ldpstream.agents.partition import Partition
-from ldpstream.agents.tail import Tail
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.spec import CollectionSpec
 
@@ -45,20 +44,11 @@ def make_messages(context: Context, *, reports: int, messages: int, times: int) 
     ]
 
 
-def loaded(context: Context) -> tuple[Tail, Partition]:
-    """Return an empty partition and its tail."""
-    tail = Tail(context, 0)
-    tail.read([], position=0, end=0)
-    part = Partition.load(context, 0, [tail], epoch=1, now_ms=NOW_MS)
-    assert part is not None
-    return tail, part
-
-
 def measure(values: int, *, reports: int, times: int) -> str:
     """Ingest, flush and read back; return a line of the table."""
     context = make_context(values)
     messages = make_messages(context, reports=reports, messages=20 * BATCH, times=times)
-    tail, part = loaded(context)
+    tail, part = loaded(context, now_ms=NOW_MS)
     started, offset = time.perf_counter(), 0
     for at in range(0, len(messages), BATCH):
         batch = list(enumerate(messages[at : at + BATCH], start=offset))

@@ -1,0 +1,71 @@
+"""The parts of a run, each with a broker of its own, so that each can run in a process of its own.
+
+The broker runs on one core and what is measured on the other; beside two workers it has both.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tests.brokers import Broker, broker
+
+from benchmarks.engine import in_process, latency, speed, state, workers
+from benchmarks.engine.cost import BROKER_CORE, Cost, on_core
+from benchmarks.engine.in_process import Aggregated
+from benchmarks.engine.latency import Latency
+from benchmarks.engine.state import Used
+from benchmarks.engine.workers import Many, Together
+
+PEER_REPORTS = 100_000
+
+
+@contextmanager
+def _beside(kind: str) -> Iterator[Broker]:
+    """Run a broker on its core for the length of a `with` block."""
+    with on_core(BROKER_CORE):
+        running = broker(kind)
+        started = running.__enter__()
+    try:
+        yield started
+    finally:
+        running.__exit__(None, None, None)
+
+
+def by_size(kind: str, plan: speed.Plan, size: int) -> list[Cost]:
+    """Return what every reader takes for frames of a size."""
+    with _beside(kind) as running:
+        return speed.measure(running, plan, size)
+
+
+def aggregation(python: str, reports: int) -> list[Aggregated]:
+    """Return what libraries take in process."""
+    return in_process.measure(python, reports=reports, peer_reports=PEER_REPORTS)
+
+
+def latencies(kind: str, seconds: float, windows: int) -> list[Latency]:
+    """Return how long reports and windows take to be published."""
+    with _beside(kind) as running:
+        return latency.measure(running, seconds=seconds, windows=windows)
+
+
+def memory(kind: str) -> list[Used]:
+    """Return what a worker holds and writes."""
+    with _beside(kind) as running:
+        return state.measure(running)
+
+
+def recovery(kind: str, panes: int, values: int) -> Sequence[str]:
+    """Return what reading a state back takes."""
+    with _beside(kind) as running:
+        return state.recover(running, panes=panes, values=values)
+
+
+def two_workers(kind: str, reports: int) -> list[Together]:
+    """Return what one worker counts and what two count, with a broker that has both cores."""
+    with broker(kind) as running:
+        return workers.share(running, reports=reports)
+
+
+def many_partitions(kind: str, partitions: int, seconds: float) -> Many:
+    """Return what a worker takes that owns many partitions."""
+    with _beside(kind) as running:
+        return workers.many(running, partitions=partitions, seconds=seconds)

@@ -1,0 +1,149 @@
+"""The tables that a run prints."""
+
+import math
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from benchmarks import pack
+from benchmarks.engine.cost import Cost
+from benchmarks.engine.in_process import EPSILON, VALUES, Aggregated
+from benchmarks.engine.latency import FLUSH_AND_PUBLISH, Latency
+from benchmarks.engine.speed import GETMANY, Plan
+from benchmarks.engine.state import MIB, Used
+from benchmarks.engine.tables import table
+from benchmarks.engine.targets import Target
+from benchmarks.engine.workers import SHARED_PARTITIONS, Many, Together
+
+
+def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
+    """Return the table of speeds."""
+    bare = {c.reports_a_message: c.of_a_core for c in found if c.reader == GETMANY}
+    rows = (
+        (
+            cost.reader + (f" ({cost.reread:.0%} read from the source)" if cost.reread else ""),
+            f"{cost.reports_a_message:,}",
+            f"{cost.reports / 1e6:.2f}",
+            f"{cost.cpu_seconds / cost.reports * 1e9:,.1f}",
+            f"{cost.of_a_core:,.0f}",
+            f"{cost.of_a_core / bare.get(cost.reports_a_message, math.nan):.4f}",
+            f"{cost.elapsed:,.0f}",
+        )
+        for cost in found
+    )
+    title = (
+        f"From topic to statistic, {pack.PARTITIONS} partitions, {broker} broker, best of "
+        f"{plan.repeat}"
+    )
+    columns = ("reader", "reports a message", "M reports", "CPU ns a report")
+    more = ("reports/s of a core", "of getmany", "elapsed reports/s")
+    return table(title, columns + more, rows)
+
+
+def aggregated(found: Sequence[Aggregated]) -> Table:
+    """Return the table of aggregation in process."""
+    rows = ((one.library, one.protocol, f"{one.reports:,}", *_speed(one.a_second)) for one in found)
+    columns = ("library", "protocol", "reports", "CPU ns a report", "reports/s of a core")
+    title = f"Aggregation in process, {VALUES:,} values, epsilon {EPSILON:g}"
+    return table(title, columns, rows, left=2)
+
+
+def _speed(a_second: float) -> tuple[str, str]:
+    return f"{1e9 / a_second:,.1f}", f"{a_second:,.0f}"
+
+
+def latencies(found: Sequence[Latency]) -> Table:
+    """Return the table of latencies."""
+    rows = (
+        (one.what, f"{len(one.seconds):,}", *(f"{one.quantile(p):.3f}" for p in (0.5, 0.99, 1.0)))
+        for one in found
+    )
+    columns = ("what", "n", "median s", "99% s", "longest s")
+    return table(f"Seconds from acknowledged to published; {FLUSH_AND_PUBLISH}", columns, rows)
+
+
+def states(found: Sequence[Used]) -> Table:
+    """Return the table of changelog bytes and memory."""
+    rows = (
+        (
+            used.case.what,
+            f"{used.case.reports / 1e6:g}",
+            f"{used.case.windows:,}",
+            f"{used.case.values:,}",
+            f"{used.taken.cpu_seconds / used.case.reports * 1e6:.3f}",
+            f"{used.taken.before_bytes / MIB:.0f}",
+            f"{used.taken.peak_bytes / MIB:.0f}",
+            f"{used.taken.changelog_bytes / 1e6:.2f}",
+            f"{used.taken.changelog_bytes / used.case.reports:.4f}",
+        )
+        for used in found
+    )
+    columns = ("varied", "M reports", "windows", "values", "CPU us a report", "start MiB")
+    more = ("peak MiB", "changelog MB", "B a report")
+    title = "A worker's memory and changelog; frames of 1,000 reports, one partition"
+    return table(title, columns + more, rows)
+
+
+def recovered(rows: Sequence[Sequence[str]], values: int) -> Table:
+    """Return the table of recovery."""
+    columns = ("open panes", "records", "MB", "read s", "load s", "ready s", "peak MiB")
+    title = f"Recovery from the changelog, {values:,} values, one partition"
+    return table(title, (*columns, "added MiB", "B a pane"), rows)
+
+
+def shared(found: Sequence[Together]) -> Table:
+    """Return the table of one worker and two."""
+    rows = (
+        (
+            f"{one.workers}",
+            f"{one.reports:,}",
+            f"{one.seconds:.1f}",
+            f"{one.reports / one.seconds:,.0f}",
+            f"{found[0].seconds / one.seconds:.2f}",
+            f"{one.cpu_seconds / one.reports * 1e9:,.0f}",
+        )
+        for one in found
+    )
+    columns = ("workers", "reports", "seconds", "reports/s", "of one", "CPU ns a report")
+    return table(
+        f"One worker and two, {SHARED_PARTITIONS} partitions, single reports, broker on both cores",
+        columns,
+        rows,
+    )
+
+
+def many(found: Sequence[Many]) -> Table:
+    """Return the table of a worker with many partitions."""
+    rows = (
+        (
+            f"{one.partitions:,}",
+            f"{one.ready_seconds:.1f}",
+            f"{one.ready_cpu_seconds:.1f}",
+            f"{one.idle_cores:.3f}",
+            f"{one.busy_cores:.3f}",
+            f"{one.sent_a_second:,.0f}",
+            f"{one.counted_a_second:,.0f}",
+            f"{one.heads_a_second:,.0f}",
+            f"{one.peak_bytes / MIB:.0f}",
+        )
+        for one in found
+    )
+    columns = ("partitions", "ready s", "CPU s until ready", "cores, idle", "cores, busy")
+    more = ("sent/s", "counted/s", "heads/s", "peak MiB")
+    title = "A worker that owns many partitions; busy: one single report a partition and second"
+    return table(title, columns + more, rows)
+
+
+def targets(judged: Sequence[Target]) -> Table:
+    """Return what was reached of what."""
+    rows = (
+        (
+            one.what,
+            "not measured" if one.reached is None else f"{one.reached:,.2f}",
+            f"{one.least:,.2f}",
+            "yes" if one.met else "MISSED",
+        )
+        for one in judged
+    )
+    columns = ("what", "reached", "asked for", "met")
+    return table("What was asked for, within this run", columns, rows)

@@ -1,0 +1,121 @@
+"""Reports a second by frame size: bare consumers, the worker, `pack`, and stream engines."""
+
+import copy
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.brokers import Broker
+from tests.lab import Lab
+
+from benchmarks import pack
+from benchmarks.engine import backlog
+from benchmarks.engine.cost import MEASURED_CORE, Cost, best, on_core
+
+SIZES = (1, 10, 100, 1_000, 10_000)
+GETMANY, BINCOUNT, WORKER = "getmany", "getmany + bincount", "worker"
+PACK, PACKED, THROUGH_PACK = "pack", "worker of packed", "pack + worker"
+BURST = "pack + worker at once, burst after silence"
+FAUST, QUIX = "Faust table", "Quix tumbling count"
+_QUIX = Path(__file__).with_name("quix_counts.py")
+_PEER_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured, how often, and beside whom; `quix` is a Python that has it."""
+
+    reports: int
+    peer_reports: int
+    repeat: int
+    quix: str = ""
+
+    def messages(self, size: int) -> int:
+        """Return how many messages of a size are read: larger ones go faster."""
+        return max(200, round(self.reports / math.sqrt(size)))
+
+
+def measure(running: Broker, plan: Plan, size: int) -> list[Cost]:
+    """Return the best of every reader at a size; without those peers that failed."""
+    found: dict[str, list[Cost]] = {}
+    for number in range(plan.repeat):
+        print(f"frames of {size:,}, round {number + 1}", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            for cost in _round(running, plan, size, Path(folder)):
+                found.setdefault(cost.reader, []).append(cost)
+    return [best(costs) for costs in found.values()]
+
+
+def _round(running: Broker, plan: Plan, size: int, folder: Path) -> list[Cost]:
+    """Measure every reader once, one after the other, on one topic."""
+    messages = plan.messages(size)
+    lab = Lab(running, folder, partitions=pack.PARTITIONS)
+    topic = lab.collection.topics.source
+    costs = [backlog.worker(lab, WORKER, messages=messages, size=size)]
+    with on_core(MEASURED_CORE):
+        for reader, count in ((GETMANY, False), (BINCOUNT, True)):
+            measured = pack.bare_consumer(running, topic, messages, count=count)
+            taken = measured.cpu_seconds, measured.seconds
+            costs.append(Cost(reader, size, messages * size, *taken))
+        if size in {1, 1_000}:
+            few = min(messages, max(1, plan.peer_reports // size))
+            costs += _faust(running, topic, few, size, folder)
+            if plan.quix:
+                costs += _quix(plan.quix, running, topic, few, size, folder)
+        if size == 1:
+            costs += _through_pack(lab, messages)
+    if size == 1:
+        burst = Lab(running, folder, partitions=pack.PARTITIONS, extra='input = "frames"')
+        costs.append(backlog.through_pack(burst, BURST, messages=messages))
+    for cost in costs:
+        said = f"  {cost.reader}: {cost.of_a_core:,.0f} reports/s of a core in {cost.seconds:.1f} s"
+        print(said, file=sys.stderr, flush=True)
+    return costs
+
+
+def _through_pack(lab: Lab, messages: int) -> list[Cost]:
+    """Pack the topic, and then count what was packed: each has all the core to itself."""
+    packed = copy.copy(lab)
+    text, own = lab.file.read_text(), lab.config.worker.id
+    packed.file = lab.file.with_name("packed.toml")
+    # State goes by the worker's id: it has one of its own.
+    text = text.replace(f'"{own}"', f'"{own}-packed"')
+    packed.file.write_text(f'{text}\ninput = "frames"\n')
+    packed.reload()
+    packer, worker = pack.run_packer(packed, messages), pack.run_worker(packed, messages, PACKED)
+    cpu = packer.cpu_seconds, worker.cpu_seconds
+    seconds = packer.seconds, worker.seconds
+    return [
+        Cost(PACK, 1, messages, cpu[0], seconds[0]),
+        Cost(PACKED, 1, messages, cpu[1], seconds[1]),
+        Cost(THROUGH_PACK, 1, messages, sum(cpu), sum(seconds)),
+    ]
+
+
+def _faust(running: Broker, topic: str, messages: int, size: int, folder: Path) -> list[Cost]:
+    program = [sys.executable, "-m", "benchmarks.engine.faust_table"]
+    arguments = [running.bootstrap, topic, str(pack.PARTITIONS), str(messages), str(folder)]
+    return _peer(FAUST, program + arguments, messages, size)
+
+
+def _quix(
+    python: str, running: Broker, topic: str, messages: int, size: int, folder: Path
+) -> list[Cost]:
+    arguments = [running.bootstrap, topic, str(messages), str(folder / "quix")]
+    return _peer(QUIX, [python, str(_QUIX), *arguments], messages, size)
+
+
+def _peer(reader: str, command: Sequence[str], messages: int, size: int) -> list[Cost]:
+    """Run another engine, whose last line says what it took; return nothing where it failed."""
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=_PEER_SECONDS)
+        took = json.loads(ended.stdout.strip().splitlines()[-1])
+    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
+        print(f"  {reader} did not count {messages} messages: {error}", file=sys.stderr, flush=True)
+        return []
+    return [Cost(reader, size, messages * size, took["cpu_seconds"], took["seconds"])]

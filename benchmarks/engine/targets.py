@@ -1,0 +1,54 @@
+"""What the engine has to reach, judged within one run."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from benchmarks.engine.cost import Cost
+from benchmarks.engine.speed import BURST, FAUST, GETMANY, QUIX, THROUGH_PACK, WORKER
+
+
+@dataclass(frozen=True)
+class Target:
+    """One of them: what was reached, None where it was not measured, and the least it has to be."""
+
+    what: str
+    reached: float | None
+    least: float
+
+    @property
+    def met(self) -> bool:
+        """Whether it was reached."""
+        return self.reached is not None and self.reached >= self.least
+
+
+ASKED = (
+    (WORKER, 1_000, None, 5e6),
+    (THROUGH_PACK, 1, GETMANY, 0.6),
+    (BURST, 1, GETMANY, 0.6),
+    (THROUGH_PACK, 1, FAUST, 20.0),
+    (BURST, 1, FAUST, 20.0),
+    (WORKER, 1_000, FAUST, 20.0),
+    (THROUGH_PACK, 1, QUIX, 10.0),
+    (BURST, 1, QUIX, 10.0),
+    (WORKER, 1_000, QUIX, 10.0),
+)
+"""Who, with how many reports a message, beside whom on the same stream, and the least ratio; beside
+nobody, the least reports a second of processor time. Singles go through `pack` in both forms: one
+process after the other, and both at once in a burst."""
+
+
+def targets(costs: Sequence[Cost], sizes: Collection[int]) -> list[Target]:
+    """Return what was asked for of frames of these sizes, in reports a second of processor time."""
+    speed = {(cost.reader, cost.reports_a_message): cost.of_a_core for cost in costs}
+    found = []
+    for reader, size, peer, least in ASKED:
+        if size not in sizes:
+            continue
+        reached, beside = speed.get((reader, size)), speed.get((peer or "", size))
+        frames = "singles" if size == 1 else f"frames of {size:,}"
+        if peer is None:
+            found.append(Target(f"{frames}: {reader}, reports/s of a core", reached, least))
+        else:
+            ratio = None if reached is None or beside is None else reached / beside
+            found.append(Target(f"{frames}: {reader} / {peer}", ratio, least))
+    return found
