@@ -1,19 +1,34 @@
 # make demo [SECONDS=30]   the whole pipeline on this machine: embedded broker, worker, simulated devices
-# make test                everything that .ci/run runs: lint, types, tests (PYTEST="-k wire" narrows the tests)
+# make test                everything that .ci/run runs: lint, types, tests (PYTEST="-k wire" narrows the tests,
+#                          JOBS=1 runs them one after the other)
+# make up | down           in Docker: Kafka, two workers, devices, Prometheus, Grafana (docker/compose.yaml)
 # make lint | format | clean
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST ?=
+JOBS ?= 2
 SECONDS ?=
 
-.PHONY: demo test lint format clean
+.PHONY: demo test up down lint format clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/ldpstream demo $(if $(SECONDS),--seconds $(SECONDS))
 
 test: lint
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PYTEST)
+
+up: docker/secrets/read-token docker/secrets/grafana-password
+	docker compose -f docker/compose.yaml up --build --wait
+	@echo "page http://localhost:6066, its token in docker/secrets/read-token; Grafana http://localhost:3000 (admin)"
+
+down:
+	docker compose -f docker/compose.yaml down
+
+# Containers read them under another user: the folder keeps others out, not the files' own mode.
+docker/secrets/%:
+	@mkdir -p -m 700 docker/secrets
+	@od -An -N32 -tx1 /dev/urandom | tr -d ' \n' > $@
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,11 +1,13 @@
 """Permissions of test users, given by the very commands that docs/kafka.md shows."""
 
 import argparse
+import asyncio
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.protocol.admin import CreateAclsRequest
+from aiokafka.protocol.admin import CreateAclsRequest, DescribeAclsRequest
 
 _OPERATIONS = {"read": 3, "write": 4, "create": 5, "delete": 6, "alter": 7, "describe": 8}
 _OPERATIONS |= {"describeconfigs": 10}
@@ -15,17 +17,27 @@ _ALLOW = 3
 
 
 async def grant(client: AIOKafkaAdminClient, commands: str) -> None:
-    """Do what lines of `kafka-acls.sh ... --add ...` say."""
+    """Do what lines of `kafka-acls.sh ... --add ...` say, and wait until it holds."""
     for line in commands.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words:
-            for request in _requests(words):
-                response = await client._send_request(request)
-                ((code, message),) = response.creation_responses  # type: ignore[attr-defined]  # by version
+            for entry in _entries(words):
+                response: Any = await client._send_request(CreateAclsRequest(**entry))
+                ((code, message),) = response.creation_responses
                 assert code == 0, message
+                await _in_force(client, entry)
 
 
-def _requests(words: list[str]) -> Iterator[CreateAclsRequest]:
+async def _in_force(client: AIOKafkaAdminClient, entry: dict[str, Any]) -> None:
+    """Wait for the broker to take up what its controller has: it does so a moment later."""
+    while True:
+        response: Any = await client._send_request(DescribeAclsRequest(**entry))
+        if response.resources:
+            return
+        await asyncio.sleep(0.02)
+
+
+def _entries(words: list[str]) -> Iterator[dict[str, Any]]:
     assert words.pop(0) == "kafka-acls.sh"
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--bootstrap-server", required=True)
@@ -39,12 +51,12 @@ def _requests(words: list[str]) -> Iterator[CreateAclsRequest]:
     names = [(_TOPIC, name) for name in given.topic] + [(_GROUP, name) for name in given.group]
     for kind, name in names:
         for operation in given.operation:
-            yield CreateAclsRequest(
-                resource_type=kind,
-                resource_name=name,
-                resource_pattern_type_filter=_PATTERNS[given.resource_pattern_type],
-                principal=given.allow_principal,
-                host="*",
-                operation=_OPERATIONS[operation.lower()],
-                permission_type=_ALLOW,
-            )
+            yield {
+                "resource_type": kind,
+                "resource_name": name,
+                "resource_pattern_type_filter": _PATTERNS[given.resource_pattern_type],
+                "principal": given.allow_principal,
+                "host": "*",
+                "operation": _OPERATIONS[operation.lower()],
+                "permission_type": _ALLOW,
+            }

@@ -3,7 +3,6 @@
 With LDPSTREAM_REQUIRE_KAFKA=1 a Kafka that cannot be had fails the tests instead of skipping them.
 """
 
-import os
 import re
 import shutil
 import socket
@@ -14,13 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fcntl import LOCK_EX, flock
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from ldpstream.agents.embedded import embedded_broker
-from ldpstream.agents.guarded import Guarded, start_guarded
+from ldpstream.agents.kafka.embedded import embedded_broker
+from ldpstream.agents.kafka.guarded import Guarded, start_guarded
+from tests import missing
+from tests.ports import free_ports
 
 KINDS = ("embedded", "kafka")
 _KAFKA = Path(__file__).resolve().parent.parent / "docker" / "kafka"
@@ -47,26 +47,28 @@ class Broker:
         return {**known, **self.security}
 
 
+@cache
 def why_no_kafka() -> str | None:
     """Return why Apache Kafka cannot run here, or None if it can."""
-    for tool in ("java", "mvn"):
+    for tool, package in (("java", "openjdk-17-jdk-headless"), ("mvn", "maven")):
         if shutil.which(tool) is None:
-            return f"{tool} is not on the PATH"
+            return f"{tool} is not on the PATH; on Debian: apt-get install {package}"
     shown = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr
     version = re.search(r'version "(\d+)', shown)
     if version is None or int(version[1]) < 17:
-        return "Apache Kafka 4 needs Java 17"
+        return "it needs Java 17; on Debian: apt-get install openjdk-17-jdk-headless"
+    try:
+        fetch_jars()
+    except KafkaUnavailableError as error:
+        return str(error)
     return None
 
 
 def skip_without_kafka() -> None:
     """Skip the calling test where Kafka cannot run, or fail it where Kafka is required."""
     reason = why_no_kafka()
-    if reason is None:
-        return
-    if os.environ.get("LDPSTREAM_REQUIRE_KAFKA") == "1":
-        pytest.fail(f"LDPSTREAM_REQUIRE_KAFKA=1, but {reason}")
-    pytest.skip(f"Apache Kafka: {reason}")
+    if reason is not None:
+        missing.skip(f"Apache Kafka: {reason}", unless="LDPSTREAM_REQUIRE_KAFKA")
 
 
 @contextmanager
@@ -88,7 +90,8 @@ class KafkaServer:
     """An Apache Kafka broker with a data directory of its own, which survives stop and start.
 
     `settings` are added to those of docker/kafka/server.properties, or replace them; `users` get
-    SCRAM credentials: `MECHANISM=[name=NAME,password=PASSWORD]`.
+    SCRAM credentials: `MECHANISM=[name=NAME,password=PASSWORD]`. `listeners` are plain ones beside
+    the first, by name: the port that each listens on and the port that it tells its clients.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class KafkaServer:
         *,
         settings: Mapping[str, object] | None = None,
         users: Sequence[str] = (),
+        listeners: Mapping[str, tuple[int, int]] | None = None,
         heap: str = "-Xmx512m",
     ) -> None:
         self.directory = directory
@@ -105,6 +109,8 @@ class KafkaServer:
         self.port = int(str(added.pop("PORT", 0))) or free_ports(1)[0]
         controller = int(str(added.pop("CONTROLLER_PORT", 0))) or free_ports(1)[0]
         self.bootstrap = f"127.0.0.1:{self.port}"
+        if listeners:
+            added |= _listeners(self.port, controller, listeners)
         template = (_KAFKA / "server.properties").read_text()
         for name, value in (
             ("PORT", self.port),
@@ -170,11 +176,28 @@ class KafkaServer:
                 f"Kafka does not serve port {self.port}; it said: {started.output()[-3000:]}"
             )
 
+    @property
+    def running(self) -> Guarded | None:
+        """The process, None while it is stopped."""
+        return self._running
+
     def stop(self) -> None:
         """End the broker at once, as kill -9 does; what it had on disk stays."""
         if self._running is not None:
             self._running.stop()
             self._running = None
+
+
+def _listeners(port: int, controller: int, more: Mapping[str, tuple[int, int]]) -> dict[str, str]:
+    first, address = f"PLAINTEXT://127.0.0.1:{port}", "127.0.0.1"
+    bound = [f"{name}://{address}:{inside}" for name, (inside, _) in more.items()]
+    told = [f"{name}://{address}:{outside}" for name, (_, outside) in more.items()]
+    names = ["PLAINTEXT", "CONTROLLER", *more]
+    return {
+        "listeners": ",".join([first, *bound, f"CONTROLLER://{address}:{controller}"]),
+        "advertised.listeners": ",".join([first, *told]),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+    }
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 30.0) -> None:
@@ -197,7 +220,11 @@ def _java(heap: str) -> list[str]:
 
 
 def fetch_jars() -> None:
-    """Copy Kafka's jars where they are not yet."""
+    """Copy Kafka's jars where they are not yet.
+
+    Raises:
+        KafkaUnavailableError: if Maven cannot fetch them.
+    """
     jars = _KAFKA / "jars"
     with (_KAFKA / "pom.xml").open() as lock:
         # Two test runs on one checkout must not copy into each other's directory.
@@ -211,19 +238,11 @@ def fetch_jars() -> None:
             text=True,
         )
     if copied.returncode:
-        raise KafkaUnavailableError(f"Maven: {copied.stdout[-2000:]}{copied.stderr[-2000:]}")
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on at this moment."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+        said = " ".join(f"{copied.stdout} {copied.stderr}".split())
+        raise KafkaUnavailableError(
+            "Maven cannot fetch its jars: connect this machine to Maven's central repository, or "
+            f"name a mirror in ~/.m2/settings.xml. It said: {said[:600]}"
+        )
 
 
 def _accepts(port: int) -> bool:

@@ -5,6 +5,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import missing
+
 KEY_PASSWORD = "pass-of-the-key"
 
 
@@ -23,9 +25,11 @@ class Certificates:
     """An authority that has signed none of these."""
 
 
-def why_no_certificates() -> str | None:
-    """Return why certificates cannot be made here, or None if they can."""
-    return None if shutil.which("openssl") else "openssl is not on the PATH"
+def skip_without_openssl() -> None:
+    """Skip the calling test where no certificates can be made, or fail it where they have to."""
+    if shutil.which("openssl") is None:
+        reason = "openssl is not on the PATH; on Debian: apt-get install openssl"
+        missing.skip(reason, unless="LDPSTREAM_REQUIRE_OPENSSL")
 
 
 def make_certificates(folder: Path) -> Certificates:

@@ -1,13 +1,14 @@
 """Three Kafka nodes, each broker and controller, any of which can be killed and started."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.brokers import Broker, KafkaServer, fetch_jars, free_ports
+from tests.brokers import Broker, KafkaServer, fetch_jars
+from tests.ports import free_ports
 
 NODES = 3
 _REPLICATED = {
@@ -22,6 +23,9 @@ _REPLICATED = {
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 500,
     "replica.lag.time.max.ms": 5000,
+    # One that comes back soon leads again what it led.
+    "leader.imbalance.check.interval.seconds": 3,
+    "leader.imbalance.per.broker.percentage": 0,
 }
 
 
@@ -38,8 +42,13 @@ class Cluster:
 
 
 @contextmanager
-def kafka_cluster() -> Iterator[Cluster]:
-    """Run three nodes: three replicas of everything, two of which have to acknowledge."""
+def kafka_cluster(
+    listeners: Sequence[Mapping[str, tuple[int, int]]] = ({},) * NODES,
+) -> Iterator[Cluster]:
+    """Run three nodes: three replicas of everything, two of which have to acknowledge.
+
+    `listeners` are those of each node beside the first, as `KafkaServer` takes them.
+    """
     fetch_jars()
     ports = free_ports(2 * NODES)
     serving, controllers = ports[:NODES], ports[NODES:]
@@ -57,7 +66,9 @@ def kafka_cluster() -> Iterator[Cluster]:
                 "controller.quorum.voters": voters,
                 **_REPLICATED,
             }
-            return KafkaServer(directory, settings=settings, heap="-Xmx384m")
+            return KafkaServer(
+                directory, settings=settings, listeners=listeners[number], heap="-Xmx384m"
+            )
 
         with ThreadPoolExecutor(NODES) as pool:
             nodes = tuple(pool.map(prepare, range(NODES)))

@@ -5,6 +5,7 @@ report of it counted once.
 """
 
 import asyncio
+import copy
 import itertools
 import json
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,21 +22,23 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPa
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from numpy.typing import NDArray
 
-from ldpstream.agents import clients
-from ldpstream.agents.changelog import ChangelogReader
-from ldpstream.agents.clock import Control
 from ldpstream.agents.config import CollectionConfig, Config, load_config
-from ldpstream.agents.context import Context
-from ldpstream.agents.control import encode_control
 from ldpstream.agents.document import final_content
-from ldpstream.agents.metadata import describe
-from ldpstream.agents.offsets import end_offsets
-from ldpstream.agents.records import Head
-from ldpstream.agents.tail import Tail
-from ldpstream.agents.view import totals
+from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.state.clock import Control
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.control import encode_control
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.view import totals
 from tests.brokers import Broker
+from tests.configuring import collection, configuration
 from tests.ledger import WINDOW_MS, Ledger
-from tests.processes import Worker, eventually
+from tests.processes import Worker
+from tests.running import running
+from tests.tails import read_tails
 
 START_MS = 1_287_000_000_000 // WINDOW_MS * WINDOW_MS
 """October 2010: event time of a replay is far from the time on the wall."""
@@ -56,33 +59,25 @@ class Lab:
         partitions: int = 4,
         window: str = 'grace = "0s", idle = "off"',
         extra: str = "",
+        collections: Mapping[str, str] | None = None,
+        store: str = "memory",
     ) -> None:
+        """`collections` are whole tables by name, without their topics, in place of `names`."""
         self.broker = broker
         self.file = folder / "ldpstream.toml"
         run = f"{os.getpid()}-{next(_numbers)}"
-        tables = [
-            f'[kafka]\nbootstrap = "{broker.bootstrap}"',
-            *(f"{key} = {_toml(value)}" for key, value in broker.options.items()),
-            "session_timeout_ms = 6000\nheartbeat_interval_ms = 1000",
-            f'[worker]\nid = "w-{run}"\nhttp = "127.0.0.1:0"',
-        ]
-        for name in names:
-            tables.append(f"""[collection.{name}]
-mechanism = "block-hadamard"
-epsilon = 1.0
-domain = {{ size = 12, blocks = 4 }}
-topic = "{name}-{run}"
-partitions = {partitions}
-precision = "1ms"
-minimum = 1
-window = {{ size = "10s", {window} }}
-publish = {{ every = "500ms", top = 12 }}
-{extra}""")
-        self.file.write_text("\n".join(tables))
+        alike = collection(partitions=partitions, window=window, extra=extra)
+        bodies = collections or dict.fromkeys(names, alike)
+        self.file.write_text(configuration(broker, bodies, run=run, store=store))
         self.config: Config = load_config(self.file, environment={})
-        self.collection = self.config.collections[names[0]]
+        self.collection = next(iter(self.config.collections.values()))
         self.ledger = Ledger(self.collection)
         self._rng = np.random.default_rng(1)
+
+    def reload(self) -> None:
+        """Take up what has been changed in the file."""
+        self.config = load_config(self.file, environment={})
+        self.collection = self.config.collections[self.collection.name]
 
     def reports(self, n: int) -> NDArray[np.int64]:
         possible = self.collection.spec.mechanism.possible_reports()
@@ -97,37 +92,26 @@ publish = {{ every = "500ms", top = 12 }}
 
     # --- clients --------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def producer(self, **options: object) -> AsyncIterator[AIOKafkaProducer]:
+    def producer(self, **options: object) -> AbstractAsyncContextManager[AIOKafkaProducer]:
         kafka = self.config.kafka
-        producer = clients.producer(kafka.bootstrap, {**kafka.options, **options})
-        await producer.start()
-        try:
-            yield producer
-        finally:
-            await producer.stop()
+        return running(clients.producer(kafka.bootstrap, {**kafka.options, **options}))
 
-    @asynccontextmanager
-    async def reader(self) -> AsyncIterator[AIOKafkaConsumer]:
+    def reader(
+        self, *, committed_only: bool = False
+    ) -> AbstractAsyncContextManager[AIOKafkaConsumer]:
         kafka = self.config.kafka
-        reader = clients.reader(kafka.bootstrap, kafka.options, committed_only=False, wait_ms=100)
-        await reader.start()
-        try:
-            yield reader
-        finally:
-            await reader.stop()
-
-    @asynccontextmanager
-    async def transactional_producer(self, name: str = "") -> AsyncIterator[AIOKafkaProducer]:
-        producer = AIOKafkaProducer(
-            bootstrap_servers=self.broker.bootstrap,
-            transactional_id=f"{self.collection.topics.source}{name}",
+        return running(
+            clients.reader(
+                kafka.bootstrap, kafka.options, committed_only=committed_only, wait_ms=100
+            )
         )
-        await producer.start()
-        try:
-            yield producer
-        finally:
-            await producer.stop()
+
+    def transactional_producer(
+        self, name: str = ""
+    ) -> AbstractAsyncContextManager[AIOKafkaProducer]:
+        own = f"{self.collection.topics.source}{name}"
+        bootstrap = self.broker.bootstrap
+        return running(AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=own))
 
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
@@ -139,10 +123,15 @@ publish = {{ every = "500ms", top = 12 }}
             await admin.close()
 
     async def create(
-        self, topic: str, *, partitions: int, configs: Mapping[str, str] | None = None
+        self,
+        topic: str,
+        *,
+        partitions: int,
+        replicas: int = 1,
+        configs: Mapping[str, str] | None = None,
     ) -> None:
         """Create a topic, over and over until a deletion of its namesake has gone through."""
-        new = NewTopic(topic, partitions, 1, topic_configs=dict(configs or {}))
+        new = NewTopic(topic, partitions, replicas, topic_configs=dict(configs or {}))
         async with self.admin() as admin:
             while topic not in await describe(admin, [topic]):
                 await admin.create_topics([new])
@@ -164,12 +153,36 @@ publish = {{ every = "500ms", top = 12 }}
         self.file.write_text(
             text.replace(f"partitions = {self.collection.partitions}", f"partitions = {total}")
         )
-        self.config = load_config(self.file, environment={})
-        self.collection = self.config.collections[self.collection.name]
+        self.reload()
 
-    async def records(self, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
+    def of(self, name: str) -> "Lab":
+        """Return a lab of another collection of the same file, with a ledger of its own."""
+        other = copy.copy(self)
+        other.collection = self.config.collections[name]
+        other.ledger = Ledger(other.collection)
+        return other
+
+    def changed(self, name: str, *changes: tuple[str, str]) -> "Lab":
+        """Return a lab of its own file, with texts of the configuration replaced, and own ledger.
+
+        Broker, topics and group are the same.
+        """
+        other = copy.copy(self)
+        text = self.file.read_text()
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        other.file = self.file.with_name(name)
+        other.file.write_text(text)
+        other.reload()
+        other.ledger = Ledger(other.collection)
+        return other
+
+    async def records(
+        self, topic: str, *, committed_only: bool = False
+    ) -> list[ConsumerRecord[bytes, bytes]]:
         """Return everything that a topic holds at this moment."""
-        async with self.reader() as reader:
+        async with self.reader(committed_only=committed_only) as reader:
             partitions = [TopicPartition(topic, p) for p in await _partitions(reader, topic)]
             ends = await end_offsets(reader, partitions)
             await reader.seek_to_beginning(*partitions)
@@ -197,7 +210,8 @@ publish = {{ every = "500ms", top = 12 }}
         found: dict[int, list[dict[str, Any]]] = {}
         for record in await self.records(self.collection.topics.estimates):
             document = json.loads(record.value or b"")
-            if document["final"]:
+            own = document["fingerprint"] == self.collection.spec.fingerprint.hex()
+            if document["final"] and own:
                 start = np.datetime64(document["window"]["start"].rstrip("Z"), "ms")
                 found.setdefault(int(start.astype(np.int64)), []).append(document)
         return found
@@ -247,23 +261,31 @@ publish = {{ every = "500ms", top = 12 }}
     @contextmanager
     def worker(self, *, environment: Mapping[str, str] | None = None) -> Iterator["Worker"]:
         """Run a worker process and wait until it is ready; it is killed at the end if need be."""
-        worker = self.start_worker(environment=environment)
-        try:
-            worker.wait_ready()
+        with _ready(self.start_worker(environment=environment)) as worker:
             yield worker
-        finally:
-            worker.kill()
+
+    @contextmanager
+    def packer(self, *arguments: str) -> Iterator["Worker"]:
+        """Run a packer process and wait until it is ready; it is killed at the end if need be."""
+        with _ready(self.start_packer(*arguments)) as packer:
+            yield packer
+
+    def start_packer(self, *arguments: str) -> "Worker":
+        """Start a packer process; the caller has to kill it."""
+        return self.start_worker(command="pack", arguments=arguments)
 
     def start_worker(
         self,
         *,
+        command: str = "worker",
+        file: Path | None = None,
         environment: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
         stderr: int | IO[bytes] = subprocess.PIPE,
     ) -> "Worker":
-        """Start a worker process; the caller has to kill it."""
+        """Start a worker process, or another command that runs on; the caller has to kill it."""
         process = subprocess.Popen(
-            [sys.executable, "-c", _WORKER, "worker", "-c", str(self.file), *arguments],
+            [sys.executable, "-c", _WORKER, command, "-c", str(file or self.file), *arguments],
             stdout=subprocess.PIPE,
             stderr=stderr,
             env={**os.environ, **(environment or {})},
@@ -271,34 +293,13 @@ publish = {{ every = "500ms", top = 12 }}
         return Worker(process)
 
 
-async def read_tails(
-    reader: AIOKafkaConsumer, collection: CollectionConfig, context: Context
-) -> list[Tail]:
-    """Return tails that have read a collection's changelog up to its end."""
-    tails = [Tail(context, partition) for partition in range(collection.partitions)]
-    broken: list[str] = []
-    read = ChangelogReader(
-        reader,
-        {TopicPartition(collection.topics.changelog, t.partition): t for t in tails},
-        on_read=lambda _: None,
-        on_broken=lambda _, why: broken.append(why),
-        on_error=lambda error: broken.append(repr(error)),
-    )
-    task = asyncio.create_task(read.run())
+@contextmanager
+def _ready(worker: Worker) -> Iterator[Worker]:
     try:
-        await eventually(lambda: all(t.head is not None for t in tails) or bool(broken))
+        worker.wait_ready()
+        yield worker
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-    assert not broken
-    return tails
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{key} = {_toml(inner)}' for key, inner in value.items())} }}"
-    return json.dumps(value)
+        worker.kill()
 
 
 async def _partitions(reader: AIOKafkaConsumer, topic: str) -> list[int]:

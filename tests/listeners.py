@@ -1,4 +1,4 @@
-"""Apache Kafka with a listener of every kind: plain, TLS, both ways TLS, SCRAM, SCRAM over TLS.
+"""Apache Kafka with a listener of every kind: open, TLS, both ways TLS, logins, logins over TLS.
 
 Whoever comes without a name may do everything; named users may do what they were permitted.
 """
@@ -8,15 +8,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.brokers import Broker, KafkaServer, free_ports
+from tests.brokers import Broker, KafkaServer
 from tests.certificates import KEY_PASSWORD, Certificates, make_certificates
+from tests.ports import free_ports
 
 KINDS = ("PLAINTEXT", "SSL", "MUTUAL", "SASL_PLAINTEXT", "SASL_SSL")
 USER, PASSWORD = "worker", "correct-horse-battery"
 """May do everything with every topic and group."""
 STRANGER = "stranger"
 """Knows the same password, and may do nothing."""
-_JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+_MODULES = "org.apache.kafka.common.security"
+_SCRAM_LOGIN = f"{_MODULES}.scram.ScramLoginModule required;"
+_PLAIN_LOGIN = " ".join(
+    [
+        f"{_MODULES}.plain.PlainLoginModule required",
+        *(f'user_{user}="{PASSWORD}"' for user in (USER, STRANGER)),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -31,13 +39,16 @@ class Secured:
         """Return the address of a listener."""
         return f"127.0.0.1:{self.ports[listener]}"
 
-    def broker(self, listener: str, *, user: str = USER) -> Broker:
-        """Return a listener with the settings that clients need for it."""
+    def broker(self, listener: str, *, user: str = USER, mechanism: str = "") -> Broker:
+        """Return a listener with the settings that clients need for it.
+
+        Those with a login offer `PLAIN`, and one kind of SCRAM, which is the default.
+        """
         settings: dict[str, object] = {}
         if listener != "PLAINTEXT":
             settings["security_protocol"] = "SSL" if listener == "MUTUAL" else listener
         if listener.startswith("SASL"):
-            settings["sasl_mechanism"] = _mechanism(listener)
+            settings["sasl_mechanism"] = mechanism or _scram_of(listener)
             settings["sasl_plain_username"] = user
             settings["sasl_plain_password"] = {"file": str(self.password_file)}
         if listener not in {"PLAINTEXT", "SASL_PLAINTEXT"}:
@@ -49,7 +60,7 @@ class Secured:
         return Broker("kafka", self.bootstrap(listener), settings)
 
 
-def _mechanism(listener: str) -> str:
+def _scram_of(listener: str) -> str:
     return "SCRAM-SHA-512" if listener == "SASL_SSL" else "SCRAM-SHA-256"
 
 
@@ -66,13 +77,13 @@ def secured_kafka(folder: Path) -> Iterator[Secured]:
         "CONTROLLER_PORT": controller,
         **_listeners(ports, controller),
         **_tls(files),
-        **_scram(),
+        **_logins(),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         # The name of a certificate is not one of SCRAM.
         "super.users": f"User:ANONYMOUS;User:CN={USER}",
     }
     users = [
-        f"{_mechanism(listener)}=[name={user},password={PASSWORD}]"
+        f"{_scram_of(listener)}=[name={user},password={PASSWORD}]"
         for listener in ("SASL_SSL", "SASL_PLAINTEXT")
         for user in (USER, STRANGER)
     ]
@@ -101,10 +112,11 @@ def _tls(files: Certificates) -> dict[str, str]:
     }
 
 
-def _scram() -> dict[str, str]:
+def _logins() -> dict[str, str]:
     settings = {}
     for listener in ("SASL_SSL", "SASL_PLAINTEXT"):
-        prefix = f"listener.name.{listener.lower()}"
-        settings[f"{prefix}.sasl.enabled.mechanisms"] = _mechanism(listener)
-        settings[f"{prefix}.{_mechanism(listener).lower()}.sasl.jaas.config"] = _JAAS
+        prefix, scram = f"listener.name.{listener.lower()}", _scram_of(listener)
+        settings[f"{prefix}.sasl.enabled.mechanisms"] = f"{scram},PLAIN"
+        settings[f"{prefix}.{scram.lower()}.sasl.jaas.config"] = _SCRAM_LOGIN
+        settings[f"{prefix}.plain.sasl.jaas.config"] = f"{_PLAIN_LOGIN};"
     return settings

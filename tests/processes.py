@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from prometheus_client.parser import text_string_to_metric_families
+
 READY_SECONDS = 40.0
 
 
@@ -23,25 +25,36 @@ class Worker:
         self.url = ""
         self._errors: list[bytes] = []
 
-    def wait_ready(self) -> None:
-        """Wait for the line `ready URL`, whatever comes before it."""
+    def wait_ready(self, *, seconds: float = READY_SECONDS) -> None:
+        """Wait for the line `ready URL`, or `ready`, whatever comes before it."""
         assert self.process.stdout is not None
-        patience = threading.Timer(READY_SECONDS, self.process.kill)
+        patience = threading.Timer(seconds, self.process.kill)
         patience.start()
         line = ""
         for line in map(bytes.decode, self.process.stdout):
-            if line.startswith("ready "):
+            if line.startswith("ready"):
                 break
         patience.cancel()
-        if not line.startswith("ready "):
+        if not line.startswith("ready"):
             self.process.kill()
             raise AssertionError(f"the worker did not become ready: {line}{self.errors()}")
-        self.url = line.split()[1]
+        self.url = line.removeprefix("ready").strip()
 
     def get(self, path: str) -> Any:
         """Return the JSON answer to a GET request."""
         with urllib.request.urlopen(self.url + path, timeout=10) as answer:
             return json.loads(answer.read())
+
+    def metrics(self, name: str, **labels: str) -> float:
+        """Return the sum of the samples of a metric that have these labels."""
+        with urllib.request.urlopen(self.url + "/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        return sum(
+            sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        )
 
     def status(self, path: str) -> int:
         """Return the status of the answer to a GET request."""
@@ -85,9 +98,11 @@ class Worker:
             self.process.stdout.close()
 
 
-async def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
-    """Return as soon as a condition holds; fail if it does not within `seconds`."""
+async def eventually(
+    condition: Callable[[], bool], *, seconds: float = 30.0, what: str = ""
+) -> None:
+    """Return as soon as a condition holds; fail, naming `what`, if it does not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         await asyncio.sleep(0.05)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from ldpstream.agents import clients
-from ldpstream.agents.control import decode_control
-from ldpstream.agents.metadata import describe
+from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.state.control import decode_control
 from ldpstream.mechanisms.frame import decode_frame
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
@@ -128,7 +128,15 @@ def test_closing_ahead_of_the_clock_warns(lab: Lab, window: str, expiring: bool)
     file = lab.file
     file.write_text(file.read_text().replace('grace = "0s", idle = "off"', window))
     assert invoke("send", "-c", str(file), "trips", stdin="1\n").exit_code == 0
-    result = invoke("close", "-c", str(file), "--until", "2060-01-01T00:00:00Z", "trips")
+    close = ["close", "-c", str(file), "--until", "2060-01-01T00:00:00Z", "trips"]
+    if expiring:
+        for answer in ("", "n\n"):
+            result = invoke(*close, stdin=answer)
+            assert result.exit_code == 1
+            assert result.stderr.startswith("Close trips until 2060-01-01T00:00:00Z? This is")
+            assert "nothing was changed" in result.stderr
+        assert asyncio.run(lab.records(lab.collection.topics.control)) == []
+    result = invoke(*close, *(["--yes"] if expiring else []))
     assert result.exit_code == 0
     said = "this is ahead of the clock: all reports until 2060-01-01T00:00:00Z will be late"
     expire = ", and windows that ended more than 7d before then expire" if expiring else ""

@@ -9,16 +9,20 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.brokers import wait_until
+from tests.pages import agrees, shown_alone
 
 pytestmark = pytest.mark.broker
 
 _MARK: Final = "LDPSTREAM_TEST_MARK"
+LEDGER: Final = shown_alone("README.md", "Try it")
+_IN_BRACKETS: Final = re.compile(r" \(.*?\)")
 _RUN: Final = "from ldpstream.agents.cli.main import main; main()"
 
 
@@ -129,6 +133,11 @@ def test_it_ends_by_itself_and_everything_adds_up(tmp_path: Path) -> None:
     # 158 places in each of two to four windows: 80% would be 12 standard deviations too few.
     assert 0.8 * compared < inside <= compared
     assert compared >= 300
+    ledger = re.search(r"^sent .*?^bounds [^\n]*$", text, re.MULTILINE | re.DOTALL)
+    assert ledger is not None
+    # In how few seconds which of the bad ones were sent is the machine's.
+    shown, said = (_IN_BRACKETS.sub("", one) for one in (LEDGER.output, ledger[0]))
+    assert agrees(said, replace(LEDGER, output=shown)), said
     assert len(re.findall(r"^ ?[a-z-]+/[a-z]+ +\d+\.\d\d% ", text, re.MULTILINE)) == 10
     assert "Traceback" not in text
 

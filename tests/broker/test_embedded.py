@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from aiokafka import TopicPartition
 
-from ldpstream.agents.embedded import BrokerUnavailableError, embedded_broker, start_broker
-from ldpstream.agents.offsets import end_offsets
+from ldpstream.agents.kafka.embedded import BrokerUnavailableError, embedded_broker, start_broker
+from ldpstream.agents.kafka.offsets import end_offsets
 from tests.brokers import Broker, wait_until
 from tests.lab import START_MS, Lab
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.broker
 
 _PARENT = """
 import sys, time
-from ldpstream.agents.embedded import start_broker
+from ldpstream.agents.kafka.embedded import start_broker
 print(start_broker().bootstrap, flush=True)
 time.sleep(60)
 """
@@ -65,7 +65,7 @@ def test_a_taken_port_is_reported() -> None:
 
 @pytest.mark.parametrize("running", ["embedded"], indirect=True)
 async def test_its_end_offsets_are_still_wrong(running: Broker, tmp_path: Path) -> None:
-    """Fails once a release is right: then `ldpstream.agents.offsets` may ask for them."""
+    """Fails once a release is right: then `ldpstream.agents.kafka.offsets` may ask for them."""
     lab = Lab(running, tmp_path, partitions=1)
     topic = lab.collection.topics.source
     await lab.create(topic, partitions=1)

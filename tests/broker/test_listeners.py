@@ -5,16 +5,18 @@ import json
 import os
 import urllib.request
 from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ldpstream.agents import clients
-from ldpstream.agents.declare import declare_topics
+from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.declare import declare_topics
 from tests.acls import grant
 from tests.broker.test_commands import value_lines
 from tests.brokers import Broker, skip_without_kafka, wait_until
-from tests.certificates import KEY_PASSWORD, why_no_certificates
+from tests.certificates import KEY_PASSWORD, skip_without_openssl
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.listeners import PASSWORD, STRANGER, USER, Secured, secured_kafka
@@ -24,16 +26,22 @@ from tests.stream.cli import invoke, refused, spawn
 pytestmark = pytest.mark.broker
 
 WRONG = "a-wrong-secret"
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "kafka.md").read_text()
-LISTENERS = ("SSL", "MUTUAL", "SASL_PLAINTEXT", "SASL_SSL")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "kafka.md").read_text()
+LISTENERS = (
+    ("SSL", ""),
+    ("MUTUAL", ""),
+    ("SASL_PLAINTEXT", "SCRAM-SHA-256"),
+    ("SASL_PLAINTEXT", "PLAIN"),
+    ("SASL_SSL", "SCRAM-SHA-512"),
+    ("SASL_SSL", "PLAIN"),
+)
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     skip_without_kafka()
-    reason = why_no_certificates()
-    if reason is not None:
-        pytest.skip(f"Apache Kafka with TLS: {reason}")
+    skip_without_openssl()
     with secured_kafka(tmp_path_factory.mktemp("certificates")) as running:
         yield running
 
@@ -58,11 +66,11 @@ async def permit(secured: Secured, lab: Lab, user: str) -> None:
         await admin.close()
 
 
-@pytest.mark.parametrize("listener", LISTENERS)
+@pytest.mark.parametrize(("listener", "mechanism"), LISTENERS)
 def test_the_whole_path_with_the_documented_permissions(
-    secured: Secured, tmp_path: Path, listener: str
+    secured: Secured, tmp_path: Path, listener: str, mechanism: str
 ) -> None:
-    lab = Lab(secured.broker(listener), tmp_path)
+    lab = Lab(secured.broker(listener, mechanism=mechanism), tmp_path)
     file = str(lab.file)
     if listener.startswith("SASL"):
         asyncio.run(permit(secured, lab, USER))
@@ -133,6 +141,12 @@ async def test_a_verbose_worker_shows_no_secret(secured: Secured, tmp_path: Path
             "SASL_SSL",
             "SASL_SSL",
             {"sasl_plain_password": WRONG},
+            "look at kafka.sasl_plain_username and kafka.sasl_plain_password",
+        ),
+        (
+            "SASL_SSL",
+            "SASL_SSL",
+            {"sasl_mechanism": "PLAIN", "sasl_plain_password": WRONG},
             "look at kafka.sasl_plain_username and kafka.sasl_plain_password",
         ),
         (
@@ -242,3 +256,76 @@ async def test_missing_permissions_are_named(secured: Secured, tmp_path: Path) -
     assert (worked.returncode, worked.stdout) == (1, b"")
     (line,) = worked.stderr.decode().splitlines()
     assert line.endswith(f" does not permit it: {'; '.join(missing)}")
+
+
+async def test_missing_topics_that_could_not_be_created_are_named(
+    secured: Secured, tmp_path: Path
+) -> None:
+    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path)
+    topics, file = lab.collection.topics, str(lab.file)
+
+    async def permit_stranger(*operations: str) -> None:
+        anonymous = clients.admin(secured.bootstrap("PLAINTEXT"), {})
+        await anonymous.start()
+        try:
+            for kind in (
+                f"--resource-pattern-type prefixed --topic {topics.source}",
+                f"--topic {topics.changelog}",
+                f"--group {lab.config.worker.id}",
+            ):
+                asked = [f"--operation {one}" for one in operations if "group" not in kind]
+                await grant(
+                    anonymous,
+                    "kafka-acls.sh --bootstrap-server one:9092 --add --operation Read "
+                    f"{' '.join(asked)} --allow-principal User:{STRANGER} {kind}",
+                )
+        finally:
+            await anonymous.close()
+
+    await permit_stranger("Write")
+    checked = await asyncio.to_thread(invoke, "check", "-c", file)
+    assert checked.exit_code == 1
+    assert [line.partition(": ")[0] for line in checked.stderr.splitlines()] == [
+        f"topic {name} cannot be created" for name in sorted(topics.names())
+    ]
+    await permit_stranger("Write", "Create")
+    checked = await asyncio.to_thread(invoke, "check", "-c", file)
+    assert (checked.exit_code, checked.stderr) == (0, "")
+    # Nothing has been created by asking.
+    assert checked.stdout.count("a worker creates it") == len(list(topics.names()))
+
+
+async def test_a_packer_works_with_the_documented_permissions(
+    secured: Secured, tmp_path: Path
+) -> None:
+    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path, extra='input = "frames"')
+    topics, own = lab.collection.topics, copy(lab)
+    everything = replace(lab.config.kafka, bootstrap=secured.bootstrap("PLAINTEXT"), options={})
+    own.config = replace(lab.config, kafka=everything)
+    await own.create(topics.source, partitions=4)
+    await own.create(topics.frames or "", partitions=4)
+    refused = lab.start_packer()
+    assert await asyncio.to_thread(refused.wait) == 1
+    assert "does not permit it: [Error 29] TopicAuthorizationFailedError: topic" in refused.errors()
+    refused.kill()
+    _, _, section = (DOCS / "pack.md").read_text().partition("## Who may do what")
+    commands = section.split("```")[1].removeprefix("sh\n")
+    for name, ours in (
+        ("checkins.reports", topics.source),
+        ("ldpstream.pack", own.config.worker.pack_group),
+        ("User:packer", f"User:{STRANGER}"),
+    ):
+        assert name in commands
+        commands = commands.replace(name, ours)
+    async with own.admin() as admin:
+        await grant(admin, commands)
+    async with own.producer() as producer:
+        frame = own.frame(1, first_ms=START_MS, last_ms=START_MS)
+        await producer.send_and_wait(topics.source, frame, partition=2)
+    with lab.packer() as packer:
+        for _ in range(100):
+            if packed := await own.records(topics.frames or ""):
+                break
+            await asyncio.sleep(0.2)
+        assert packer.terminate() == 0
+    assert len(packed) == 1

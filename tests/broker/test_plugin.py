@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -12,6 +11,7 @@ import pytest
 
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
+from tests.ports import free_ports
 from tests.processes import Worker, eventually
 
 pytestmark = pytest.mark.broker
@@ -19,9 +19,7 @@ pytestmark = pytest.mark.broker
 
 async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
     orders = f"orders-{lab.collection.topics.source}"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     worker = _start(lab, orders, tmp_path / "data", port)
     try:
         worker.wait_ready()
@@ -48,9 +46,7 @@ async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
 @pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the only one with transactions
 async def test_an_own_app_counts_no_aborted_transactions(lab: Lab, tmp_path: Path) -> None:
     source = lab.collection.topics.source
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     worker = _start(lab, f"orders-{source}", tmp_path / "data", port)
     try:
         worker.wait_ready()

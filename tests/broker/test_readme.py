@@ -1,105 +1,53 @@
 """The README's commands and programs, run as they stand there; only addresses are exchanged."""
 
 import json
-import os
-import re
-import shlex
-import signal
-import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests import pages
 from tests.brokers import wait_until
+from tests.pages import Place
+from tests.ports import free_ports
 
-_README: Final = (Path(__file__).resolve().parents[2] / "README.md").read_text()
-_MAIN: Final = "from ldpstream.agents.cli.main import main; main()"
 _BROKER: Final = "127.0.0.1:9092"
 _WORKER: Final = "http://127.0.0.1:6066"
+_OTHER: Final = "https://stats.example.org"
+_MODES: Final = """
+[collection.modes]
+mechanism = "block-hadamard"
+epsilon = 1.0
+domain = { values = ["bus", "train", "walk", "car"] }
+window = { size = "1d" }
+"""
 
 
 def blocks(heading: str, language: str) -> list[str]:
-    """Return the code of one language below a heading, up to the next heading."""
-    section = re.split(rf"^#+ {re.escape(heading)}$", _README, flags=re.MULTILINE)[1]
-    # A line of a shell's comment looks like a heading, but for the space before it.
-    section = re.split(r"^##+ ", section, flags=re.MULTILINE)[0]
-    return re.findall(rf"^```{language}\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Place:
-    """A folder where `ldpstream` and `faust` are commands, and addresses in place of README's."""
-
-    folder: Path
-    addresses: dict[str, str]
-
-    def run(self, *command: str) -> str:
-        """Run to the end and return what it printed; it has to succeed and to warn of nothing."""
-        result = subprocess.run(
-            command, cwd=self.folder, env=self._environment, capture_output=True, text=True
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
-        assert "Traceback" not in result.stderr
-        return result.stdout
-
-    def shell(self, code: str) -> str:
-        return self.run("sh", "-eu", "-c", self.here(code))
-
-    @contextmanager
-    def running(self, *command: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """Run for the length of the block; Ctrl-C has to end it with exit code 0."""
-        process = subprocess.Popen(
-            command, cwd=self.folder, env=self._environment, stdout=subprocess.PIPE
-        )
-        try:
-            yield process
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=30) == 0
-        finally:
-            process.kill()
-            process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
-
-    def here(self, code: str) -> str:
-        for theirs, ours in self.addresses.items():
-            code = code.replace(theirs, ours)
-        return code
-
-    def exchange(self, name: str) -> None:
-        file = self.folder / name
-        file.write_text(self.here(file.read_text()))
-
-    @property
-    def _environment(self) -> dict[str, str]:
-        return {**os.environ, "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    """Return the code of one language below a heading of README."""
+    place = f"README.md#{heading}"
+    found = pages.blocks("README.md")
+    return [one.code for one in found if (one.place, one.language) == (place, language)]
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        broker, http = one.getsockname()[1], other.getsockname()[1]
-    (tmp_path / "bin").mkdir()
-    for name, arguments in (("ldpstream", ["-c", _MAIN]), ("faust", ["-m", "faust"])):
-        script = tmp_path / "bin" / name
-        script.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, *arguments])} "$@"\n')
-        script.chmod(0o755)
+    broker, http = free_ports(2)
     http_address = _WORKER.removeprefix("http://")
-    return Place(tmp_path, {_BROKER: f"127.0.0.1:{broker}", http_address: f"127.0.0.1:{http}"})
+    here = f"127.0.0.1:{http}"
+    addresses = {_BROKER: f"127.0.0.1:{broker}", http_address: here, _OTHER: f"http://{here}"}
+    return Place.made(tmp_path, addresses)
 
 
 def test_values_to_estimates_without_a_broker(place: Place):
     (code,) = blocks("Without a broker: values to estimates", "sh")
-    certificates, document = (json.loads(said) for said in _documents(place.shell(code)))
+    said = place.shell(code)
+    (shown,) = [one for one in pages.blocks("README.md") if one.code == code]
+    assert pages.agrees(said, shown), said
+    certificates, document = (json.loads(one) for one in _documents(said))
     assert certificates["pass"] is True
     assert (document["n"], len(document["distribution"])) == (1000, 4)
     # Five standard errors: exceeded by less than one run in a million.
@@ -110,7 +58,7 @@ def test_values_to_estimates_without_a_broker(place: Place):
 
 @pytest.mark.broker
 def test_the_live_collection_the_device_and_the_app(place: Place):
-    broker, terminal, devices = blocks("With a broker: a live collection", "sh")
+    broker, terminal, devices, analyst = blocks("With a broker: a live collection", "sh")
     assert _commands(broker) == ["ldpstream devbroker"]
     init, check, worker = _commands(terminal)
     port = place.addresses[_BROKER].rpartition(":")[2]
@@ -118,17 +66,52 @@ def test_the_live_collection_the_device_and_the_app(place: Place):
         assert _line(serving) == f"ready {place.addresses[_BROKER]}"
         place.shell(init)
         place.exchange("ldpstream.toml")
+        with (place.folder / "ldpstream.toml").open("a") as file:
+            file.write(_MODES)
         assert place.shell(check).endswith("ok\n")
         with place.running("sh", "-c", f"exec {worker}") as working:
             assert _line(working) == f"ready {place.here(_WORKER)}"
-            said = place.shell(devices)
-            assert "3000 reports in 3 messages acknowledged" in said
-            wait_until(lambda: _windows(place)[0]["final"], "the final window")
+            before, asked, after = devices.partition("ldpstream query")
+            said = place.shell(before)
+            wait_until(
+                lambda: [one["final"] for one in _windows(place)] == [True], "the final window"
+            )
             assert _windows(place)[0]["n"] == 3000
+            said += place.shell(asked + after)
+            (shown,) = [one for one in pages.blocks("README.md") if one.code == devices]
+            assert pages.agrees(said, shown), said
+            place.shell(analyst)
+            _ask_as_the_page_of_http_says(place)
+            _check_as_the_page_of_changes_says(place)
             (device,) = blocks("A device, in three lines", "python")
             place.run(sys.executable, "-c", place.here(device))
             wait_until(lambda: _numbers(place) == [3000, 1], "the device's report")
         _test_app(place)
+
+
+def _ask_as_the_page_of_http_says(place: Place) -> None:
+    place.shell("yes bus | head -300 | ldpstream send modes")
+    wait_until(
+        lambda: [one["n"] for one in _windows(place, "modes")] == [300], "the reports of modes"
+    )
+    (place.folder / "read-token").write_text("of another worker: this one wants none")
+    listed = [one.code for one in pages.blocks("docs/http.md") if one.language == "sh"]
+    answers, said = listed
+    assert '"name":"fare"' in place.shell(answers)
+    place.shell(said)
+    assert "[60, 110]" in (place.folder / "checkins.csv").read_text()
+
+
+def _check_as_the_page_of_changes_says(place: Place) -> None:
+    page, heading = "docs/changes.md", "Another spec under the same topic"
+    new, check = (one for one in pages.blocks(page) if one.heading == heading)
+    kafka = place.here(f'[kafka]\nbootstrap = "{_BROKER}"\nenable_idempotence = false\n')
+    (place.folder / "new.toml").write_text(kafka + new.code)
+    # As its comment says: epsilon 1 and three values, and nothing to accept.
+    old = new.code.replace("epsilon = 2.0", "epsilon = 1.0").replace(', "tram"', "")
+    (place.folder / "old.toml").write_text(kafka + old.replace("accept =", "# accept ="))
+    said = place.shell(check.code)
+    assert pages.agrees(said, check), said
 
 
 def _test_app(place: Place) -> None:
@@ -140,7 +123,8 @@ def _test_app(place: Place) -> None:
     with place.running("sh", "-c", start):
         wait_until(lambda: _ready(place), "the app")
         place.run("sh", "-c", "echo 60,110 | ldpstream send checkins")
-        wait_until(lambda: _numbers(place) == [3000, 2], "the app's window")
+        # Another window begins with every hour.
+        wait_until(lambda: _numbers(place) in ([3000, 2], [3000, 1, 1]), "the app's window")
 
 
 # The README's app shows its windows nowhere; the test has to see them.
@@ -169,8 +153,8 @@ def _line(process: "subprocess.Popen[bytes]") -> str:
     return process.stdout.readline().decode().strip()
 
 
-def _windows(place: Place) -> list[dict[str, Any]]:
-    url = f"{place.here(_WORKER)}/api/collections/checkins/windows"
+def _windows(place: Place, name: str = "checkins") -> list[dict[str, Any]]:
+    url = f"{place.here(_WORKER)}/api/collections/{name}/windows"
     with urllib.request.urlopen(url, timeout=10) as answer:
         windows: list[dict[str, Any]] = json.load(answer)["windows"]
     return windows

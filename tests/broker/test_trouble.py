@@ -9,8 +9,9 @@ from aiokafka import TopicPartition
 
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
 from tests.lab import START_MS, Lab
-from tests.ledger import WINDOW_MS
+from tests.ledger import WINDOW_MS, Ledger
 from tests.processes import eventually
+from tests.stream.cli import spawn
 
 pytestmark = pytest.mark.broker
 kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)
@@ -93,9 +94,10 @@ async def test_topic_created_anew_while_no_worker_runs(lab: Lab) -> None:
         await lab.delete(source)
         await lab.create(source, partitions=4)
         await producer.client.force_metadata_update()
+        lab.ledger = Ledger(lab.collection)
         # Longer than the one before: offsets alone would not tell.
         for _ in range(5):
-            value = lab.collection.spec.frame([1], times_ms=[START_MS])
+            value = lab.frame(1, first_ms=START_MS, last_ms=START_MS)
             await producer.send_and_wait(source, value, partition=2)
     with lab.worker() as worker:
         await eventually(lambda: worker.status("/readyz") == 503)
@@ -103,6 +105,14 @@ async def test_topic_created_anew_while_no_worker_runs(lab: Lab) -> None:
         (line,) = worker.errors().splitlines()
         assert f"collection trips stops: topic {source} is another one" in line
     assert sum(head.n for head in await lab.heads()) == 30
+    reset = await asyncio.to_thread(spawn, "reset", "-c", str(lab.file), "--yes", "trips")
+    assert reset.returncode == 0, reset.stderr
+    with lab.worker() as worker:
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact()
+        assert worker.get("/api/collections/trips/status")["counted"] == 5
+        assert worker.terminate() == 0
+        assert worker.errors() == ""
 
 
 @kafka_only  # the embedded broker does not delete records
@@ -124,6 +134,7 @@ async def test_retention_overtakes_the_worker(running: Broker, tmp_path: Path) -
     with lab.worker() as worker:
         await lab.close(START_MS + WINDOW_MS)
         await lab.check_exact()
+        assert worker.metrics("ldpstream_lost_offsets_total", collection="trips") == 5
         assert worker.terminate() == 0
         (line,) = worker.errors().splitlines()
         assert line.endswith(f"{source}[2] deleted offsets 1 to 5 before they were read")
@@ -132,24 +143,28 @@ async def test_retention_overtakes_the_worker(running: Broker, tmp_path: Path) -
 
 @kafka_only  # the embedded broker has no transactions
 async def test_aborted_transactions_are_not_counted(running: Broker, tmp_path: Path) -> None:
-    lab = Lab(running, tmp_path, window='grace = "0s", idle = "500ms"')
+    lab = Lab(running, tmp_path, window='grace = "1s", idle = "500ms", future = "1s"')
     source = lab.collection.topics.source
-    end_ms = START_MS + WINDOW_MS - 1
+    # All but the last are of the window's first moment: while the producer falters partitions are
+    # idle, and time goes on. Whatever is aborted would close the window.
+    last_ms = START_MS + WINDOW_MS - 1
+    after_ms = START_MS + 2 * WINDOW_MS
     with lab.worker() as worker:
         async with lab.transactional_producer() as producer:
             for number in range(30):
                 await producer.begin_transaction()
                 for partition in (0, 1):
                     if number % 3:
-                        value = lab.frame(10, first_ms=end_ms, last_ms=end_ms)
+                        time_ms = last_ms if number == 29 else START_MS
+                        value = lab.frame(10, first_ms=time_ms, last_ms=time_ms)
                     else:
-                        value = lab.collection.spec.frame([1] * 10, times_ms=[end_ms] * 10)
+                        value = lab.collection.spec.frame([1] * 10, times_ms=[after_ms] * 10)
                     await producer.send(source, value, partition=partition)
                 await (
                     producer.commit_transaction() if number % 3 else producer.abort_transaction()
                 )
         # The log ends with the marks of transactions, and is read to its end all the same: idle.
-        await lab.check_exact(seconds=25)
+        await lab.check_exact()
         assert worker.terminate() == 0
 
 
@@ -170,9 +185,11 @@ async def test_broker_goes_away_and_comes_back(server: KafkaServer, tmp_path: Pa
             for partition in range(4):
                 value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
                 await producer.send_and_wait(source, value, partition=partition)
+            assert worker.status("/readyz") == 200
             server.stop()
-            await asyncio.sleep(9)
+            await eventually(lambda: worker.status("/readyz") == 503)
             await asyncio.to_thread(server.start)
+            await eventually(lambda: worker.status("/readyz") == 200)
             for partition in range(4):
                 value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
                 await producer.send_and_wait(source, value, partition=partition)

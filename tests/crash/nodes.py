@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from contextlib import ExitStack
 
 from tests.brokers import KafkaServer
 from tests.cluster import Cluster
@@ -15,11 +16,24 @@ DOWN_SECONDS = 5.0
 
 
 async def run_with_nodes_killed(
-    lab: Lab, cluster: Cluster, *, times: int, reports: int, a_frame: int = 100, seed: int = 0
+    lab: Lab,
+    cluster: Cluster,
+    *,
+    times: int,
+    reports: int,
+    a_frame: int = 100,
+    seed: int = 0,
+    packers: int = 0,
 ) -> None:
-    """Count a stream while nodes are killed with -9 and started again, and check every count."""
+    """Count a stream while nodes are killed with -9 and started again, and check every count.
+
+    So many packers run beside the worker.
+    """
     rng = random.Random(seed)
-    with lab.worker() as worker:
+    with ExitStack() as stack:
+        worker = stack.enter_context(lab.worker())
+        for _ in range(packers):
+            stack.enter_context(lab.packer())
 
         async def disturb() -> None:
             for node in (rng.choice(cluster.nodes) for _ in range(times)):

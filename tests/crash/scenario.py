@@ -85,8 +85,11 @@ async def run(
     reports: int,
     a_frame: int = 100,
     seed: int = 0,
+    packers: int = 0,
 ) -> Sent:
     """Count a stream while workers are disturbed `times` times, and check every count.
+
+    So many packers run beside them, and are disturbed as often as workers are.
 
     `disturbance` is `kill` (kill -9 and start anew) or `stop` (SIGSTOP beyond the session timeout,
     then SIGCONT).
@@ -94,6 +97,7 @@ async def run(
     rng = random.Random(seed)
     with ExitStack() as stack:
         fleet = [lab.start_worker() for _ in range(workers)]
+        fleet += [lab.start_packer() for _ in range(packers)]
         stack.callback(lambda: [worker.kill() for worker in fleet])
         # The first one only: whichever comes later joins under way.
         await asyncio.to_thread(fleet[0].wait_ready)
@@ -119,8 +123,9 @@ async def run(
 
 async def _kill(lab: Lab, fleet: list[Worker], rng: random.Random) -> None:
     number = rng.randrange(len(fleet))
+    packs = fleet[number].process.args[3] == "pack"  # type: ignore[index]  # of all we start
     fleet[number].kill()
-    fleet[number] = lab.start_worker()
+    fleet[number] = lab.start_packer() if packs else lab.start_worker()
     # Now and then it is killed again before it has come up.
     if rng.random() < 0.75:
         await asyncio.to_thread(fleet[number].wait_ready)

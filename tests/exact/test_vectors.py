@@ -5,14 +5,20 @@ version of the format instead.
 """
 
 import hashlib
+import hmac
 import json
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, FrameError, decode_frame, encode_frame
+from ldpstream.mechanisms.one_report import OneReport
+from ldpstream.mechanisms.spending import largest_loss
+from ldpstream.mechanisms.times import parse_time
+from tests.pages import shown_alone
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -24,6 +30,7 @@ def read(name: str) -> dict | list:
 FRAMES = read("frames.json")
 SPECS = {vector["name"]: vector for vector in read("specs.json")}
 REPORTS = read("reports.json")
+TOKENS = read("tokens.json")
 
 
 def name_of(vector: dict) -> str:
@@ -48,6 +55,18 @@ def test_frames(vector: dict):
     assert frame.times_ms.tolist() == [run["time_ms"] for run in runs]
     assert frame.counts.tolist() == [len(run["reports"]) for run in runs]
     assert np.array_equal(frame.payload, payload)
+
+
+def test_the_smallest_frame_is_the_one_that_docs_wire_md_shows():
+    lines = shown_alone("docs/wire.md", "Frame").code.splitlines()
+    frame = bytes.fromhex(lines[0])
+    assert len(frame) == 25
+    time_ms = parse_time("2026-11-21T10:00:00Z")
+    payload = np.array([[7]], dtype=np.uint8)
+    assert frame == encode_frame(bytes.fromhex("00112233445566ff"), np.array([time_ms]), payload)
+    # Each part stands above its words.
+    parts = {"01 00 01": "version", "00 11 22": "fingerprint", "00 69": "2026-", "07": "report 7"}
+    assert all(lines[0].rindex(part) == lines[1].index(word) for part, word in parts.items())
 
 
 @pytest.mark.parametrize("vector", FRAMES["refused"], ids=name_of)
@@ -91,3 +110,70 @@ def test_reports(vector: dict):
     reports = mechanism.privatize(np.array(vector["values"]), entropy=entropy)
     assert reports.tolist() == vector["reports"]
     assert not entropy.batches
+
+
+@pytest.mark.parametrize("vector", read("devices.json"), ids=name_of)
+def test_devices(vector: dict):
+    spec = spec_of(vector)
+    assert spec.device_document() == vector["document"]
+    words = [int(vector["words"][i : i + 16], 16) for i in range(0, len(vector["words"]), 16)]
+    entropy = Stream(words)
+    reports = spec.privatize(vector["labels"], entropy=entropy)
+    assert [row.tobytes().hex() for row in spec.mechanism.encode(reports)] == vector["reports"]
+    assert not entropy.left
+    times_ms = np.array(vector["times_ms"])
+    assert spec.frame_reports(reports, times_ms=times_ms).hex() == vector["frame"]
+
+
+LOSSES = read("losses.json")
+
+
+@pytest.mark.parametrize("vector", read("devices.json"), ids=name_of)
+def test_losses(vector: dict):
+    assert largest_loss(spec_of(vector).mechanism.policy) == Fraction(LOSSES[vector["name"]])
+
+
+@pytest.mark.parametrize("vector", TOKENS["tokens"], ids=lambda v: v["token"])
+def test_tokens(vector: dict):
+    secret, fingerprint = bytes.fromhex(vector["secret"]), bytes.fromhex(vector["fingerprint"])
+    start_ms = vector["start_ms"]
+    signed = fingerprint + start_ms.to_bytes(8, "little", signed=True)
+    assert hmac.new(secret, signed, "sha256").digest()[:8].hex() == vector["token"]
+    rule = OneReport(window_ms=vector["window_ms"], partitions=vector["partitions"])
+    tokens = rule.tokens(secret, fingerprint, np.array([vector["time_ms"]]))
+    assert tokens.tobytes().hex() == vector["token"]
+    assert rule.partition(tokens).tolist() == [vector["partition"]]
+
+
+@pytest.mark.parametrize("vector", TOKENS["devices"], ids=name_of)
+def test_devices_with_tokens(vector: dict):
+    spec = spec_of(vector)
+    assert spec.device_document() == vector["document"]
+    words = [int(vector["words"][i : i + 16], 16) for i in range(0, len(vector["words"]), 16)]
+    reports = spec.privatize(vector["labels"], entropy=Stream(words))
+    assert [row.tobytes().hex() for row in spec.mechanism.encode(reports)] == vector["reports"]
+    times_ms = np.array(vector["times_ms"])
+    secrets = [bytes.fromhex(secret) for secret in vector["secrets"]]
+    one_by_one = zip(secrets, times_ms[:, None], strict=True)
+    tokens = np.concatenate([spec.tokens(secret, time_ms) for secret, time_ms in one_by_one])
+    assert [token.tobytes().hex() for token in tokens] == vector["tokens"]
+    frame = spec.frame_reports(reports, times_ms=times_ms, tokens=tokens)
+    assert frame.hex() == vector["frame"]
+    assert spec.one_report is not None
+    assert spec.one_report.frame_partition(frame) == vector["partition"]
+    if len(secrets) == 1:
+        entropy = Stream(words)
+        alone = spec.frame(vector["labels"], times_ms=times_ms, entropy=entropy, secret=secrets[0])
+        assert alone == frame
+
+
+class Stream:
+    """Hands out words in their order."""
+
+    def __init__(self, words: list[int]) -> None:
+        self.left = words
+
+    def words(self, n: int) -> np.ndarray:
+        given, self.left = self.left[:n], self.left[n:]
+        assert len(given) == n
+        return np.array(given, dtype=np.uint64)

@@ -25,7 +25,6 @@ IMPURE = {
     "random",
     "secrets",
 }
-ENTRANCES = ("ldpstream.agents.partition", "ldpstream.agents.tail", "ldpstream.agents.view")
 
 
 def modules(room: str) -> list[Path]:
@@ -72,19 +71,43 @@ def reachable(names: tuple[str, ...]) -> dict[str, Path]:
 
 
 def test_the_state_machine_is_pure():
-    found = reachable(ENTRANCES)
-    assert set(ENTRANCES) < set(found)
+    state = {f"ldpstream.agents.state.{path.stem}" for path in modules("agents/state")}
+    state.remove("ldpstream.agents.state.__init__")
+    found = reachable(tuple(state))
+    assert state <= set(found)
     wrong = [
         (m, n) for m, file in found.items() for n in imports(file) if n.split(".")[0] in IMPURE
     ]
     assert wrong == []
 
 
-def test_faust_stays_in_agents_and_out_of_the_device():
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [("ldpstream.mechanisms", []), ("ldpstream.agents.device", ["aiokafka", "pydantic"])],
+)
+def test_a_device_pays_for_what_it_needs(module: str, expected: list[str]):
+    """Faust alone takes longer to import than all that a device uses."""
     code = (
-        "import sys, ldpstream.mechanisms; "
+        f"import sys, {module}; "
         "print(sorted({m.split('.')[0] for m in sys.modules} & "
-        "{'faust', 'aiokafka', 'aiohttp', 'pydantic', 'scipy', 'click', 'rich'}))"
+        "{'faust', 'mode', 'aiokafka', 'aiohttp', 'pydantic', 'scipy', 'click', 'rich'}))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
+    assert out.stdout.strip() == str(expected)
+
+
+@pytest.mark.parametrize("module", ["ldpstream.mechanisms", "ldpstream.mechanisms.ledger"])
+def test_a_device_that_privatizes_imports_numpy_alone(module: str):
+    code = (
+        "import sys; before = set(sys.modules); "
+        f"import {module}; from ldpstream.mechanisms import CollectionSpec; "
+        "from pathlib import Path; "
+        "table = {'mechanism': 'l1-bits', 'epsilon': 1.0, 'domain': {'size': 9}}; "
+        "spec = CollectionSpec.from_mapping('x', table, base=Path()); spec.frame([3]); "
+        "loaded = {m.split('.')[0] for m in set(sys.modules) - before}; "
+        "print(sorted(loaded - sys.stdlib_module_names), 'sqlite3' in loaded)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # Python can be built without SQLite: only the ledger needs it.
+    ledger = module.endswith("ledger")
+    assert out.stdout.strip() == f"['ldpstream', 'numpy'] {ledger}"

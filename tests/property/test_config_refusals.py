@@ -47,7 +47,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sharpest": 0}, "sharpest: expected"),
     ({"sharpest": 0.5}, "sharpest: expected"),
     ({"rejected": "drop"}, 'rejected: expected one of "copy" or "count", got "drop"'),
-    ({"input": "files"}, 'input: expected "topic", got "files"'),
+    ({"input": "files"}, 'input: expected one of "topic" or "frames", got "files"'),
     ({"window": "1h"}, 'window: expected a table, got "1h"'),
     ({"window.idle": "on"}, 'window.idle: expected a duration such as "30s", or "off", got "on"'),
     ({"window.idle": "0s"}, "window.idle: expected a duration above 0"),
@@ -83,8 +83,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # Later work
     ({"mechanism": "unary"}, "mechanism: expected one of binary, block-hadamard"),
     ({"prior": 0.5}, "prior: expected no such key with"),
-    ({"input": "frames"}, 'input: "frames" is not available in this version'),
-    ({"accept": ["old.toml"]}, "accept: this key is not available in this version"),
+    ({"accept": "old.toml"}, 'accept: expected a list, got "old.toml"'),
+    ({"accept": [1]}, "accept[0]: expected a string, got 1"),
+    ({"accept": ["absent.toml"]}, "accept[0]: absent.toml: cannot read it: No such file"),
 ]  # fmt: skip
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.context import WindowTotals
 from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose, final_content
 from ldpstream.agents.options import parse_range
+from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.groups import known_totals
 from ldpstream.estimators.projection import project_simplex
@@ -23,9 +23,9 @@ IDENTIFICATION = ["collection", "fingerprint", "window", "n", "final", "withheld
 FIELDS = [
     *IDENTIFICATION,
     *("late", "rejected", "estimand", "confidence", "method", "simultaneous", "projection"),
-    *("distribution", "ranges", "quantiles", "influence"),
+    *("distribution", "ranges", "quantiles", "influence", "forged"),
 ]
-NUMBERS = ["share", "count", "se", "low", "high", "influence"]
+NUMBERS = ["share", "count", "se", "low", "high", "influence", "forged"]
 LABELS = {
     "mechanism": "high-low",
     "epsilon": 1.0,

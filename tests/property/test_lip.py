@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.context import WindowTotals
 from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
 from ldpstream.agents.options import parse_range
+from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.lip_mmse import estimate_mmse
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError

@@ -18,6 +18,7 @@ from tests.stream.serving import (
 )
 
 Client = TestClient[web.Request, web.Application]
+CITY_PATH = "/api/collections/city/estimate"
 FIRST = ("2026-11-21T10:00:00Z", "2026-11-21T10:01:00Z")
 
 
@@ -44,4 +45,11 @@ async def ask(client: Client, path: str, status: int = 200) -> Any:
     answer = await client.get(path)
     assert answer.status == status, await answer.text()
     assert answer.content_type == "application/json"
+    return await answer.json()
+
+
+async def post(client: Client, asked: Any, status: int = 200, path: str = CITY_PATH) -> Any:
+    """Return the JSON that answers a body, with this status."""
+    answer = await client.post(path, json=asked)
+    assert answer.status == status, await answer.text()
     return await answer.json()

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.agents.clock import Control
-from ldpstream.agents.context import Context, WindowTotals
-from ldpstream.agents.copies import Copy
-from ldpstream.agents.outcomes import Flush, Publication, Settled
-from ldpstream.agents.partition import Partition
-from ldpstream.agents.records import Head
-from ldpstream.agents.tail import Tail
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.clock import Control
+from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.copies import Copy
+from ldpstream.agents.state.outcomes import Flush, Publication, Settled
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.frame import encode_frame
 from ldpstream.mechanisms.spec import CollectionSpec
 
@@ -53,6 +53,15 @@ def frame(*reports: tuple[int, int], spec: CollectionSpec | None = None) -> byte
     symbols = np.array([symbol for _, symbol in reports], dtype="<u8")
     payload = symbols[:, None].view(np.uint8)[:, :width]
     return encode_frame(spec.fingerprint, times_ms, payload)
+
+
+def loaded(context: Context, *, now_ms: int) -> tuple[Tail, Partition]:
+    """Return an empty partition and its tail."""
+    tail = Tail(context, 0)
+    tail.read([], position=0, end=0)
+    part = Partition.load(context, 0, [tail], epoch=1, now_ms=now_ms)
+    assert part is not None
+    return tail, part
 
 
 class Cluster:

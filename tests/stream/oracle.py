@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from ldpstream.agents.context import Context
-from ldpstream.agents.windows import NEVER
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.errors import FrameError
 from ldpstream.mechanisms.frame import decode_frame, frame_fingerprint
 
@@ -20,28 +20,30 @@ class Fate(NamedTuple):
 class Oracle:
     """A partition's watermark, and the fates that it decides."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, partition: int = 0) -> None:
         self.context, self.clock, self.fates = context, NEVER, []
+        self.partition, self.tokens = partition, set()
         self.accept = {spec.fingerprint for spec in context.accept}
 
     def message(self, offset: int, value: bytes | None, now_ms: int) -> None:
         spec = self.context.spec
-        width = spec.mechanism.report_bytes
+        width, whole = spec.mechanism.report_bytes, spec.report_bytes
         try:
-            frame = decode_frame(value or b"", fingerprint=spec.fingerprint, report_bytes=width)
+            frame = decode_frame(value or b"", fingerprint=spec.fingerprint, report_bytes=whole)
         except FrameError as error:
             if error.reason == "undecodable" or frame_fingerprint(value) not in self.accept:
                 self.fates.append(Fate(offset, error.reason, None, None))
             return
         times_ms = frame.times_ms.repeat(frame.counts).tolist()
-        symbols = [int.from_bytes(row.tobytes(), "little") for row in frame.payload]
-        for time_ms, symbol in sorted(zip(times_ms, symbols, strict=True), key=lambda r: r[0]):
-            fate = self.fate(time_ms, symbol, now_ms)
+        rows = [row.tobytes() for row in frame.payload]
+        for time_ms, row in sorted(zip(times_ms, rows, strict=True), key=lambda r: r[0]):
+            symbol = int.from_bytes(row[:width], "little")
+            fate = self.fate(time_ms, symbol, now_ms, row[width:])
             self.fates.append(Fate(offset, fate, time_ms, symbol))
             if fate == "counted":
                 self.clock = max(self.clock, time_ms)
 
-    def fate(self, time_ms: int, symbol: int, now_ms: int) -> str:
+    def fate(self, time_ms: int, symbol: int, now_ms: int, token: bytes = b"") -> str:
         window, spec = self.context.window, self.context.spec
         if not window.earliest_ms <= time_ms <= window.latest_ms:
             return "time"
@@ -52,4 +54,12 @@ class Oracle:
         if symbol >= spec.mechanism.outputs:
             return "range"
         end_ms = (time_ms // window.pane_ms + 1) * window.pane_ms
-        return "late" if end_ms + window.grace_ms <= self.clock else "counted"
+        rule = spec.one_report
+        if rule and int.from_bytes(token[:4], "little") % rule.partitions != self.partition:
+            return "partition"
+        if end_ms + window.grace_ms <= self.clock:
+            return "late"
+        if rule and (end_ms, token) in self.tokens:
+            return "repeated"
+        self.tokens.add((end_ms, token))
+        return "counted"

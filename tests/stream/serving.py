@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.agents.clock import Control
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.context import Context
 from ldpstream.agents.document import final_content
-from ldpstream.agents.outcomes import Settled
-from ldpstream.agents.partition import Partition
-from ldpstream.agents.tail import Tail
+from ldpstream.agents.pipeline.health import BrokerWatch
+from ldpstream.agents.state.clock import Control
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.outcomes import Settled
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.tail import Tail
 from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.frame import encode_frame
 
@@ -60,6 +61,7 @@ class Served:
     read: list[int]
     end_offsets: dict[int, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    accepted: tuple["Served", ...] = ()
 
     @property
     def ready(self) -> bool:
@@ -114,6 +116,7 @@ class Pipeline:
     """Collections by name."""
 
     collections: Mapping[str, Served]
+    broker_watch: BrokerWatch = field(default_factory=BrokerWatch)
 
 
 def serve_collections(tables: Mapping[str, Mapping[str, Any]], *, read: bool = True) -> Pipeline:

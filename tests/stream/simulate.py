@@ -1,20 +1,26 @@
 """The long form of the simulation: `python -m tests.stream.simulate [RUNS] [FIRST_SEED]`.
 
-All six invariants must hold in every run; a failing seed prints its shortest schedule.
+All invariants must hold in every run; a failing seed prints its shortest schedule.
 """
 
 import argparse
 import sys
+import tempfile
 import time
+from pathlib import Path
 
+from tests.stream.simulation.packed import PackedWorld
 from tests.stream.simulation.run import explain, run
+from tests.stream.simulation.stored import stored_world
+from tests.stream.simulation.tokens import TokenWorld
+from tests.stream.simulation.world import World
 
 
-def simulate(runs: int, first_seed: int) -> int:
+def simulate(runs: int, first_seed: int, *, make: type[World] = World) -> int:
     started = time.monotonic()
     for seed in range(first_seed, first_seed + runs):
-        if run(seed).violated:
-            print(explain(seed))
+        if run(seed, make=make).violated:
+            print(explain(seed, make=make))
             return 1
     seconds = time.monotonic() - started
     print(f"{runs} runs from seed {first_seed}: all invariants hold ({seconds:.0f} s)")
@@ -25,8 +31,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.stream.simulate")
     parser.add_argument("runs", type=int, nargs="?", default=10_000)
     parser.add_argument("first_seed", type=int, nargs="?", default=0)
+    parser.add_argument("--store", choices=("memory", "rocksdb"), default="memory")
+    parser.add_argument("--input", choices=("topic", "frames"), default="topic")
+    parser.add_argument("--one-report", action="store_true", help="devices carry tokens")
     asked = parser.parse_args()
-    return simulate(asked.runs, asked.first_seed)
+    if asked.one_report:
+        if (asked.input, asked.store) != ("topic", "memory"):
+            parser.error("--one-report takes --input topic and --store memory")
+        return simulate(asked.runs, asked.first_seed, make=TokenWorld)
+    if asked.input == "frames":
+        if asked.store != "memory":
+            parser.error("--input frames takes --store memory")
+        return simulate(asked.runs, asked.first_seed, make=PackedWorld)
+    if asked.store == "memory":
+        return simulate(asked.runs, asked.first_seed)
+    with tempfile.TemporaryDirectory() as folder, stored_world(Path(folder)) as make:
+        return simulate(asked.runs, asked.first_seed, make=make)
 
 
 if __name__ == "__main__":

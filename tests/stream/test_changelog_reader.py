@@ -6,9 +6,11 @@ from typing import cast
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import OffsetOutOfRangeError
 
-from ldpstream.agents.changelog import ChangelogReader
-from ldpstream.agents.tail import Tail
+from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.state.records import RecordError
+from ldpstream.agents.state.tail import Tail
 from tests.processes import eventually
 
 ONE = TopicPartition("changelog", 0)
@@ -25,8 +27,8 @@ class Fetched:
 class Consumer:
     """Gives one answer after another without records; its position is at the first one's end."""
 
-    def __init__(self, answers: list[Fetched]) -> None:
-        self.answers = answers
+    def __init__(self, answers: list[Fetched], *, outside: bool = False) -> None:
+        self.answers, self.outside = answers, outside
         self.at = answers[0].end
         self.last = answers[0]
 
@@ -34,10 +36,16 @@ class Consumer:
 
     def pause(self, partition: TopicPartition) -> None: ...
 
-    async def seek_to_beginning(self, *partitions: TopicPartition) -> None: ...
+    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        self.at = 0
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        self.at = offset
 
     async def getmany(self, **_: object) -> dict[object, object]:
         await asyncio.sleep(0)
+        if self.outside and self.at > self.last.end:
+            raise OffsetOutOfRangeError({ONE: self.at})
         self.last = self.answers.pop(0) if self.answers else self.last
         return {}
 
@@ -54,12 +62,19 @@ class Consumer:
 class Evaluated:
     """Stands for the tail: the ends that it was shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, refused: bool = False) -> None:
         self.ends: list[int] = []
+        self.restarts = 0
+        self.refused = refused
 
     def read(self, records: list[object], *, position: int, end: int) -> bool:
+        if self.refused and not self.restarts:
+            raise RecordError("torn")
         self.ends.append(end)
         return position >= end
+
+    def restart(self) -> None:
+        self.restarts += 1
 
 
 @pytest.mark.parametrize(
@@ -86,3 +101,32 @@ async def test_an_end_may_go_back_for_a_while(answers: list[Fetched], broken: bo
     assert said == (["its end went back from 20 to 18"] if broken else [])
     # In between it is what it was, and never evaluated as if it were shorter.
     assert set(tail.ends) == {20}
+
+
+@pytest.mark.parametrize(
+    ("consumer", "tail", "why"),
+    [
+        (Consumer([Fetched(20, 0)] * 3, outside=True), Evaluated(), "its end went back"),
+        (Consumer([Fetched(20, 0), Fetched(20, 31)]), Evaluated(), "went back from 0 to 20"),
+        (Consumer([Fetched(40, 0)] * 3), Evaluated(refused=True), "torn"),
+    ],
+)
+async def test_a_stored_state_that_does_not_fit_is_read_anew_once(
+    consumer: Consumer, tail: Evaluated, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    # It was evaluated up to 40.
+    reader = ChangelogReader(
+        cast("AIOKafkaConsumer", consumer),
+        {ONE: cast("Tail", tail)},
+        resumed={ONE: 40},
+        on_read=lambda _: None,
+        on_broken=lambda _, why: pytest.fail(why),
+        on_error=lambda error: pytest.fail(repr(error)),
+    )
+    run = asyncio.create_task(reader.run())
+    await eventually(lambda: bool(tail.restarts and tail.ends))
+    run.cancel()
+    assert (tail.restarts, consumer.at) == (1, 0)
+    (record,) = caplog.records
+    assert "changelog[0] is read from the changelog's beginning" in record.getMessage()
+    assert why in record.getMessage()

@@ -44,9 +44,18 @@ def test_a_worker_without_a_broker_says_so_and_fails(tmp_path: Path, nobody: str
     assert result.stderr.count(b"\n") == 1
 
 
-def test_a_worker_refuses_impossible_client_settings(tmp_path: Path):
-    file = configured(tmp_path, "[kafka]\ncolour = 3\n" + PLACES)
-    assert refused(invoke("worker", "-c", file)).startswith(f"{file}: kafka.colour: expected one")
+def test_a_worker_that_everybody_could_read_refuses_to_start(tmp_path: Path, nobody: str):
+    worker = f'[kafka]\nbootstrap = "{nobody}"\n[worker]\nhttp = "0.0.0.0:0"\n'
+    result = spawn("worker", "-c", configured(tmp_path, worker + PLACES))
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert result.stderr.startswith(b"worker.token: expected a token, because others reach 0.0.0.0")
+    assert result.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("command", ["worker", "pack"])
+def test_what_runs_on_refuses_impossible_client_settings(tmp_path: Path, command: str):
+    file = configured(tmp_path, "[kafka]\ncolour = 3\n" + PLACES + 'input = "frames"\n')
+    assert refused(invoke(command, "-c", file)).startswith(f"{file}: kafka.colour: expected one")
 
 
 def test_the_environment_names_the_broker(

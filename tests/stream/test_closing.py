@@ -2,8 +2,8 @@
 
 import pytest
 
-from ldpstream.agents.records import Head
-from ldpstream.agents.windows import NEVER, WindowSpec
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.times import LATEST_MS
 from tests.stream.harness import HOUR_MS, Cluster, frame, make_context, make_spec
 

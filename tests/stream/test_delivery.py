@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from ldpstream.agents.cli.delivery import Acknowledged, Delivery
+from ldpstream.agents.kafka.delivery import Acknowledged, Delivery
 
 
 class FakeBatch:
@@ -17,6 +17,7 @@ class FakeBatch:
     def append(self, *, key: None, value: bytes, timestamp: int) -> object | None:
         if len(self.values) == self.room:
             return None
+        assert timestamp % 1_000 == 0
         self.values.append(value)
         return object()
 
@@ -48,7 +49,7 @@ class FakeProducer:
 
 async def test_messages_go_round_and_all_are_counted():
     producer = FakeProducer(room=3)
-    delivery = Delivery(producer, "t", 4)
+    delivery = Delivery(producer, "t", 4, precision_ms=1_000)
     for i in range(50):
         await delivery.add(b"%d" % i, reports=i)
     await delivery.finish()
@@ -64,7 +65,7 @@ async def test_messages_go_round_and_all_are_counted():
 
 async def test_a_refused_batch_is_raised_and_not_counted():
     producer = FakeProducer(room=2, refused=b"5")
-    delivery = Delivery(producer, "t", 1)
+    delivery = Delivery(producer, "t", 1, precision_ms=1_000)
     for i in range(10):
         await delivery.add(b"%d" % i, reports=10)
     with pytest.raises(KafkaError):
@@ -74,7 +75,7 @@ async def test_a_refused_batch_is_raised_and_not_counted():
 
 async def test_what_is_on_its_way_is_bounded():
     producer = FakeProducer(room=1, at_once=False)
-    delivery = Delivery(producer, "t", 1)
+    delivery = Delivery(producer, "t", 1, precision_ms=1_000)
 
     async def add_all() -> None:
         for i in range(200):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ldpstream.agents.outcomes import Outcome, Settled
-from ldpstream.agents.partition import Partition
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.outcomes import Outcome, Settled
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context
 
 WINDOW = WindowSpec(size_ms=10, hop_ms=10, idle_ms=None, retention_ms=20)
@@ -112,7 +112,7 @@ def test_panes_expire_a_retention_after_closing_and_never_unpublished():
     assert cluster.head().expired == 8
     assert {name.number for name in cluster.tails[0].cells} == {10}
     cluster.sweep(0)
-    assert len(cluster.tails[0]._store) == 3
+    assert len(cluster.tails[0]._keys) == 3
 
 
 def test_a_late_report_of_an_expired_pane_counts_in_the_head_only():

@@ -10,11 +10,14 @@ import pytest
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import read_config
-from ldpstream.agents.guard import BACKLOG_RECORDS, Guard, StreamHooks
-from ldpstream.agents.held import Held
-from ldpstream.agents.partition import Partition
-from ldpstream.agents.source import Record, SourceReader, Stretch
+from ldpstream.agents.reading.guard import BACKLOG_RECORDS, Guard, StreamHooks
+from ldpstream.agents.reading.held import Held
+from ldpstream.agents.reading.pace import PARTITIONS
+from ldpstream.agents.reading.source import Record, SourceReader, Stretch
+from ldpstream.agents.state.partition import Partition
 from tests.stream.serving import CITY
+
+MANY = PARTITIONS + 1
 
 
 @dataclass
@@ -25,8 +28,10 @@ class Ingested:
     next: int = 0
     offsets: list[int] = field(default_factory=list)
     lost: int = 0
+    full: bool = False
 
     def ingest(self, records: Sequence[Record], *, now_ms: int) -> None:
+        assert not self.full
         for offset, _ in records:
             assert offset >= self.next
             self.offsets.append(offset)
@@ -36,9 +41,11 @@ class Ingested:
         assert offset >= self.next
         self.next = offset
 
-    def skip_to(self, offset: int) -> None:
-        self.lost += offset - self.next
+    def skip_to(self, offset: int) -> int:
+        lost = offset - self.next
+        self.lost += lost
         self.next = offset
+        return lost
 
     def disturbed(self, *, now_ms: int) -> None:
         pass
@@ -47,7 +54,9 @@ class Ingested:
 class Broker:
     """A log with holes, a stream that cannot be trusted, and a reader that can."""
 
-    def __init__(self, rng: random.Random, size: int, *, existing: float = 0.8) -> None:
+    def __init__(
+        self, rng: random.Random, size: int, *, existing: float = 0.8, partitions: int = 2
+    ) -> None:
         self.rng = rng
         self.log = [offset for offset in range(size) if rng.random() < existing]
         self.end = 0
@@ -59,7 +68,8 @@ class Broker:
         self.failures: list[str] = []
         self.state = Ingested()
         self.held = Held(cast("Partition", self.state), heard=0.0)
-        config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
+        city = {**CITY, "partitions": partitions}
+        config = read_config({"collection": {"city": city}}, base=Path(), environment={})
         self.guard = Guard(config.collections["city"], cast("SourceReader", self), self.hooks())
         self.guard.begin(self.held)
 
@@ -92,7 +102,9 @@ class Broker:
         return [(offset, b"") for offset in self.log if start <= offset < self.end][:most]
 
     def step(self) -> None:
-        getattr(self, self.rng.choice(["produce", "flow", "flow", "jump", "wait", "read"]))()
+        getattr(
+            self, self.rng.choice(["produce", "flow", "flow", "jump", "wait", "read", "fill"])
+        )()
 
     def produce(self) -> None:
         self.end = min(self.size, self.end + self.rng.randint(1, 20))
@@ -102,6 +114,12 @@ class Broker:
         if records:
             self.streaming = records[-1][0] + 1
             self.guard.deliver(self.held, records)
+
+    def flow_news(self) -> None:
+        self.guard.notice(self.held, 0)
+
+    def fill(self) -> None:
+        self.state.full = self.rng.random() < 0.5
 
     def jump(self) -> None:
         self.streaming = max(0, min(self.end, self.streaming + self.rng.randint(-30, 30)))
@@ -117,16 +135,22 @@ class Broker:
         records = self.existing(start, most)
         stop = records[-1][0] + 1 if len(records) == most else max(start, self.end)
         self.watching = stop
-        self.guard.stretch(self.held, Stretch(start, stop, self.end, int(self.now * 1000), records))
+        whole = Stretch(start, stop, self.end, int(self.now * 1000), records)
+        for part in whole.slices():
+            self.guard.stretch(self.held, part)
+            if self.watching != stop:
+                break
 
 
 @pytest.mark.parametrize("seed", range(300))
 def test_every_message_is_ingested_once(seed: int) -> None:
-    broker = Broker(random.Random(seed), size=200)
+    many = seed % 3 == 0
+    broker = Broker(random.Random(seed), size=200, partitions=MANY if many else 2)
     for _ in range(150):
         broker.step()
     # The stream falls silent: what is missing is read all the same.
     broker.end = broker.size
+    broker.state.full = False
     for _ in range(40):
         broker.now += 0.5
         broker.guard.look(broker.held)
@@ -134,6 +158,43 @@ def test_every_message_is_ingested_once(seed: int) -> None:
     assert broker.state.offsets == broker.log
     assert broker.state.next == broker.size
     assert not broker.failures
+
+
+def test_of_many_partitions_none_comes_by_the_stream() -> None:
+    broker = Broker(random.Random(0), size=100, existing=1.0, partitions=MANY)
+    broker.end = 100
+    # A rebalance lets it flow again.
+    for hear in (lambda: broker.guard.deliver(broker.held, [(0, b"")]), broker.flow_news):
+        assert broker.held_back
+        broker.held_back = False
+        hear()
+    assert broker.held_back
+    assert not broker.state.offsets
+    while broker.state.next < 100:
+        broker.read()
+    assert broker.state.offsets == broker.log
+    # At the end of the log it is watched on, however long it is silent.
+    broker.now += 60.0
+    broker.read()
+    broker.guard.look(broker.held)
+    assert broker.watching == 100
+    assert broker.guard.end_offset(broker.held) == 100
+
+
+def test_a_full_partition_rests_and_is_read_again() -> None:
+    broker = Broker(random.Random(0), size=100, existing=1.0)
+    broker.end = 100
+    broker.state.full = True
+    broker.read()
+    broker.flow()
+    assert broker.watching is None
+    assert not broker.state.offsets
+    broker.state.full = False
+    broker.guard.look(broker.held)
+    assert broker.watching == 0
+    while broker.state.next < 100:
+        broker.read()
+    assert broker.state.offsets == broker.log
 
 
 def test_reading_rests_while_the_stream_flows() -> None:
@@ -193,6 +254,20 @@ def test_a_log_that_is_short_for_a_moment_is_not_refused() -> None:
     broker.now += 11
     read(25)
     assert "ends at offset 25, before 30" in broker.failures[0]
+
+
+def test_the_end_is_known_while_the_stream_flows() -> None:
+    """What flows may all be of another spec, and the partition be idle for this one."""
+    broker = Broker(random.Random(0), size=100, existing=1.0)
+    broker.end = 100
+    broker.read()
+    while broker.state.next < 100:
+        broker.streaming = broker.state.next
+        broker.flow()
+    assert broker.watching is None
+    assert broker.guard.end_offset(broker.held) == 100
+    broker.now += 2
+    assert broker.guard.end_offset(broker.held) is None
 
 
 def test_the_end_is_unknown_while_fetches_fail() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,29 +10,16 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document import EstimateOptions, compose
-from ldpstream.agents.http import HttpUnavailableError, api, build_http, serve
-from ldpstream.agents.view import final_content, totals
+from ldpstream.agents.http import HttpUnavailableError, build_http, estimates, serve
+from ldpstream.agents.state.view import final_content, totals
 from ldpstream.mechanisms.times import format_time
-from tests.stream.asking import FIRST, Client, ask, three_collections
+from tests.stream.asking import FIRST, Client, ask
 from tests.stream.serving import (
     MINUTE_MS,
     START_MS,
     Pipeline,
     Served,
 )
-
-
-@pytest.fixture
-def pipeline() -> Pipeline:
-    """Three collections."""
-    return three_collections()
-
-
-@pytest.fixture
-async def client(pipeline: Pipeline) -> AsyncIterator[Client]:
-    """A client of the application alone."""
-    async with TestClient(TestServer(build_http(pipeline))) as made:
-        yield made
 
 
 def document(
@@ -89,6 +75,23 @@ async def test_estimates_are_the_documents_of_compose(client: Client, pipeline: 
     both = f"?start={start_ms}&end={end_ms}"
     assert await ask(client, path + both) == document(city, start_ms, end_ms, final=False)
     assert (await ask(client, path + both))["n"] == 800
+
+
+async def test_a_span_is_final_once_all_its_windows_are(client: Client, pipeline: Pipeline) -> None:
+    path = "/api/collections/city/estimate?start={}&end={}"
+    start_ms, middle_ms, end_ms = (START_MS + i * MINUTE_MS for i in range(3))
+    city = pipeline.collections["city"]
+
+    async def final(start: int, end: int) -> bool:
+        return bool((await ask(client, path.format(start, end)))["final"])
+
+    # Minutes without reports are closed, too.
+    assert await final(start_ms - 5 * MINUTE_MS, middle_ms)
+    assert await final(start_ms - 5 * MINUTE_MS, start_ms)
+    assert not await final(start_ms, end_ms)
+    city.close(end_ms)
+    assert await final(start_ms, end_ms)
+    assert not await final(start_ms, end_ms + MINUTE_MS)
 
 
 async def test_a_closed_window_answers_its_final_but_for_what_came_late(
@@ -181,7 +184,7 @@ async def test_long_computations_leave_the_event_loop(
             running -= 1
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(api, "compose", slow)
+    monkeypatch.setattr(estimates, "compose", slow)
     asked = [ask(client, "/api/collections/city/estimate?top=3") for _ in range(6)]
     answers = await asyncio.gather(*asked)
     assert all(answer == answers[0] for answer in answers)
@@ -206,3 +209,25 @@ async def test_serve_says_where_it_serves_and_what_is_wrong(pipeline: Pipeline) 
         with pytest.raises(HttpUnavailableError, match=f"cannot serve HTTP on 127.0.0.1:{port}"):
             async with serve(pipeline, host="127.0.0.1", port=port):
                 pass
+
+
+async def test_accepted_specs_are_listed_and_asked_for_by_fingerprint(
+    pipeline: Pipeline, client: Client
+) -> None:
+    # Another collection stands for an earlier spec of this one.
+    city, ages = pipeline.collections["city"], pipeline.collections["ages"]
+    city.accepted = (ages,)
+    own, other = (one.config.spec.fingerprint.hex() for one in (city, ages))
+    (accepted,) = (await ask(client, "/api/collections/city"))["accepted"]
+    assert (accepted["fingerprint"], accepted["values"], accepted["ready"]) == (other, 10, True)
+    for path in ("windows?all=true", "estimate?top=all", "status?"):
+        asked = f"/api/collections/city/{path}&fingerprint="
+        assert await ask(client, asked + own) == await ask(client, f"/api/collections/city/{path}")
+        assert await ask(client, asked + other) == await ask(
+            client, f"/api/collections/ages/{path}"
+        )
+    refused = await ask(client, "/api/collections/city/windows?fingerprint=00", 400)
+    assert refused["error"] == f"fingerprint: expected one of {own}, {other}, got '00'"
+    ages.problems.append("its state cannot be used")
+    reasons = (await ask(client, "/readyz", 503))["reasons"]
+    assert f"city ({other}): its state cannot be used" in reasons

@@ -70,6 +70,12 @@ OFTEN_RIGHT: Final = {"start": 2, "end": 2, "range": 6, "quantile": 3, "confiden
 def pipeline() -> Pipeline:
     """Each kind of mechanism and domain, with very few reports: where formulas divide by 0."""
     made = serve_collections(TABLES)
+    count_reports(made)
+    return made
+
+
+def count_reports(made: Pipeline) -> None:
+    """Count very few reports in each collection."""
     for name, labels in {
         "city": visits(1, 50),
         "rides": ["bus"] * 120,
@@ -79,7 +85,6 @@ def pipeline() -> Pipeline:
         "boxes": [[1, 2, 3]] * 40,
     }.items():
         made.collections[name].report(0, labels, times_ms=[START_MS] * len(labels))
-    return made
 
 
 def requests(seed: int) -> list[URL]:

@@ -1,13 +1,14 @@
 """What the HTTP API refuses, and how it says so: parameters, paths, states, readiness."""
 
-from collections.abc import AsyncIterator
+import asyncio
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http
-from ldpstream.agents.records import RecordError
-from tests.stream.asking import FIRST, Client, ask, three_collections
+from ldpstream.agents.state.cell_store import Held, MemoryStore, StoreError
+from ldpstream.agents.state.records import RecordError
+from tests.stream.asking import FIRST, Client, ask
 from tests.stream.serving import (
     CITY,
     MINUTE_MS,
@@ -18,17 +19,14 @@ from tests.stream.serving import (
 )
 
 
-@pytest.fixture
-def pipeline() -> Pipeline:
-    """Three collections."""
-    return three_collections()
-
-
-@pytest.fixture
-async def client(pipeline: Pipeline) -> AsyncIterator[Client]:
-    """A client of the application alone."""
-    async with TestClient(TestServer(build_http(pipeline))) as made:
-        yield made
+async def test_numbers_of_any_length_are_read_or_refused(client: Client) -> None:
+    # Python reads no integer of more than 4,300 digits; zeros in front do not make one small.
+    pages = {f"windows?{name}": "expected a whole number in 1..10000" for name in ("last", "limit")}
+    for asked, expected in {**pages, "estimate?top": "expected a whole number or"}.items():
+        for number in ("1" * 5000, "0" * 20 + "100000", "9" * 19):
+            refused = await ask(client, f"/api/collections/city/{asked}={number}", 400)
+            assert expected in refused["error"]
+            assert len(refused["error"]) < 200
 
 
 @pytest.mark.parametrize(
@@ -81,6 +79,11 @@ async def test_a_bad_parameter_of_an_estimate_is_named(
         ("from=soon", "from: expected a time"),
         ("to=", "to: expected a time"),
         ("top=1", "top: unknown parameter; expected one of last, from, to, all"),
+        ("limit=0", "limit: expected a whole number in 1..10000"),
+        ("after=x", "after: expected a time"),
+        ("after=0&last=1", "last: expected last or all, or else limit and after"),
+        ("limit=1&all=true", "all: expected last or all, or else limit and after"),
+        ("format=xml", "format: expected json or csv"),
     ],
 )
 async def test_a_bad_parameter_of_windows_is_named(client: Client, query: str, named: str) -> None:
@@ -103,11 +106,16 @@ async def test_what_is_not_there_is_not_found(client: Client) -> None:
 
 
 async def test_nothing_can_be_written(client: Client) -> None:
-    for method in ("POST", "PUT", "DELETE", "PATCH"):
-        answer = await client.request(method, "/api/collections/city/estimate")
-        assert answer.status == 405
-        assert answer.headers["Allow"] == "GET,HEAD"
-        assert "error" in await answer.json()
+    for path, allowed in (
+        ("/api/collections/city/estimate", "GET,HEAD,POST"),
+        ("/api/collections/city/windows", "GET,HEAD"),
+        ("/api/collections/city/events", "GET"),
+    ):
+        for method in {"POST", "PUT", "DELETE", "PATCH"} - set(allowed.split(",")):
+            answer = await client.request(method, path)
+            assert answer.status == 405
+            assert answer.headers["Allow"] == allowed
+            assert "error" in await answer.json()
 
 
 async def test_a_span_that_has_expired_is_refused(client: Client, pipeline: Pipeline) -> None:
@@ -138,6 +146,10 @@ async def test_readiness_gives_reasons() -> None:
             for tail in served.tails:
                 tail.read([], position=0, end=0)
         assert await ask(client, "/readyz") == {"ready": True, "reasons": []}
+        pipeline.broker_watch.silent = True
+        answer = await ask(client, "/readyz", 503)
+        assert answer["reasons"] == ["the broker does not answer"]
+        pipeline.broker_watch.silent = False
         pipeline.collections["rides"].problems.append("its topic was created anew")
         answer = await ask(client, "/readyz", 503)
         assert answer["reasons"] == ["rides: its topic was created anew"]
@@ -157,3 +169,24 @@ async def test_a_state_that_cannot_be_read_is_not_guessed_from(
         answer = await ask(client, f"/api/collections/city/{tail}", 503)
         assert answer["error"].startswith("city: its state cannot be used: changelog record of")
     assert (await ask(client, "/api/collections/ages/estimate"))["n"] == 800
+
+
+class Lacking(MemoryStore):
+    """A local store that has lost its values."""
+
+    def value(self, key: bytes, held: Held) -> bytes:
+        raise StoreError("the store lacks a value")
+
+
+async def test_a_store_that_lacks_a_value_is_said_and_ends_events(
+    client: Client, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = pipeline.collections["city"].tails[0].cells
+    assert cells
+    monkeypatch.setattr(next(iter(cells.values())).store, "value", Lacking().value)
+    answer = await ask(client, "/api/collections/city/estimate", 503)
+    assert answer["error"] == "the state cannot be read: the store lacks a value"
+    events = await client.get("/api/collections/city/events")
+    assert events.status == 200
+    async with asyncio.timeout(10):
+        await events.read()

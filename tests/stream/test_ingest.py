@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.batch import read_batch
-from ldpstream.agents.cells import decode_chunk
-from ldpstream.agents.context import Context
-from ldpstream.agents.copies import COPY_BYTES, Copy
-from ldpstream.agents.judge import FATES, LATE
-from ldpstream.agents.partition import Partition
-from ldpstream.agents.tail import Tail
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.batch import read_batch
+from ldpstream.agents.state.cells import decode_chunk
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.copies import COPY_BYTES, Copy
+from ldpstream.agents.state.judge import FATES, LATE
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.frame import decode_frame, encode_frame
-from tests.stream.harness import Cluster, frame, make_context, make_spec
+from tests.stream.harness import Cluster, frame, loaded, make_context, make_spec
 from tests.stream.oracle import Oracle
 
 NOW_MS = 1_270_000_000_000
@@ -71,14 +71,6 @@ def sources(draw: st.DrawFn) -> tuple[Context, list[list[bytes | None]]]:
     return context, draw(st.lists(batch, min_size=1, max_size=4))
 
 
-def partition(context: Context) -> tuple[Tail, Partition]:
-    tail = Tail(context, 0)
-    tail.read([], position=0, end=0)
-    part = Partition.load(context, 0, [tail], epoch=1, now_ms=NOW_MS)
-    assert part is not None
-    return tail, part
-
-
 def settle(tail: Tail, part: Partition) -> tuple[Copy, ...]:
     flush = part.flush()
     assert flush is not None
@@ -95,7 +87,7 @@ def test_batches_decide_what_one_report_after_the_other_would(
 ):
     context, batches = source
     oracle = Oracle(context)
-    tail, part = partition(context)
+    tail, part = loaded(context, now_ms=NOW_MS)
     offset = 0
     for batch in batches:
         records = list(enumerate(batch, start=offset))
@@ -191,7 +183,7 @@ def test_many_frames_are_read_as_each_alone(source: tuple[Context, list[list[byt
 
 
 def test_no_messages_change_nothing():
-    _, part = partition(contexts()[0])
+    _, part = loaded(contexts()[0], now_ms=NOW_MS)
     before = part.work
     part.ingest([], now_ms=NOW_MS)
     assert part.work == before
@@ -199,7 +191,7 @@ def test_no_messages_change_nothing():
 
 
 def test_offsets_below_next_are_refused():
-    _, part = partition(contexts()[0])
+    _, part = loaded(contexts()[0], now_ms=NOW_MS)
     part.ingest([(0, frame((NOW_MS, 0))), (4, frame((NOW_MS, 0)))], now_ms=NOW_MS)
     assert part.next == 5
     with pytest.raises(ValueError, match="from next on"):

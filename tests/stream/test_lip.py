@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from ldpstream.agents.document import EstimateDocument, compose
 from ldpstream.agents.http import build_http
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.view import totals
+from ldpstream.agents.state.view import totals
 from tests.stream.cli import configured, invoke, refused
 from tests.stream.serving import MINUTE_MS, START_MS, Served, serve_collections
 

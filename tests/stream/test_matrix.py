@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.document import compose
-from ldpstream.agents.view import final_content, totals
+from ldpstream.agents.state.view import final_content, totals
 from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.frame import decode_frame, encode_frame
 from tests.stream.cli import configured, invoke, refused

@@ -26,6 +26,12 @@ ASKED = [
     ("/api/collections/{name}/estimate", "/api/collections/city/estimate?project=blocks", 200),
     ("/api/collections/{name}/estimate", "/api/collections/city/estimate?top=x", 400),
     ("/api/collections/{name}/estimate", "/api/collections/none/estimate", 404),
+    ("/api/collections/{name}/finals/{start}", "/api/collections/city/finals/0", 404),
+    ("/api/collections/{name}/finals/{start}", "/api/collections/city/finals/x", 400),
+    ("/api/collections/{name}/events", "/api/collections/none/events", 404),
+    ("/api/collections/{name}/events", "/api/collections/city/events?after=x", 400),
+    ("/api/collections/{name}/spec", "/api/collections/city/spec", 200),
+    ("/api/collections/{name}/spec", "/api/collections/none/spec", 404),
     ("/api/collections/{name}/status", "/api/collections/city/status", 200),
     ("/api/collections/{name}/status", "/api/collections/none/status", 404),
     ("/healthz", "/healthz", 200),
@@ -65,15 +71,16 @@ def test_the_schemas_are_valid_and_all_references_lead_somewhere() -> None:
 
 
 def test_operations_are_complete() -> None:
-    operations = [path["get"] for path in PATHS.values()]
+    operations = [one for path in PATHS.values() for one in path.values()]
     ids = [operation["operationId"] for operation in operations]
     assert len(set(ids)) == len(ids)
     for path, item in PATHS.items():
-        assert list(item) == ["get"]
-        in_path = [p["name"] for p in item["get"]["parameters"] if p["in"] == "path"]
-        assert in_path == (["name"] if "{name}" in path else [])
-        for parameter in item["get"]["parameters"]:
-            Draft202012Validator.check_schema(parameter["schema"])
+        assert set(item) <= {"get", "post"}
+        for operation in item.values():
+            in_path = [p["name"] for p in operation["parameters"] if p["in"] == "path"]
+            assert in_path == [name for name in ("name", "start") if f"{{{name}}}" in path]
+            for parameter in operation["parameters"]:
+                Draft202012Validator.check_schema(parameter["schema"])
 
 
 def test_every_documented_path_is_asked_here() -> None:
@@ -128,7 +135,7 @@ async def test_parameters_of_the_description_are_those_that_are_taken() -> None:
         for path, item in PATHS.items():
             for parameter in item["get"]["parameters"]:
                 if parameter["in"] == "query":
-                    url = path.replace("{name}", "city")
+                    url = path.format(name="city", start=START_MS)
                     answer = await client.get(url, params={parameter["name"]: "?"})
                     assert answer.status == 400
                     assert (await answer.json())["error"].startswith(

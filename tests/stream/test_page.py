@@ -1,11 +1,14 @@
 """The live page: served from this host alone, under a strict policy, with what its script asks."""
 
+import hashlib
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import get_args
 
 from aiohttp.test_utils import TestClient, TestServer
 
+from ldpstream.agents import page
 from ldpstream.agents.http import build_http
 from ldpstream.agents.page import load_assets
 from ldpstream.estimators.options import Method
@@ -39,30 +42,65 @@ def parse() -> Links:
     return links
 
 
+OWN = re.compile(r"(page\.css|index\.html|icon\.svg|js/[a-z-]+\.js)")
+
+
+def scripts() -> dict[str, str]:
+    return {
+        asset.name: asset.body.decode()
+        for asset in load_assets().values()
+        if asset.name.startswith("js/")
+    }
+
+
 async def test_the_page_and_all_that_it_loads_are_served() -> None:
     async with TestClient(TestServer(build_http(serve_collections({"city": CITY})))) as client:
         answer = await client.get("/")
         assert answer.status == 200
         assert (answer.content_type, answer.charset) == ("text/html", "utf-8")
         types = {}
-        for link in parse().loaded:
+        for link in (link for link in parse().loaded if not link.startswith("#")):
             loaded = await client.get(f"/{link}")
             assert loaded.status in (200, 503), link
             types[link] = loaded.content_type
-        assert types["page/page.js"] == "text/javascript"
+        assert types["page/js/main.js"] == "text/javascript"
         assert types["page/page.css"] == "text/css"
         assert types["page/icon.svg"] == "image/svg+xml"
+        assert types["page/vendor/uplot/uplot.iife.min.js"] == "text/javascript"
+        assert types["page/vendor/uplot/LICENSE"] == "text/plain"
+        for name, text in scripts().items():
+            for module in re.findall(r'"(\./[a-z-]+\.js)"', text):
+                loaded = await client.get(f"/page/js/{module[2:]}")
+                assert loaded.status == 200, (name, module)
+
+
+def test_no_module_is_left_over() -> None:
+    used = {
+        module for text in scripts().values() for module in re.findall(r'"\./([\w-]+\.js)"', text)
+    }
+    assert {f"js/{module}" for module in used} | {"js/main.js", "js/theme-choice.js"} == set(
+        scripts()
+    )
+
+
+def test_the_vendored_files_are_those_of_the_readme() -> None:
+    folder = Path(page.__file__).parent / "vendor"
+    rows = re.findall(r"\| `([\w.]+)` \| `([0-9a-f]{64})` \|", (folder / "README.md").read_text())
+    assert {name for name, _ in rows} == {file.name for file in (folder / "uplot").iterdir()}
+    for name, digest in rows:
+        assert hashlib.sha256((folder / "uplot" / name).read_bytes()).hexdigest() == digest
+    assert "MIT" in (folder / "uplot" / "LICENSE").read_text()
 
 
 async def test_the_policy_allows_this_host_and_nothing_else() -> None:
     async with TestClient(TestServer(build_http(serve_collections({"city": CITY})))) as client:
-        for path in ("/", "/page/page.js", "/api/collections", "/api/nothing"):
+        for path in ("/", "/page/js/main.js", "/api/collections", "/api/nothing"):
             headers = (await client.get(path)).headers
             policy = dict(
                 part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";")
             )
             assert policy["default-src"] == "'none'"
-            assert policy["script-src"] == policy["connect-src"] == "'self'"
+            assert policy["worker-src"] == policy["script-src"] == policy["connect-src"] == "'self'"
             assert policy["frame-ancestors"] == "'none'"
             assert set(policy.values()) <= {"'none'", "'self'"}
             assert headers["X-Content-Type-Options"] == "nosniff"
@@ -74,26 +112,36 @@ def test_the_page_keeps_to_the_policy() -> None:
     links = parse()
     assert links.inline == []
     assert all(not re.match(r"[a-z]+:|/", link) for link in links.loaded)
-    for asset in load_assets().values():
+    own = [asset for asset in load_assets().values() if OWN.fullmatch(asset.name)]
+    assert len(own) > 20
+    for asset in own:
         text = asset.body.decode()
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text), asset.name
-        assert "innerHTML" not in text
-        assert "eval(" not in text
+        assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|\beval\(", text)
+        assert "new Function" not in text
 
 
-def test_the_script_finds_every_element_that_it_uses() -> None:
+def test_the_scripts_find_every_element_that_they_use() -> None:
     links = parse()
-    script = load_assets()["page.js"].body.decode()
-    used = set(re.findall(r'(?:element|choice|say|offer)\("([a-z-]+)"', script))
-    used |= {name for pair in re.findall(r'fill\("([a-z]+)", "([a-z-]+)"', script) for name in pair}
-    assert len(used) > 8
-    assert used <= set(links.ids)
+    text = "\n".join(scripts().values())
+    used = set(re.findall(r'(?:element|tableOf|select|tile|list)\("([a-z-]+)"', text))
+    assert len(used) > 40
+    assert used <= set(links.ids), used - set(links.ids)
     assert len(set(links.ids)) == len(links.ids)
+    for view in re.findall(r'id: "([a-z]+)",', text):
+        assert {view, f"tab-{view}"} <= set(links.ids)
 
 
 def test_open_windows_are_asked_for_with_bounds_that_may_be_watched() -> None:
-    script = load_assets()["page.js"].body.decode()
+    script = scripts()["js/bounds.js"]
     assert 'const WATCHED = "anytime";' in script
     assert "anytime" in get_args(Method)
-    assert "!shown?.final && !method.startsWith(WATCHED) ? `&method=${WATCHED}`" in script
+    assert "window.final || collection.method.startsWith(WATCHED) ? collection.method" in script
     assert "at every moment of the window at once" in script
+
+
+def test_every_method_can_be_chosen() -> None:
+    page_text = load_assets()["index.html"].body.decode()
+    choices = re.search(r'id="method">(.*?)</select>', page_text, re.DOTALL)
+    assert choices is not None
+    assert set(re.findall(r'value="([a-z-]*)"', choices[1])) == {"", *get_args(Method)}

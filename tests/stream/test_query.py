@@ -1,19 +1,23 @@
 """`ldpstream query` and `ldpstream status` against a served pipeline."""
 
 import asyncio
+import csv
+import io
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from click.testing import CliRunner, Result
 
-from ldpstream.agents.cli import query as query_module
 from ldpstream.agents.cli.main import main
+from ldpstream.agents.cli.plots import Marks, Point, sparkline, whisker
 from ldpstream.agents.document import compose
 from ldpstream.agents.http import build_http
-from ldpstream.agents.view import totals
+from ldpstream.agents.http.access import Access
+from ldpstream.agents.state.view import totals
 from tests.stream.serving import (
     AGES,
     CITY,
@@ -78,13 +82,6 @@ async def test_the_newest_window_unless_others_are_asked_for(url: str) -> None:
     ]
 
 
-async def test_many_windows_come_page_by_page(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query_module, "_PAGE", 2)
-    assert starts(await windows(url, "city", "--all")) == [f"10:0{i}" for i in range(5)]
-    assert starts(await windows(url, "city", "--last", "3")) == ["10:02", "10:03", "10:04"]
-    assert starts(await windows(url, "ages", "--all")) == ["09:59", "10:00"]
-
-
 async def test_documents_are_printed_as_the_worker_composes_them(
     url: str, pipeline: Pipeline
 ) -> None:
@@ -118,6 +115,35 @@ async def test_tables_show_windows_values_ranges_and_quantiles(url: str) -> None
     ages = await ldpstream("query", url, "ages")
     assert "50.00%" in ages.stdout
     assert "[10.0, 20.0]" in ages.stdout
+
+
+async def test_too_few_reports_are_withheld_and_the_minimum_said(
+    url: str, pipeline: Pipeline
+) -> None:
+    rides = pipeline.collections["rides"]
+    rides.report(0, ["bus"] * 7, times_ms=[START_MS] * 7)
+    for form in ((), ("--plot",)):
+        few = await ldpstream("query", url, "rides", *form)
+        assert few.exit_code == 0, few.stderr
+        first, second = few.stdout.splitlines()
+        assert first.endswith("open, 7 reports")
+        assert second == "withheld: fewer than minimum = 100 reports"
+    rides.report(0, ["bus"] * 300, times_ms=[START_MS + MINUTE_MS] * 300)
+    both = await ldpstream("query", url, "rides", "--plot", "--last", "2")
+    assert "1 of 2 windows withheld: fewer than minimum = 100 reports" in both.stdout
+
+
+async def test_tables_and_pictures_say_what_the_bounds_of_each_list_hold_for(url: str) -> None:
+    chosen = "95% bounds: normal, simultaneous, respondents"
+    for form in ([], ["--plot"], ["--plot", "--last", "2"]):
+        asked = ["query", url, "city", *form]
+        assert f"{chosen}; ranges pointwise\n" in (await ldpstream(*asked)).stdout
+        together = (await ldpstream(*asked, "--simultaneous")).stdout
+        assert f"{chosen}\n" in together
+        projected = await ldpstream(*asked, "--simultaneous", "--project", "simplex")
+        assert f"{chosen}; shares projected (simplex), bounds those of before" in projected.stdout
+    every = await ldpstream("query", url, "city", "--top", "all")
+    assert "95% bounds: normal, pointwise, respondents\n" in every.stdout
 
 
 async def test_refusals_are_one_plain_message(url: str) -> None:
@@ -169,3 +195,95 @@ async def test_status_shows_every_collection(url: str, pipeline: Pipeline) -> No
     listed = json.loads(as_json.stdout)["collections"]
     assert [one["collection"] for one in listed] == ["city", "rides", "ages"]
     assert listed[0]["counted"] == 500
+
+
+async def test_pictures_show_values_bounds_and_courses(url: str) -> None:
+    (document,) = await windows(url, "city")
+    result = await ldpstream("query", url, "city", "--plot")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    for entry in [*document["distribution"], *document["ranges"]]:  # type: ignore[misc] # JSON
+        share = f"{100 * entry['share']:.2f}%"
+        drawn = [text for text in lines if share in text and "●" in text]
+        assert drawn
+        assert all("─" in text for text in drawn)
+    course = await ldpstream("query", url, "city", "--plot", "--last", "3", "--quantile", "0.5")
+    assert course.exit_code == 2
+    course = await ldpstream("query", url, "city", "--plot", "--last", "3")
+    assert "range downtown" in course.stdout
+    assert sum("●" in text for text in course.stdout.splitlines()) == 3
+    assert course.stdout.count("(open)") == 3
+    ages = await ldpstream(
+        "query", url, "ages", "--plot", "--all", "--linear", "w:" + "1," * 9 + "1"
+    )
+    assert "quantile 0.5" in ages.stdout
+    assert "mean w" in ages.stdout
+    rides = await ldpstream("query", url, "rides", "--plot")
+    assert rides.exit_code == 1
+
+
+def test_a_whisker_has_its_marks_where_the_numbers_are() -> None:
+    marks = Marks("-", "o", "|", ".:")
+    assert whisker(Point(0.2, 0.3, 0.5, ""), (0.0, 1.0), 11, marks) == "| -o--"
+    assert whisker(Point(-0.5, 0.0, 0.5, ""), (-1.0, 1.0), 9, marks) == "  --o--"
+    assert whisker(Point(None, 1.0, None, ""), (0.0, 1.0), 5, marks) == "|   o"
+    assert whisker(Point(None, None, None, ""), (0.0, 1.0), 5, marks) == "|"
+    assert whisker(Point(2.0, 2.0, 2.0, ""), (2.0, 2.0), 5, marks) == "  o"
+    assert sparkline([0.0, None, 1.0, 0.4], marks) == ". :."
+    assert sparkline([3.0, 3.0], marks) == ".."
+    assert sparkline([None], marks) == ""
+
+
+async def test_csv_has_one_header_and_all_windows(url: str) -> None:
+    result = await ldpstream("query", url, "city", "--csv", "--last", "2")
+    assert result.exit_code == 0
+    rows = list(csv.DictReader(io.StringIO(result.stdout_bytes.decode(), newline="")))
+    assert len(rows) == 2 * 6
+    assert len({row["start"] for row in rows}) == 2
+    assert [row["kind"] for row in rows[:6]] == ["value"] * 5 + ["range"]
+    both = await ldpstream("query", url, "city", "--csv", "--json")
+    assert (both.exit_code, both.stderr) == (
+        2,
+        "--json, --csv, --plot: expected one of them at most\n",
+    )
+
+
+async def test_tables_say_how_many_forged_reports_it_would_take(url: str) -> None:
+    (document,) = await windows(url, "city")
+    result = await ldpstream("query", url, "city")
+    assert "forged" in result.stdout
+    for entry in document["distribution"]:  # type: ignore[attr-defined] # JSON
+        assert f"│ {entry['forged']:>6} │" in result.stdout
+
+
+async def test_a_worker_with_a_token(
+    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "correct-horse-battery-staple"
+    kept = tmp_path / "token"
+    kept.write_text(f"{token}\n")
+    monkeypatch.setenv("ELSEWHERE", token)
+    app = build_http(pipeline, access=Access(token=token.encode()))
+    async with TestServer(app) as server:
+        url = str(server.make_url("/"))
+        for command in (("query", url, "city"), ("status", url)):
+            monkeypatch.delenv("LDPSTREAM_TOKEN", raising=False)
+            refused = await ldpstream(*command)
+            assert refused.exit_code == 2
+            assert "the worker wants a token: set LDPSTREAM_TOKEN" in refused.stderr
+            for option in (("--token-env", "ELSEWHERE"), ("--token-file", str(kept))):
+                assert (await ldpstream(*command, *option)).exit_code == 0
+            for option, why in (
+                (("--token-env", "NOWHERE"), "--token-env: expected the environment variable"),
+                (("--token-file", str(tmp_path / "x")), "--token-file: cannot read"),
+                (("--token-env", "A", "--token-file", "B"), "not both"),
+            ):
+                refused = await ldpstream(*command, *option)
+                assert refused.exit_code == 2
+                assert why in refused.stderr
+            monkeypatch.setenv("LDPSTREAM_TOKEN", "another-token-altogether")
+            refused = await ldpstream(*command)
+            assert "the worker wants another token" in refused.stderr
+            assert "altogether" not in refused.stderr
+            monkeypatch.setenv("LDPSTREAM_TOKEN", token)
+            assert (await ldpstream(*command)).exit_code == 0

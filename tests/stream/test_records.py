@@ -1,12 +1,14 @@
 """Keys and values of the changelog: what is written is what is read, and nothing else is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ldpstream.agents.cells import (
+from ldpstream.agents.state.cells import (
     Totals,
     chunk_sum,
     decode_chunk,
@@ -16,7 +18,7 @@ from ldpstream.agents.cells import (
     encode_final,
     encode_totals,
 )
-from ldpstream.agents.records import (
+from ldpstream.agents.state.records import (
     HEAD,
     REASONS,
     Head,
@@ -29,7 +31,7 @@ from ldpstream.agents.records import (
     encode_key,
     state_prefix,
 )
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import make_context, make_spec
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -118,9 +120,19 @@ def test_keys_of_an_unknown_kind_are_refused():
 )
 def test_values_of_another_version_are_refused_by_name(read, value: bytes):  # noqa: ANN001 - decoders
     read(value)
-    for broken in (b"\x02" + value[1:], b""):
+    for broken in (b"\x09" + value[1:], b""):
         with pytest.raises(RecordError, match="version"):
             read(broken)
+
+
+def test_a_head_that_hands_over_has_a_version_of_its_own():
+    head = Head(epoch=1, seq=1, handover=7, frames=3, lineage={1: 2})
+    value = encode_head(head)
+    assert (value[0], encode_head(Head())[0], encode_head(Head(frames=1))[0]) == (3, 1, 2)
+    assert decode_head(Key(HEAD, 1, 1), value) == head
+    assert len(value) == len(encode_head(Head(lineage={1: 2}))) + 16
+    with pytest.raises(RecordError, match="head"):
+        decode_head(Key(HEAD, 1, 1), value[:-16])
 
 
 @pytest.mark.parametrize("cut", [1, 16, 40])
@@ -186,3 +198,12 @@ def test_totals_are_read_as_written(n: int, late: int, total: int):
 def test_finals_are_read_as_written():
     assert decode_final(encode_final(b"")) == b""
     assert decode_final(encode_final(b"any content")) == b"any content"
+
+
+def test_a_head_is_of_version_2_only_where_packed_messages_were_read():
+    head = Head(epoch=1, seq=1, next=7, source=bytes(range(16)), lineage={1: 2})
+    packed = replace(head, frames=5)
+    first, second = encode_head(head), encode_head(packed)
+    assert (first[0], second[0], len(second) - len(first)) == (1, 2, 8)
+    assert decode_head(Key(HEAD, 1, 1), first) == head
+    assert decode_head(Key(HEAD, 1, 1), second) == packed

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.cells import decode_chunk
 from ldpstream.agents.http import build_http
-from ldpstream.agents.view import final_content, totals
+from ldpstream.agents.state.cells import decode_chunk
+from ldpstream.agents.state.view import final_content, totals
 from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.frame import decode_frame, encode_frame
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve_collections

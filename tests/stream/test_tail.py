@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ldpstream.agents.cells import Totals, encode_chunk, encode_totals
-from ldpstream.agents.records import (
+from ldpstream.agents.state.cells import Totals, encode_chunk, encode_totals
+from ldpstream.agents.state.records import (
     HEAD,
     Head,
     Key,
@@ -14,8 +14,8 @@ from ldpstream.agents.records import (
     encode_key,
     state_prefix,
 )
-from ldpstream.agents.tail import Tail
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context
 
 CONTEXT = make_context(WindowSpec(size_ms=8, hop_ms=4), chunk=1)
@@ -142,7 +142,7 @@ def test_memory_keeps_no_value_of_the_dead():
     end = 0
     for seq in range(1, 50):
         end = read(tail, *flush(1, seq, n=seq), start=end)
-    kept = [record for record in tail._store.values() if record is not None]
+    kept = [record for record in tail._keys.values() if record is not None]
     assert len(kept) == len(tail.cells) == 2
     read(tail, *((key, None) for key in tail.dead()), start=end)
-    assert len(tail._store) == 3
+    assert len(tail._keys) == 3

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ldpstream.agents.view import WindowInfo, final_content, totals, windows
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.view import WindowInfo, final_content, totals, windows
+from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context, make_spec
 
 WINDOW = WindowSpec(size_ms=20, hop_ms=10, idle_ms=None)

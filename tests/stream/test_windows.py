@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.agents.windows import NEVER, WindowSpec
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 
 NUMBERS = st.integers(-(10**13), 10**13)
 

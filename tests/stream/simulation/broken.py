@@ -7,8 +7,9 @@ What the simulation does not notice is superfluous, or not tested. Those of fina
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ldpstream.agents.records import HEAD, Head
-from ldpstream.agents.tail import CellRecord, HeadRecord, Tail
+from ldpstream.agents.state.cell_store import CellRecord, HeadRecord
+from ldpstream.agents.state.records import HEAD, Head
+from ldpstream.agents.state.tail import Tail
 from tests.stream.simulation.broken_finals import (
     ExpireAlone,
     FinalsFromMemory,
@@ -106,7 +107,8 @@ class Pipelined(Worker):
     def flush(self, p: int) -> None:
         held = self.held.get(p)
         if held and held.flight and held.flight.head_sent and self.acknowledged(held.flight):
-            held.part._base, held.part._flight = held.part._flight, None
+            flushes = held.part._flushes
+            flushes.base, flushes.flight = flushes.flight, None
             held.flight = None
         super().flush(p)
 
@@ -128,7 +130,7 @@ class Retry(Worker):
             return
         part, before = held.part, held.flight.flush
         fates, part.fates = held.flight.fates + part.fates, []
-        part._flight, part._changed = None, True
+        part._flushes.flight, part._changed = None, True
         again = part.flush()
         cells = {**dict(before.cells), **dict(again.cells)}
         sends = [self.world.send_copy(p, copy) for copy in (*before.copies, *again.copies)]
@@ -198,9 +200,9 @@ class FromCommitted(Worker):
 class LateUnsaid(Watched):
     """What closed in memory is not written: the closed panes of the base are said again."""
 
-    def _advance(self, *args: object) -> None:
-        super()._advance(*args)
-        self._work = replace(self._work, closed=self._base.closed)
+    def clock(self, **moment: object) -> None:
+        super().clock(**moment)
+        self._work = replace(self._work, closed=self.base.closed)
 
 
 class LostUncounted(Watched):

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Self
 
-from ldpstream.agents.outcomes import Publication
-from ldpstream.agents.records import Head
-from ldpstream.agents.tail import Tail
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.outcomes import Publication
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.tail import Tail
 from tests.stream.simulation.worker import Watched, Worker
 
 FAR = 1 << 60
@@ -17,8 +20,8 @@ FAR = 1 << 60
 class FinalsFromMemory(Watched):
     """Finals are decided by the clock in memory, not yet in a winning head."""
 
-    def _decide(self, heads: Sequence[Head], tails: Sequence[Tail]) -> None:
-        super()._decide([self._work, *heads[1:]], tails)
+    def _decide(self, tails: Sequence[Tail], heads: Sequence[Head]) -> None:
+        super()._decide(tails, [self._work, *heads[1:]])
 
 
 class PublishFirst(Worker):
@@ -58,7 +61,7 @@ class MarkUnsent(Watched):
     """Marks all that is stored as published, also what `publications` has not returned."""
 
     def mark_published(self) -> None:
-        self._offered = self._base.final
+        self._publishing.offered = self.base.final
         super().mark_published()
 
 
@@ -72,24 +75,29 @@ class ExpireAlone(Watched):
 class NewPartitionOpen(Watched):
     """A new partition starts with all panes open."""
 
-    def _start_closed(self, closed: int) -> None:
-        pass
+    def prepare(self) -> None:
+        super().prepare()
+        self._work = replace(self._work, closed=self.base.closed, clock=self.base.clock)
 
 
 class NewPartitionAtOnce(Watched):
     """The owner of a new partition does not wait for partition 0's head to include it."""
 
-    @staticmethod
-    def _included(partition: int, first: Head) -> bool:
-        return True
+    @classmethod
+    def load(cls, context: Context, partition: int, tails: Sequence[Tail], **drawn: int) -> Self:
+        first = tails[0].head
+        if partition and first is not None:
+            included = replace(first, partitions=max(first.partitions, partition + 1))
+            tails = [SimpleNamespace(head=included), *tails[1:]]
+        return super().load(context, partition, tails, **drawn)
 
 
 class PartitionsForgotten(Watched):
     """Finals wait for the partitions that the worker knows of, not for those in the head."""
 
-    def _decide(self, heads: Sequence[Head], tails: Sequence[Tail]) -> None:
+    def _decide(self, tails: Sequence[Tail], heads: Sequence[Head]) -> None:
         self._work = replace(self._work, partitions=0)
-        super()._decide(heads, tails)
+        super()._decide(tails, heads)
 
 
 # 9: sweep.

@@ -16,14 +16,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ldpstream.agents.cells import decode_chunk, decode_totals
-from ldpstream.agents.copies import Copy
-from ldpstream.agents.outcomes import Publication
-from ldpstream.agents.records import Head
-from ldpstream.agents.view import windows
+from ldpstream.agents.state.cells import decode_chunk, decode_totals
+from ldpstream.agents.state.copies import Copy
+from ldpstream.agents.state.outcomes import Publication
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.view import windows
 from ldpstream.mechanisms.frame import decode_frame
 from tests.stream.simulation.evaluation import evaluate
-from tests.stream.simulation.setting import SYMBOLS
+from tests.stream.simulation.setting import SYMBOLS, Report
 
 if TYPE_CHECKING:
     from tests.stream.simulation.worker import Fate, Reader
@@ -62,10 +62,13 @@ class Checks:
             demand(copy.value == (message.value or b""), "(1) a copy differs")
             rows = Counter(message.reports)
         else:
-            fingerprint = self.world.context.spec.fingerprint
-            frame = decode_frame(copy.value, fingerprint=fingerprint, report_bytes=1)
+            spec = self.world.context.spec
+            frame = decode_frame(
+                copy.value, fingerprint=spec.fingerprint, report_bytes=spec.report_bytes
+            )
             times = frame.times_ms.repeat(frame.counts).tolist()
-            rows = Counter(zip(times, frame.payload[:, 0].tolist(), strict=True))
+            payload = map(bytes, frame.payload)
+            rows = Counter(Report(t, r[0], r[1:]) for t, r in zip(times, payload, strict=True))
             demand(rows <= Counter(message.reports), "(1) a copy of what was never sent")
         seen = self.copied.setdefault((p, offset, reason), Counter())
         seen |= rows
@@ -86,6 +89,7 @@ class Checks:
             demand(known == fate, "(1) a fate changed")
             self.fates[p][fate] += 1
             report = source[offset].reports[index]
+            self.one_report(p, fate, report)
             if fate == "counted":
                 demand(pane(report.time_ms) >= before.closed, "(1) counted in a closed pane")
                 self.counts[p][pane(report.time_ms), report.symbol] += 1
@@ -99,6 +103,9 @@ class Checks:
             copied = self.copied.get((p, offset, fate), Counter())
             demand(rows <= copied, "(1) late or rejected without a copy")
         self._totals(p, head)
+
+    def one_report(self, p: int, fate: str, report: Report | None) -> None:
+        """Check a fate against the rule of one report; the reports come in the order of offsets."""
 
     def _totals(self, p: int, head: Head) -> None:
         """Compare a winning head's counters with the ledger."""
@@ -145,6 +152,8 @@ class Checks:
             cells = {name: cell.key for name, cell in tail.cells.items()}
             demand(cells == full.cells, "(5) not the cells of a full evaluation")
             demand(set(tail.dead()) == full.dead, "(5) not the dead of a full evaluation")
+            size = sum(cell.size_bytes for cell in tail.cells.values())
+            demand(tail.size_bytes == size, "(5) not the size of the live cells")
         if head is before:
             return
         got: dict[tuple[int, int], int] = {}

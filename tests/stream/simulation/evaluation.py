@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from ldpstream.agents.records import HEAD, Head, Key, Name, decode_head, decode_key
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.records import HEAD, Head, Key, Name, decode_head, decode_key
+from ldpstream.agents.state.windows import WindowSpec
 
 Store = dict[bytes, tuple[int, bytes]]
 
@@ -46,7 +46,8 @@ def evaluate(prefix: bytes, window: WindowSpec, store: Mapping[bytes, tuple[int,
     cells: dict[Name, bytes] = {}
     for data, (name, epoch, seq) in keys.items():
         pane = window.first_pane(name.number) if name.kind == "final" else name.number
-        valid = name != HEAD and seq <= head.lineage.get(epoch, 0) and pane >= head.expired
+        first = head.closed if name.kind == "token" else head.expired
+        valid = name != HEAD and seq <= head.lineage.get(epoch, 0) and pane >= first
         if valid and (name not in cells or seq > keys[cells[name]].seq):
             cells[name] = data
     dead = {

@@ -4,8 +4,9 @@ import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from ldpstream.agents.cells import decode_chunk, decode_final, decode_totals
-from ldpstream.agents.records import HEAD, Head, RecordError, decode_head
+from ldpstream.agents.state.cells import decode_chunk, decode_final, decode_totals
+from ldpstream.agents.state.records import HEAD, Head, RecordError, decode_head
+from ldpstream.agents.state.tokens import decode_tokens
 from tests.stream.simulation.checks import ViolationError
 from tests.stream.simulation.evaluation import read_key
 from tests.stream.simulation.world import World
@@ -14,6 +15,7 @@ _READ: dict[str, Callable[[bytes], str]] = {
     "count": lambda value: str(decode_chunk(value, 1).tolist()),
     "n": lambda value: str(decode_totals(value)),
     "final": lambda value: str(decode_final(value)),
+    "token": lambda value: str(decode_tokens(value).tolist()),
 }
 
 

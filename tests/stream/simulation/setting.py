@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldpstream.agents.context import Context, WindowTotals
-from ldpstream.agents.windows import WindowSpec
+from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.frame import encode_frame
 from ldpstream.mechanisms.spec import CollectionSpec
 
@@ -25,10 +25,11 @@ WINDOWS = (
 
 
 class Report(NamedTuple):
-    """A report as sent: event time in epoch ms and symbol, which may be none of the two."""
+    """A report as sent: event time in epoch ms, symbol, which may be none of the two, and token."""
 
     time_ms: int
     symbol: int
+    token: bytes = b""
 
 
 class Message(NamedTuple):

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ldpstream.agents.judge import FATES, LATE, Judgement
-from ldpstream.agents.outcomes import Flush, Settled
-from ldpstream.agents.partition import Partition
-from ldpstream.agents.records import Name
-from ldpstream.agents.tail import CellRecord, Tail
+from ldpstream.agents.state.cell_store import CellRecord
+from ldpstream.agents.state.judge import FATES, LATE, Judgement
+from ldpstream.agents.state.outcomes import Flush, Settled
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.records import Name
+from ldpstream.agents.state.tail import Tail
 from tests.stream.simulation.checks import demand
 from tests.stream.simulation.evaluation import Store, add
 
@@ -47,8 +48,10 @@ def fates_of(records: Sequence[tuple[int, bytes | None]], judgement: Judgement) 
     for place, count, fate in runs:
         for _ in range(count):
             index = seen[place] = seen.get(place, -1) + 1
-            good = judgement.good[row] or fate > LATE
-            fates.append((records[place][0], index, FATES[fate] if good else "range"))
+            why = FATES[fate]
+            if not judgement.good[row] and fate <= LATE:
+                why = "range" if judgement.why is None else FATES[judgement.why[row]]
+            fates.append((records[place][0], index, why))
             row += 1
     return fates
 

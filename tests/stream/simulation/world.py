@@ -14,14 +14,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ldpstream.agents.clock import Control
-from ldpstream.agents.copies import Copy
-from ldpstream.agents.outcomes import Publication
-from ldpstream.agents.records import HEAD, Head, decode_head, state_prefix
-from ldpstream.agents.tail import Tail
+from ldpstream.agents.state.clock import Control
+from ldpstream.agents.state.copies import Copy
+from ldpstream.agents.state.outcomes import Publication
+from ldpstream.agents.state.records import HEAD, Head, decode_head, state_prefix
+from ldpstream.agents.state.tail import Tail
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.evaluation import read_key
-from tests.stream.simulation.setting import Message, make_message, make_setting
+from tests.stream.simulation.setting import Message, Setting, make_message, make_setting
 from tests.stream.simulation.worker import Fate, Reader, Worker
 
 MOST = 3
@@ -80,14 +80,15 @@ class World:
     worker_class: type[Worker] = Worker
     reader_class: type[Reader] = Reader
     tail_class: type[Tail] = Tail
+    checks_class: type[Checks] = Checks
     shadow = True
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         self.rng = rng = random.Random(seed)
-        self.setting = make_setting(rng)
+        self.setting = self.choose_setting(rng)
         self.context = self.setting.context
         self.prefix = state_prefix(self.context)
-        self.partitions = rng.choice([1, 1, 1, 2, 3])
+        self.partitions = self.choose_partitions(rng)
         self.kafka, self.now_ms, self.trace = kafka, self.setting.start_ms + 10, []
         self.source: list[list[Message]] = [[] for _ in range(MOST)]
         self.start = [0] * MOST
@@ -98,7 +99,7 @@ class World:
         self.official = [Head() for _ in range(MOST)]
         self.won: list[dict[int, int]] = [{} for _ in range(MOST)]
         self.committed = [0] * MOST
-        self.checks = Checks(self)
+        self.checks = self.checks_class(self)
         self.fetch_errors = 0.1
         # Every run another mix; what is rare is frequent in some.
         self.weights = {
@@ -112,6 +113,12 @@ class World:
         }
         self.analyst = [self.reader_class(self, p) for p in range(MOST)]
         self.rebalance()
+
+    def choose_setting(self, rng: random.Random) -> Setting:
+        return make_setting(rng)
+
+    def choose_partitions(self, rng: random.Random) -> int:
+        return rng.choice([1, 1, 1, 2, 3])
 
     @property
     def wall_ms(self) -> int:

@@ -1,0 +1,177 @@
+"""`one_report` on a real broker: devices that send twice, a worker killed with -9 in between."""
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.config import load_config
+from ldpstream.agents.device import Sender
+from ldpstream.agents.gateway.topics import SourceTopics
+from ldpstream.agents.kafka import clients
+from ldpstream.mechanisms.frame import decode_frame
+from tests.brokers import Broker
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+from tests.processes import Worker, eventually
+from tests.stream.cli import invoke, refused, spawn
+
+pytestmark = pytest.mark.broker
+
+WINDOWS = 3
+DEVICES = [number.to_bytes(2, "little") * 16 for number in range(400)]
+
+
+@pytest.fixture
+def lab(running: Broker, tmp_path: Path) -> Lab:
+    return Lab(running, tmp_path, partitions=3, extra="one_report = true")
+
+
+async def report(lab: Lab, sender: Sender, window: int, seed: int) -> None:
+    """Let most devices report once in a window, some of them at once in one message."""
+    spec, rng = lab.collection.spec, np.random.default_rng(seed)
+    devices = rng.choice(len(DEVICES), 300, replace=False)
+    for some in np.array_split(devices, 12):
+        times_ms = START_MS + window * WINDOW_MS + rng.integers(0, WINDOW_MS, len(some))
+        tokens = np.concatenate(
+            [spec.tokens(DEVICES[d], times_ms[i : i + 1]) for i, d in enumerate(some)]
+        )
+        await sender.send_reports(lab.reports(len(some)), times_ms=times_ms, tokens=tokens)
+
+
+async def expected(lab: Lab) -> tuple[int, int]:
+    """Put what has to be counted into the lab's ledger; returns how many repeats, and others.
+
+    Of each token and window the first report in the topic counts, in its own partition only.
+    """
+    spec, seen = lab.collection.spec, set[tuple[int, bytes]]()
+    repeated = misplaced = 0
+    records = await lab.records(lab.collection.topics.source)
+    for record in sorted(records, key=lambda r: (r.partition, r.offset)):
+        frame = decode_frame(
+            record.value or b"", fingerprint=spec.fingerprint, report_bytes=spec.report_bytes
+        )
+        rows, tokens = spec.split(frame.payload)
+        reports, _ = spec.mechanism.decode(rows)
+        times_ms = frame.times_ms.repeat(frame.counts)
+        for i, token in enumerate(map(bytes, tokens)):
+            key = int(times_ms[i]) // WINDOW_MS, token
+            if int.from_bytes(token[:4], "little") % 3 != record.partition:
+                misplaced += 1
+            elif key in seen:
+                repeated += 1
+            else:
+                seen.add(key)
+                lab.ledger.add(reports[i : i + 1], times_ms[i : i + 1])
+    return repeated, misplaced
+
+
+async def test_one_report_of_a_device_and_window_counts_whoever_is_killed(lab: Lab) -> None:
+    kafka, spec = lab.config.kafka, lab.collection.spec
+    workers: list[Worker] = []
+    try:
+        workers.append(lab.start_worker())
+        await asyncio.to_thread(workers[0].wait_ready)
+        async with Sender(spec, kafka.bootstrap, options=kafka.options) as sender:
+            for window in range(WINDOWS):
+                await asyncio.gather(*(report(lab, sender, window, 7 * window + n) for n in (1, 2)))
+                if window == 1:
+                    # In the middle of an open window: its tokens have to be known afterwards.
+                    await eventually(lambda: counted(workers[-1]) > 300)
+                    workers[-1].kill()
+                    workers.append(lab.start_worker())
+                    await report(lab, sender, window, 99)
+            frame = spec.frame(
+                [0], times_ms=[START_MS + WINDOWS * WINDOW_MS - 1], secret=b"another" * 3
+            )
+            assert spec.one_report is not None
+            astray = (spec.one_report.frame_partition(frame) + 1) % 3
+        async with lab.producer() as producer:
+            await producer.send_and_wait(lab.collection.topics.source, frame, partition=astray)
+        await asyncio.to_thread(workers[-1].wait_ready)
+        repeated, misplaced = await expected(lab)
+        assert (repeated > 400, misplaced) == (True, 1)
+        await lab.close(START_MS + WINDOWS * WINDOW_MS)
+        await lab.check_exact(seconds=30)
+        heads = await lab.heads()
+        assert sum(head.n for head in heads) == lab.ledger.n
+        assert sum(head.rejected.get("repeated", 0) for head in heads) == repeated
+        assert sum(head.rejected.get("partition", 0) for head in heads) == misplaced
+        assert sum(sum(head.rejected.values()) + head.late for head in heads) == repeated + 1
+        assert workers[-1].metrics("ldpstream_rejected_total", reason="repeated") > 0
+        copies = await lab.records(lab.collection.topics.rejected)
+        assert {dict(copy.headers)["reason"] for copy in copies} == {b"repeated", b"partition"}
+        assert workers[-1].terminate() == 0
+    finally:
+        for worker in workers:
+            worker.kill()
+
+
+@pytest.mark.parametrize("running", ["embedded"], indirect=True)  # nothing here is the broker's own
+async def test_commands_send_tokens_to_their_partitions(lab: Lab, tmp_path: Path) -> None:
+    spec, rule = lab.collection.spec, lab.collection.spec.one_report
+    assert rule is not None
+    times = [START_MS, START_MS + 1, *range(START_MS + WINDOW_MS, START_MS + 90_000, WINDOW_MS)]
+    lines = "".join(f"{time_ms},3\n" for time_ms in times).encode()
+    ledger = ("--ledger", str(tmp_path / "ledger"), "--budget", "20", "--times")
+    for expected_reports in (9, 0):
+        done = await asyncio.to_thread(
+            spawn, "send", "-c", str(lab.file), *ledger, "trips", stdin=lines
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(f"{expected_reports} reports in ".encode())
+    arguments = ("--rate", "300", "--seconds", "1", "--batch", "10")
+    done = await asyncio.to_thread(spawn, "simulate", "-c", str(lab.file), *arguments, "trips")
+    assert done.returncode == 0, done.stderr
+    records = await lab.records(lab.collection.topics.source)
+    assert {record.partition for record in records} == {0, 1, 2}
+    tokens: list[bytes] = []
+    for record in records:
+        frame = decode_frame(
+            record.value or b"", fingerprint=spec.fingerprint, report_bytes=spec.report_bytes
+        )
+        found = spec.split(frame.payload)[1]
+        assert (rule.partition(found) == record.partition).all()
+        tokens += map(bytes, found)
+    assert len(tokens) == len(set(tokens)) == 9 + int(done.stdout.split()[0])
+
+
+async def gateway_topics(lab: Lab) -> tuple[list[str], set[str]]:
+    """Return what a gateway by the lab's file misses, and the topics that it writes to."""
+    config = load_config(lab.file)
+    admin = clients.admin(config.kafka.bootstrap, config.kafka.options)
+    await admin.start()
+    try:
+        topics = SourceTopics(admin, list(config.collections.values()))
+        await topics.look()
+        return topics.problems, topics.there
+    finally:
+        await admin.close()
+
+
+@pytest.mark.parametrize("running", ["embedded"], indirect=True)
+def test_commands_and_gateways_refuse_a_topic_of_too_few_partitions(lab: Lab, tmp_path: Path):
+    ledger = tmp_path / "ledger"
+    send = ("send", "-c", str(lab.file), "--ledger", str(ledger), "--budget", "20", "trips")
+    assert invoke(*send, stdin="3\n").exit_code == 0
+    text, spent = lab.file.read_text(), invoke("ledger", str(ledger)).stdout
+    topic = lab.collection.topics.source
+    expected = (
+        f"topic {topic} has 3 partitions, but one_report sends to "
+        "collection.trips.partitions, 5: make it the topic's"
+    )
+    lab.file.write_text(text.replace("partitions = 3", "partitions = 5"))
+    for command in (send, ("simulate", "-c", str(lab.file), "trips")):
+        assert refused(invoke(*command, stdin="3\n"), code=1) == expected
+    assert invoke("ledger", str(ledger)).stdout == spent
+    problems, there = asyncio.run(gateway_topics(lab))
+    assert (problems, there) == ([expected], set())
+    # Fewer than there are: what devices of an accepted spec go on with.
+    lab.file.write_text(text.replace("partitions = 3", "partitions = 2"))
+    assert invoke(*send, stdin="3\n").exit_code == 0
+    assert asyncio.run(gateway_topics(lab)) == ([], {topic})
+
+
+def counted(worker: Worker) -> int:
+    return int(worker.get("/api/collections/trips/status")["counted"])

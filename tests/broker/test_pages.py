@@ -1,0 +1,28 @@
+"""Guides and pages whose commands and programs run one after the other, as they stand there."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.pages import Place, agrees, blocks
+
+
+@pytest.mark.parametrize(
+    "page", ["docs/guide-policy.md", "docs/guide-bounds.md", "docs/channel-files.md"]
+)
+def test_what_is_shown_is_what_is_printed(tmp_path: Path, page: str) -> None:
+    place = Place.made(tmp_path, {})
+    listed = blocks(page)
+    for block in listed:
+        assert block.language in {"sh", "python", "toml"}
+        if block.language == "toml":
+            (tmp_path / "ldpstream.toml").write_text(block.code)
+            continue
+        said = (
+            place.shell(block.code)
+            if block.language == "sh"
+            else place.run("python", "-c", block.code)
+        )
+        assert not block.output or agrees(said, block), f"{block.code}{said}"
+    if any(block.language == "toml" for block in listed):
+        place.shell("ldpstream certify")

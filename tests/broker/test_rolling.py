@@ -1,0 +1,169 @@
+"""Configurations change by a rolling restart of two workers, while reports flow."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.broker.flow import Flow
+from tests.broker.test_accept import CHANGED, rejected
+from tests.brokers import Broker
+from tests.lab import Lab
+from tests.processes import Worker, eventually
+
+pytestmark = [
+    pytest.mark.broker,
+    # The embedded one cannot add partitions; what it can is tested in test_accept.
+    pytest.mark.parametrize("running", ["kafka"], indirect=True),
+]
+
+
+@contextmanager
+def fleet() -> Iterator[list[Worker]]:
+    """Yield a list whose workers are killed at the end."""
+    workers: list[Worker] = []
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.kill()
+
+
+async def start(workers: list[Worker], lab: Lab) -> Worker:
+    worker = lab.start_worker()
+    workers.append(worker)
+    await asyncio.to_thread(worker.wait_ready)
+    return worker
+
+
+async def replace(workers: list[Worker], lab: Lab) -> Worker:
+    """End the oldest worker as an operator does, and start one by this configuration."""
+    assert await asyncio.to_thread(workers[0].terminate) == 0
+    workers.pop(0).kill()
+    return await start(workers, lab)
+
+
+async def test_a_spec_changes_while_devices_move(running: Broker, tmp_path: Path) -> None:
+    old = Lab(running, tmp_path)
+    new = old.changed("new.toml", *CHANGED)
+    with fleet() as workers:
+        await asyncio.gather(start(workers, old), start(workers, old))
+        async with old.producer() as producer:
+            flow = Flow(producer, [old] * 4, garbage=True)
+            async with flow.run():
+                await asyncio.sleep(1)
+                await replace(workers, new)
+                # An old and a new worker share the partitions, and devices begin to move.
+                flow.devices[0] = new
+                await asyncio.sleep(1)
+                flow.devices[1] = new
+                newest = await replace(workers, new)
+                flow.devices[2] = flow.devices[3] = new
+                await asyncio.sleep(1)
+            await old.close(flow.end_ms)
+        await old.check_exact()
+        await new.check_exact()
+        print_of_old = old.collection.spec.fingerprint.hex()
+        path = f"/api/collections/trips/status?fingerprint={print_of_old}"
+        await eventually(lambda: newest.get(path)["counted"] == old.ledger.n)
+        assert newest.get("/api/collections/trips/status")["counted"] == new.ledger.n
+        assert newest.metrics("ldpstream_problems") == 0
+        assert newest.metrics("ldpstream_accepted_problems") == 0
+        for worker in workers:
+            assert worker.terminate() == 0
+            assert worker.errors() == ""
+    # Bad messages were rejected once; so was what old workers saw of the new spec before they went.
+    copies = await old.records(old.collection.topics.rejected)
+    early = {
+        (dict(copy.headers)["partition"], dict(copy.headers)["offset"])
+        for copy in copies
+        if dict(copy.headers)["reason"] == b"fingerprint"
+    }
+    fingerprint = new.collection.spec.fingerprint
+    assert all(
+        (copy.value or b"")[4:12] == fingerprint
+        for copy in copies
+        if dict(copy.headers)["reason"] == b"fingerprint"
+    )
+    wanted = {"undecodable": flow.garbage} | ({"fingerprint": len(early)} if early else {})
+    assert await rejected(old, new) == wanted
+
+
+def tables(lab: Lab, *names: str) -> list[tuple[str, str]]:
+    """Return the changes that leave only the tables of these collections."""
+    found = lab.file.read_text().split("[collection.")[1:]
+    return [(f"[collection.{t}", "") for t in found if t.split("]")[0] not in names]
+
+
+async def test_collections_come_change_and_go(running: Broker, tmp_path: Path) -> None:
+    trips = Lab(running, tmp_path, names=("trips", "rides", "walks"))
+    first = trips.changed("first.toml", *tables(trips, "trips", "rides"))
+    changed = ("top = 12", "top = 6")
+    second = trips.changed("second.toml", *tables(trips, "trips", "walks"), changed)
+    rides, walks = trips.of("rides"), trips.of("walks")
+    # Devices of a collection may begin before it is configured.
+    await walks.create(walks.collection.topics.source, partitions=4)
+    with fleet() as workers:
+        await asyncio.gather(start(workers, first), start(workers, first))
+        async with trips.producer() as producer:
+            flow = Flow(producer, [trips, rides, walks])
+            async with flow.run():
+                await asyncio.sleep(1)
+                await replace(workers, second)
+                await asyncio.sleep(0.5)
+                newest = await replace(workers, second)
+                await asyncio.sleep(0.5)
+            for lab in (trips, walks):
+                await lab.close(flow.end_ms)
+                await lab.check_exact()
+            documents = [
+                document for found in (await trips.finals()).values() for document in found
+            ]
+            assert {len(document["distribution"]) for document in documents} <= {6, 12}
+            assert len(documents[-1]["distribution"]) == 6
+            listed = newest.get("/api/collections")["collections"]
+            assert [one["name"] for one in listed] == ["trips", "walks"]
+            # What came for the one that went waits in its topic, and its state in its changelog.
+            assert sum(head.n for head in await rides.heads()) < rides.ledger.n
+            for worker in workers:
+                assert worker.terminate() == 0
+                assert worker.errors() == ""
+                worker.kill()
+            workers.clear()
+            worker = await start(workers, trips)
+            await rides.close(flow.end_ms)
+            await rides.check_exact()
+            assert worker.metrics("ldpstream_lost_offsets_total") == 0
+            assert worker.terminate() == 0
+
+
+async def test_partitions_are_added_while_reports_flow(running: Broker, tmp_path: Path) -> None:
+    lab = Lab(running, tmp_path, partitions=2)
+    with fleet() as workers:
+        await asyncio.gather(start(workers, lab), start(workers, lab))
+        async with lab.producer() as producer:
+            flow = Flow(producer, [lab])
+            async with flow.run():
+                await asyncio.sleep(1)
+                await lab.add_partitions(4)
+                await producer.client.force_metadata_update()
+                flow.partitions = 4
+                await asyncio.sleep(1)
+                assert await asyncio.to_thread(workers[0].terminate) == 0
+                said = workers[0].errors()
+                await replace(workers, lab)
+                newest = await replace(workers, lab)
+                await asyncio.sleep(0.5)
+            await lab.close(flow.end_ms)
+        # Nothing is late in the new partitions: no window closed before they were counted.
+        assert "no window closes until all workers are restarted with 4" in said
+        await lab.check_exact()
+        assert sum(head.late for head in await lab.heads()) == 0
+        partitions = newest.get("/api/collections/trips/status")["partitions"]
+        assert [one["counted"] > 0 for one in partitions] == [True] * 4
+        assert newest.metrics("ldpstream_problems") == 0
+        for worker in workers:
+            assert worker.terminate() == 0
+            assert worker.errors() == ""

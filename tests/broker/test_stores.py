@@ -1,0 +1,128 @@
+"""A worker's store on disk: it goes on from it, notices what does not fit, and shares it not."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from aiokafka import TopicPartition
+
+from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.stores.choice import Stores
+from tests.brokers import Broker
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+from tests.processes import eventually
+
+pytestmark = pytest.mark.broker
+WINDOWS = 4
+
+
+class Counted(Tail):
+    """A tail that counts the records it is given."""
+
+    given = 0
+
+    def read(self, records, *, position: int, end: int) -> bool:  # noqa: ANN001 (the tail's)
+        self.given += len(records)
+        return super().read(records, position=position, end=end)
+
+
+class Collection:
+    """The lab's collection as one that is only read."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.config = lab.collection
+        self.context = Context(
+            spec=self.config.spec, window=self.config.window, compose=lambda _: b""
+        )
+        self.tails = [Counted(self.context, p) for p in range(self.config.partitions)]
+
+
+async def send(lab: Lab, *, windows: range) -> None:
+    async with lab.producer() as producer:
+        for window in windows:
+            first_ms = START_MS + window * WINDOW_MS
+            for p in range(lab.collection.partitions):
+                frame = lab.frame(50, first_ms=first_ms, last_ms=first_ms + WINDOW_MS - 1)
+                await producer.send_and_wait(lab.collection.topics.source, frame, partition=p)
+
+
+async def counted(lab: Lab, n: int) -> None:
+    """Wait until the changelog holds n reports."""
+
+    async def n_now() -> int:
+        return sum(head.n for head in await lab.heads())
+
+    for _ in range(100):
+        if await n_now() == n:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"{await n_now()} of {n} reports counted")
+
+
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+async def test_a_restart_reads_what_the_changelog_has_gained(
+    running: Broker, tmp_path: Path
+) -> None:
+    lab = Lab(running, tmp_path, store="rocksdb")
+    changelog = lab.collection.topics.changelog
+    with lab.worker() as worker:
+        await send(lab, windows=range(2))
+        await counted(lab, lab.ledger.n)
+        refused = lab.start_worker()
+        assert refused.wait() == 1
+        said = refused.errors()
+        assert "is in use by another worker: each needs a folder of its own" in said
+        assert "Traceback" not in said
+        assert refused.process.stdout is not None
+        refused.process.stdout.close()
+        assert worker.terminate() == 0
+    collection, stores = Collection(lab), Stores(lab.config.worker)
+    partitions = [TopicPartition(changelog, tail.partition) for tail in collection.tails]
+    async with lab.admin() as admin, lab.reader() as reader:
+        found = (await describe(admin, [changelog]))[changelog].id
+        assert found is not None
+        resumed = stores.open([collection], lambda _: found.bytes)
+        ends = await end_offsets(reader, partitions)
+        read = ChangelogReader(
+            reader,
+            dict(zip(partitions, collection.tails, strict=True)),
+            resumed=resumed,
+            on_read=lambda _: None,
+            on_broken=lambda _, why: pytest.fail(why),
+            on_error=lambda error: pytest.fail(repr(error)),
+        )
+        task = asyncio.create_task(read.run())
+        await eventually(lambda: all(tail.head is not None for tail in collection.tails))
+        task.cancel()
+    for partition, tail in zip(partitions, collection.tails, strict=True):
+        assert tail.given == ends[partition] - resumed[partition]
+        # What it wrote as it left may not have been read back.
+        assert resumed[partition] >= ends[partition] / 2
+    stores.close()
+    assert [tail.head for tail in collection.tails] == await lab.heads()
+    with lab.worker() as worker:
+        await send(lab, windows=range(2, WINDOWS))
+        await lab.close(START_MS + WINDOWS * WINDOW_MS)
+        await lab.check_exact()
+        assert worker.terminate() == 0
+        assert not worker.errors()
+
+
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+async def test_a_changelog_created_anew_is_noticed(running: Broker, tmp_path: Path) -> None:
+    lab = Lab(running, tmp_path, partitions=1, store="rocksdb")
+    with lab.worker() as worker:
+        await send(lab, windows=range(2))
+        await counted(lab, lab.ledger.n)
+        assert worker.terminate() == 0
+    await lab.delete(lab.collection.topics.changelog)
+    with lab.worker() as worker:
+        await lab.close(START_MS + WINDOWS * WINDOW_MS)
+        await lab.check_exact()
+        assert worker.terminate() == 0
+        assert "the stored one is of another topic of this name" in worker.errors()

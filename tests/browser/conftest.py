@@ -1,0 +1,62 @@
+"""One browser and one server of examples for each module, and pages whose errors fail the test."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page, expect
+
+from ldpstream.agents.http import serve
+from tests.browser.chromium import need_chromium, start_chromium
+from tests.browser.showing import show_collections
+from tests.stream.serving import Pipeline
+
+_PATIENCE_MS = 15_000
+expect.set_options(timeout=_PATIENCE_MS)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """Give a browser with an empty profile."""
+    async with start_chromium(need_chromium()) as started:
+        yield started
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pipeline() -> Pipeline:
+    """Give the collections that `url` serves."""
+    return show_collections()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def url(pipeline: Pipeline) -> AsyncIterator[str]:
+    """Serve collections of every kind."""
+    async with serve(pipeline, port=0) as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
+    """Give a context of its own, with nothing stored."""
+    made = await browser.new_context(viewport={"width": 1280, "height": 900})
+    made.set_default_timeout(_PATIENCE_MS)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(context: BrowserContext) -> AsyncIterator[Page]:
+    """Give a page; errors of its scripts and breaches of the policy fail the test."""
+    opened = await context.new_page()
+    said: list[str] = []
+    opened.on("pageerror", lambda error: said.append(str(error)))
+
+    def note(kind: str, text: str) -> None:
+        # Refusals and connections that fail are what some tests are about.
+        if kind == "error" and not text.startswith("Failed to load resource"):
+            said.append(text)
+
+    opened.on("console", lambda message: note(message.type, message.text))
+    yield opened
+    assert said == []

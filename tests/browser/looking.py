@@ -1,0 +1,62 @@
+"""What a page shows, for comparing with what the API answers."""
+
+from typing import Any
+
+from aiohttp import ClientSession
+from playwright.async_api import Page
+
+# Every view, with every part that some collection has.
+VIEWS = (
+    ("modes", "values"),
+    ("ages", "cumulative"),
+    ("ages", "time"),
+    ("places", "map"),
+    ("places", "privacy"),
+    ("smokers", "values"),
+)
+_FILLED = {"map": "#map-sum:not(:empty)", "privacy": "#settings dd"}
+_ROWS = """
+table => [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => {
+  const number = cell.querySelector("data");
+  return number ? Number(number.value) : cell.className === "chart" ? "chart" : cell.textContent;
+}))
+"""
+
+
+async def open_view(page: Page, url: str, collection: str, view: str, more: str = "") -> None:
+    """Open a view and wait until it is drawn."""
+    await page.goto("about:blank")
+    await page.goto(f"{url}/#collection={collection}&view={view}{more}")
+    await drawn(page, view)
+
+
+async def drawn(page: Page, view: str) -> None:
+    """Wait until a view shows numbers of the worker."""
+    await page.wait_for_selector("#facts:not([hidden])")
+    await page.wait_for_selector(f"#{view} {_FILLED.get(view, 'tbody tr')}", state="attached")
+
+
+async def rows(page: Page, table: str) -> list[list[Any]]:
+    """Return the cells of a table: exact numbers where a cell has one, else its text."""
+    found: list[list[Any]] = await page.locator(table).evaluate(_ROWS)
+    return found
+
+
+async def ask(url: str, path: str, **query: Any) -> Any:
+    """Return an answer of the API; a list asks for a parameter several times."""
+    pairs = [
+        (name, str(one))
+        for name, value in query.items()
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    async with (
+        ClientSession() as session,
+        session.get(f"{url}/api/collections/{path}", params=pairs) as answer,
+    ):
+        assert answer.status == 200, await answer.text()
+        return await answer.json()
+
+
+def numbers(entry: dict[str, Any], *names: str) -> list[Any]:
+    """Return fields of an entry in order."""
+    return [entry[name] for name in names]

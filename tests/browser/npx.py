@@ -1,0 +1,34 @@
+"""Programs of the npm registry, run by npx: found, required or skipped."""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+
+from tests import missing
+
+
+def run_npx(package: str, command: Sequence[str], *, found: str) -> str:
+    """Return what a program says on standard output and standard error.
+
+    Skips where there is no npx (fails where it is required) or the registry does not answer: a
+    program that ends otherwise than with 0 has run only if it says `found`.
+    """
+    if shutil.which("npx") is None:
+        reason = "npx is not on the PATH; on Debian: apt-get install npm"
+        missing.skip(reason, unless="LDPSTREAM_REQUIRE_NODE")
+    try:
+        ran = subprocess.run(
+            ["npx", "--yes", "--package", package, *command],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{package} cannot be fetched: the npm registry does not answer")
+    said = ran.stdout + ran.stderr
+    if ran.returncode == 0 or found in said:
+        return said
+    # Not what a machine lacks, but what it cannot reach at this moment.
+    pytest.skip(f"{package} cannot be fetched from the npm registry: {said[-200:]}")

@@ -1,0 +1,65 @@
+"""Write pictures of the page: `python -m tests.browser.screens FOLDER`.
+
+Every view in light and dark and on a phone, drawn by a real Chromium from example collections.
+"""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from playwright.async_api import Browser
+
+from ldpstream.agents.http import serve
+from tests.browser.chromium import find_chromium, start_chromium
+from tests.browser.looking import VIEWS, open_view
+from tests.browser.showing import report, show_collections
+
+SCREENS = {
+    "light": ("light", 1180, 820),
+    "dark": ("dark", 1180, 820),
+    "phone": ("light", 320, 640),
+}
+
+
+async def write(folder: Path, path: str, *, whole: bool) -> None:
+    """Write a picture of each view on each screen; of all that can be scrolled to if `whole`."""
+    pipeline = show_collections(reports=20_000)
+    report(pipeline.collections["places"], 7, 300_000, seed=99)
+    async with serve(pipeline, port=0) as url, start_chromium(path) as browser:
+        for screen in SCREENS:
+            await _write_screen(folder, browser, url, screen, whole=whole)
+
+
+async def _write_screen(
+    folder: Path, browser: Browser, url: str, screen: str, *, whole: bool
+) -> None:
+    scheme, width, height = SCREENS[screen]
+    context = await browser.new_context(
+        color_scheme="dark" if scheme == "dark" else "light",
+        viewport={"width": width, "height": height},
+        reduced_motion="reduce",
+    )
+    page = await context.new_page()
+    for collection, view in VIEWS:
+        await open_view(page, url, collection, view)
+        await page.wait_for_timeout(300)
+        await page.screenshot(path=folder / f"{screen}-{collection}-{view}.png", full_page=whole)
+    await context.close()
+
+
+def main() -> None:
+    """Read the options, and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--whole", action="store_true", help="the whole page, not one screen")
+    options = parser.parse_args()
+    path = find_chromium()
+    if path is None:
+        sys.exit("no Chromium on the PATH; on Debian: apt-get install chromium")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    asyncio.run(write(options.folder, path, whole=options.whole))
+
+
+if __name__ == "__main__":
+    main()

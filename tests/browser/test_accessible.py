@@ -1,0 +1,60 @@
+"""axe-core finds nothing serious on any view, in either theme, on a desk and on a phone."""
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.async_api import Browser, Page
+
+from tests.browser.looking import VIEWS, open_view
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+AXE = (Path(__file__).parent / "vendor" / "axe" / "axe.min.js").read_text()
+SCREENS = {"desk": (1280, 900), "phone": (320, 640)}
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+_RUN = """() => axe.run(document).then(found => found.violations
+  .filter(one => ["serious", "critical"].includes(one.impact))
+  .map(one => `${one.id}: ${one.nodes.map(node => node.target.join(" ")).join("; ")}`))"""
+
+
+async def violations(page: Page) -> list[str]:
+    """Return what axe-core finds that is serious or critical."""
+    await page.evaluate(AXE)
+    found: list[str] = await page.evaluate(_RUN)
+    return found
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_no_view_has_serious_violations(browser: Browser, url: str, screen: str) -> None:
+    width, height = SCREENS[screen]
+    context = await browser.new_context(
+        viewport={"width": width, "height": height}, reduced_motion="reduce"
+    )
+    page = await context.new_page()
+    found: dict[str, list[str]] = {}
+    grounds = set()
+    for collection, view in VIEWS:
+        await open_view(page, url, collection, view)
+        await page.evaluate(
+            "() => document.querySelectorAll('details').forEach(d => d.open = true)"
+        )
+        for theme in THEMES:
+            await page.emulate_media(color_scheme=theme)
+            found[f"{collection} {view} {theme}"] = await violations(page)
+            grounds.add(await page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        # Nothing is wider than the screen: whoever cannot scroll sideways misses nothing.
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width, (view, width)
+    await context.close()
+    assert len(grounds) == len(THEMES)
+    assert {name: said for name, said in found.items() if said} == {}
+
+
+async def test_axe_would_notice(page: Page, url: str) -> None:
+    """The check can fail: without its label a field is a critical violation."""
+    await open_view(page, url, "modes", "values")
+    assert await violations(page) == []
+    await page.evaluate(
+        "() => { const top = document.querySelector('#top'); top.parentElement.replaceWith(top); }"
+    )
+    assert any(said.startswith("select-name") for said in await violations(page))

@@ -1,0 +1,145 @@
+"""What is chosen in the address, what names may be, and which lines and windows are shown."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from ldpstream.agents.http import serve
+from tests.browser.looking import ask, numbers, open_view, rows
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LABELS = ["<b>ä</b>", "a/b", "a b", 'a"b', "港", "湾", "=1+1", "'"]
+_WINDOW: dict[str, Any] = {"partitions": 1, "window": {"size": "1m", "retention": "1d"}}
+NAMED: dict[str, Any] = {
+    "mechanism": "randomized-response",
+    "epsilon": 2.0,
+    "domain": {"values": LABELS},
+    "minimum": 100,
+    **_WINDOW,
+}
+LINE: dict[str, Any] = {
+    "mechanism": "l1-geometric",
+    "epsilon": 1.0,
+    "domain": {"size": 130},
+    "minimum": 0,
+    "publish": {"ranges": {"港": [0, 9], "湾": [10, 99], 'a"b': [5, 6], "a/b": [7, 8]}},
+    **_WINDOW,
+}
+EMPTY: dict[str, Any] = {**NAMED, "domain": {"size": 2}}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pipeline() -> Pipeline:
+    """Collections of strange names, one of 205 windows, and one of none."""
+    served = serve_collections({"named": NAMED, "line": LINE, "empty": EMPTY})
+    labels = [label for label in LABELS for _ in range(40)]
+    for minute, n in enumerate((320, 320, 30)):
+        times = [START_MS + minute * MINUTE_MS] * n
+        served.collections["named"].report(0, labels[:n], times_ms=times, seed=minute)
+    times = [START_MS + minute * MINUTE_MS for minute in range(205)]
+    served.collections["line"].report(0, [7] * 205, times_ms=times)
+    return served
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def url(pipeline: Pipeline) -> AsyncIterator[str]:
+    """Serve them."""
+    async with serve(pipeline, port=0) as started:
+        yield started
+
+
+async def test_names_are_shown_as_they_are_and_each_line_is_its_own(page: Page, url: str) -> None:
+    await open_view(page, url, "named", "values", "&window=2026-11-21T10:01:00Z")
+    assert {row[0] for row in await rows(page, "#value-rows")} == set(LABELS)
+    await open_view(page, url, "line", "time", "&last=12")
+    figures = page.locator("#time-charts figure")
+    names = list(LINE["publish"]["ranges"])
+    assert await figures.locator("h3").all_inner_texts() == [f"Range {name}" for name in names]
+    document = await ask(url, "line/estimate", method="anytime")
+    for place, entry in enumerate(document["ranges"]):
+        newest = (await rows(page, f"#series-{place} table"))[0]
+        assert newest[2:] == numbers(entry, "share", "low", "high")
+
+
+async def test_values_that_stand_out_are_bounded_all_together(page: Page, url: str) -> None:
+    await open_view(page, url, "named", "time")
+    windows = (await ask(url, "named/windows"))["windows"]
+    first = windows[0]["window"]
+    asked = {"top": "all", "simultaneous": "true", "method": "anytime"}
+    document = await ask(url, "named/estimate", **first, **asked)
+    known = {one["value"]: numbers(one, "share", "low", "high") for one in document["distribution"]}
+    titles = await page.locator("#time-charts h3").all_inner_texts()
+    assert len(titles) == 6
+    for place, title in enumerate(titles):
+        assert (await rows(page, f"#series-{place} table"))[-1][2:] == known[title]
+    await expect(page.locator("#time-bounds")).to_contain_text("for all values together")
+
+
+async def test_a_young_window_does_not_hide_those_before_it(page: Page, url: str) -> None:
+    await open_view(page, url, "named", "time")
+    await expect(page.locator("#withheld")).to_be_visible()
+    await expect(page.locator("#series-0")).to_be_visible()
+
+
+async def test_a_window_of_long_ago_can_be_shared_and_one_that_is_gone_is_told(
+    page: Page, url: str
+) -> None:
+    oldest = "2026-11-21T10:01:00Z"
+    await open_view(page, url, "line", "values", f"&window={oldest}")
+    await expect(page.locator("#state-words")).to_contain_text("2026-11-21 10:01 – 10:02")
+    assert await page.input_value("#window") == oldest
+    await expect(page.locator("#older")).to_be_disabled()
+    for gone in ("2026-11-20T10:00:00Z", "never"):
+        await open_view(page, url, "line", "values", f"&window={gone}")
+        await expect(page.locator("#instead")).to_contain_text(f"The window of {gone} is not kept")
+        await expect(page.locator("#state-words")).to_contain_text("13:24 – 13:25")
+    await page.evaluate("location.hash = 'collection=line&view=values'")
+    await expect(page.locator("#instead")).to_be_hidden()
+
+
+async def test_lists_show_what_the_address_says(page: Page, url: str) -> None:
+    await open_view(page, url, "line", "values", "&method=magic&top=7")
+    assert (await page.input_value("#method"), await page.input_value("#top")) == ("", "20")
+    await expect(page.locator("#problem")).to_be_hidden()
+    await page.evaluate("location.hash = 'collection=line&view=values&method=bernstein&top=10'")
+    await expect(page.locator("#bounds")).to_contain_text("method bernstein")
+    await expect(page.locator("#value-rows tbody tr")).to_have_count(10)
+    assert (await page.input_value("#method"), await page.input_value("#top")) == (
+        "bernstein",
+        "10",
+    )
+
+
+async def test_bounds_say_what_they_hold_for(page: Page, url: str) -> None:
+    await open_view(page, url, "line", "values")
+    await expect(page.locator("#bounds")).to_contain_text("for all values together")
+    await expect(page.locator("#ranges")).to_contain_text("Bounds hold for each range by itself.")
+    await open_view(page, url, "line", "cumulative")
+    said = page.locator("#cdf-bounds")
+    await expect(said).to_contain_text("for the 64 shares below together")
+    await expect(said).to_contain_text("drawn between 64 of them")
+
+
+async def test_a_collection_without_reports_shows_none_of_the_one_before(
+    page: Page, url: str
+) -> None:
+    await open_view(page, url, "line", "values")
+    await page.select_option("#collection", "empty")
+    await expect(page.locator("#waiting")).to_contain_text("No reports have been counted")
+    await expect(page.locator("#facts")).to_be_hidden()
+    await expect(page.locator("#value-rows")).to_be_hidden()
+
+
+async def test_nothing_is_older_than_the_only_window(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    only = pipeline.collections["empty"]
+    only.report(0, [0, 1] * 100, times_ms=[START_MS] * 200)
+    await open_view(page, url, "empty", "values")
+    await expect(page.locator("#older")).to_be_disabled()
+    await expect(page.locator("#newer")).to_be_disabled()

@@ -1,0 +1,126 @@
+"""A page that stays open: numbers come, windows become final, workers go and ask for a token."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from ldpstream.agents.http import serve
+from ldpstream.agents.kafka.secret import GivenSecret
+from tests.brokers import broker
+from tests.browser.looking import ask, open_view, rows
+from tests.browser.showing import MODES, report
+from tests.browser.test_numbers import listed
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+from tests.stream.serving import MINUTE_MS, Pipeline, serve_collections
+from tests.stream.serving import START_MS as SERVED_MS
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TOKEN = "open-sesame-open-sesame"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """A collection on the embedded broker."""
+    with broker("embedded") as running:
+        yield Lab(running, tmp_path)
+
+
+@pytest.mark.broker
+async def test_live_data_of_a_worker_until_a_window_is_final(page: Page, lab: Lab) -> None:
+    """The numbers are the API's while the window is open and once it is final; no reload."""
+
+    def frame(n: int) -> bytes:
+        return lab.frame(n, first_ms=START_MS, last_ms=START_MS + WINDOW_MS - 1)
+
+    with lab.worker() as worker:
+        topic = lab.collection.topics.source
+        async with lab.producer() as producer:
+            await page.goto(worker.url)
+            await expect(page.locator("#waiting")).to_contain_text("No reports have been counted")
+            await page.evaluate("window.sameDocument = true")
+            await producer.send_and_wait(topic, frame(900), partition=0)
+            await expect(page.locator("#n")).to_have_text("900")
+            await expect(page.locator("#live")).to_have_text("Live")
+            await expect(page.locator("#state")).to_have_text("Provisional")
+            for partition in range(4):
+                await producer.send_and_wait(topic, frame(500), partition=partition)
+            await expect(page.locator("#n")).to_have_text("2,900")
+        document = await ask(worker.url, "trips/estimate", top=20, method="anytime")
+        assert await rows(page, "#value-rows") == listed(document["distribution"], "value")
+        await lab.close(START_MS + WINDOW_MS)
+        await expect(page.locator("#state")).to_have_text("Final")
+        await expect(page.locator("#bounds")).to_contain_text("method normal")
+        await expect(page.locator("#announce")).to_contain_text("is final with 2,900 reports")
+        final = await ask(worker.url, "trips/estimate", top=20)
+        assert final["final"] is True
+        assert await rows(page, "#value-rows") == listed(final["distribution"], "value")
+        assert final["distribution"] != document["distribution"]
+        assert await page.evaluate("window.sameDocument") is True
+
+
+async def test_a_new_window_comes_to_all_views_by_itself(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    modes = pipeline.collections["modes"]
+    await open_view(page, url, "modes", "time")
+    assert len(await rows(page, "#window-rows")) == 8
+    report(modes, 8, 3000, seed=31)
+    await expect(page.locator("#window-rows tbody tr")).to_have_count(9)
+    first = page.locator("#time-charts figure", has_text="walk").locator("tbody tr").first
+    await expect(first).to_contain_text("provisional")
+    modes.close(SERVED_MS + 9 * MINUTE_MS)
+    await expect(first).to_contain_text("final")
+
+
+async def test_without_a_stream_the_page_polls(page: Page, url: str, pipeline: Pipeline) -> None:
+    await page.route("**/events", lambda route: route.fulfill(status=503, body="{}"))
+    smokers = pipeline.collections["smokers"]
+    await open_view(page, url, "smokers", "values")
+    await expect(page.locator("#live")).to_have_text("Polling")
+    before = await page.locator("#n").inner_text()
+    report(smokers, 7, 1000, seed=32)
+    await expect(page.locator("#n")).not_to_have_text(before)
+
+
+async def test_a_token_is_asked_for_and_kept_for_the_tab(page: Page, pipeline: Pipeline) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    async with serve(pipeline, port=0, token=GivenSecret(TOKEN)) as url:
+        await page.goto(f"{url}/#collection=places&view=map")
+        await expect(page.locator("#token-form")).to_be_visible()
+        assert await page.evaluate("document.activeElement.id") == "token"
+        await page.keyboard.type("a token, but wrong")
+        await page.keyboard.press("Enter")
+        # No header can hold a blank: the field itself refuses it.
+        assert await page.locator("#token:invalid").count() == 1
+        await page.fill("#token", "wrong")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#token-refused")).to_have_text("That is not the token.")
+        await page.fill("#token", TOKEN)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#map-sum")).to_contain_text("43,750 cells")
+        await expect(page.locator("#live")).to_have_text("Live")
+        assert not await page.locator("#token-form").is_visible()
+        await page.reload()
+        await expect(page.locator("#map-sum")).to_contain_text("43,750 cells")
+        assert await page.evaluate("sessionStorage.length + localStorage.length") == 1
+    assert not any(TOKEN in one for one in asked)
+
+
+async def test_a_worker_that_goes_away_is_told_and_taken_up_again(page: Page) -> None:
+    pipeline = serve_collections({"modes": MODES})
+    report(pipeline.collections["modes"], 0, 500, seed=1)
+    async with serve(pipeline, port=0) as url:
+        port = int(url.rsplit(":", 1)[1])
+        await open_view(page, url, "modes", "values")
+        await expect(page.locator("#live")).to_have_text("Live")
+    await expect(page.locator("#problem")).to_contain_text("does not answer")
+    await asyncio.sleep(0.1)
+    async with serve(pipeline, port=port):
+        await expect(page.locator("#problem")).to_be_hidden()
+        await expect(page.locator("#live")).to_have_text("Live")

@@ -1,0 +1,255 @@
+"""A real Chromium draws what the API answers: the same numbers, to the last digit."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.looking import ask, drawn, numbers, open_view, rows
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FINAL = "2026-11-21T10:00:00Z"
+
+
+def text(label: Any) -> str:
+    """Return a label as the page writes it: JSON with a space, labels without quotes."""
+    if isinstance(label, list):
+        return f"[{', '.join(text(one) for one in label)}]"
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def listed(entries: list[dict[str, Any]], name: str) -> list[list[Any]]:
+    """Return the rows of a table of shares."""
+    return [
+        [
+            text(e[name]),
+            e["share"],
+            "chart",
+            *numbers(e, "low", "high", "count", "influence"),
+            "no number" if e["forged"] is None else e["forged"],
+        ]
+        for e in entries
+    ]
+
+
+@pytest.mark.parametrize("collection", ["modes", "ages", "places", "smokers"])
+async def test_values_ranges_and_quantiles_of_an_open_window(
+    page: Page, url: str, collection: str
+) -> None:
+    document = await ask(url, f"{collection}/estimate", top=20, method="anytime")
+    assert document["final"] is False
+    await open_view(page, url, collection, "values")
+    assert await rows(page, "#value-rows") == listed(document["distribution"], "value")
+    assert await rows(page, "#range-rows") == listed(document["ranges"], "name")
+    assert await rows(page, "#quantile-rows") == [
+        [q["p"], *map(text, numbers(q, "value", "low", "high"))] for q in document["quantiles"]
+    ]
+    assert await page.locator("#n data").get_attribute("value") == str(document["n"])
+    assert await page.locator("#state").inner_text() == "Provisional"
+    promise = await page.locator("#bounds").inner_text()
+    assert "at every moment of the window at once" in promise
+    assert "method anytime" in promise
+
+
+async def test_a_final_window_is_bounded_as_configured(page: Page, url: str) -> None:
+    document = await ask(url, "modes/estimate", top=20, start=FINAL, end="2026-11-21T10:01:00Z")
+    assert document["method"] == "normal"
+    await open_view(page, url, "modes", "values", f"&window={FINAL}")
+    assert await rows(page, "#value-rows") == listed(document["distribution"], "value")
+    assert await page.locator("#state").inner_text() == "Final"
+    assert "now that it is closed" in await page.locator("#bounds").inner_text()
+    await page.select_option("#method", "bernstein")
+    await expect(page.locator("#bounds")).to_contain_text("bernstein")
+    wider = await ask(
+        url, "modes/estimate", top=20, start=FINAL, end="2026-11-21T10:01:00Z", method="bernstein"
+    )
+    assert await rows(page, "#value-rows") == listed(wider["distribution"], "value")
+
+
+async def test_priors_are_told_with_their_test(page: Page, url: str) -> None:
+    document = await ask(url, "smokers/estimate", top=20, method="anytime")
+    await open_view(page, url, "smokers", "values")
+    said = await page.locator("#mmse").inner_text()
+    assert f"{100 * document['mmse']['share']:.2f}% have “yes”" in said
+    assert "agree with the priors" in await page.locator("#calibration").inner_text()
+    assert document["calibration"]["wrong"] is False
+
+
+CUMULATIVE: dict[str, list[tuple[str, str]]] = {
+    "ages": [(f"[{2 * i}, {2 * i + 2}]", f"0..{2 * i + 2}") for i in range(50)],
+    "floors": [(f"{i}", f"0..{i}") for i in range(7)],
+    # Edges that decimals do not write exactly: the page computes them as the worker does.
+    "hours": [(text(float(edge)), f"0..{float(edge)}") for edge in np.linspace(0.0, 0.7, 8)],
+}
+
+
+@pytest.mark.parametrize("collection", CUMULATIVE)
+async def test_the_cumulative_distribution_and_its_quantiles(
+    page: Page, url: str, collection: str
+) -> None:
+    await open_view(page, url, collection, "cumulative")
+    document = await ask(
+        url,
+        f"{collection}/estimate",
+        top=0,
+        method="anytime",
+        simultaneous="true",
+        range=[asked for _, asked in CUMULATIVE[collection]],
+        quantile=[0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95],
+    )
+    assert await rows(page, "#cdf-rows") == [
+        [name, *numbers(entry, "share", "low", "high")]
+        for (name, _), entry in zip(CUMULATIVE[collection], document["ranges"], strict=True)
+    ]
+    assert await rows(page, "#cdf-quantile-rows") == [
+        [q["p"], *map(text, numbers(q, "value", "low", "high"))] for q in document["quantiles"]
+    ]
+    assert await page.locator("#cdf-chart canvas").count() == 1
+    assert await painted(page, "#cdf-chart canvas") > 0.02
+
+
+async def test_weights_stand_beside_the_shares(page: Page, url: str) -> None:
+    document = await ask(url, "floors/estimate", top=20, method="anytime")
+    await open_view(page, url, "floors", "values")
+    weights = [numbers(e["weight"], "total", "low", "high") for e in document["distribution"]]
+    assert [row[-3:] for row in await rows(page, "#value-rows")] == weights
+
+
+async def test_cells_of_a_plane_have_the_labels_of_documents(page: Page, url: str) -> None:
+    document = await ask(url, "spots/estimate", top="all", method="anytime", simultaneous="true")
+    await open_view(page, url, "spots", "map")
+    await page.click("#cells summary")
+    await page.select_option("#cell-order", "place")
+    assert await rows(page, "#cell-rows") == [
+        [text(cell["value"]), *numbers(cell, "share", "low", "high", "influence")]
+        for cell in document["distribution"]
+    ]
+
+
+async def test_series_over_windows_with_provisional_marked_apart(page: Page, url: str) -> None:
+    await open_view(page, url, "ages", "time")
+    windows = (await ask(url, "ages/windows"))["windows"]
+    assert [w["final"] for w in windows] == [True] * 7 + [False]
+    table = await rows(page, "#series-0 table")
+    for row, window in zip(table, reversed(windows), strict=True):
+        method = "normal" if window["final"] else "anytime"
+        document = await ask(url, "ages/estimate", **window["window"], method=method)
+        entry = document["ranges"][0]
+        state = "final" if window["final"] else "provisional"
+        assert row[1:] == [state, *numbers(entry, "share", "low", "high")]
+    assert [row[2:] for row in await rows(page, "#window-rows")] == [
+        numbers(window, "n", "late") for window in reversed(windows)
+    ]
+    assert await page.locator("#time-charts canvas").count() == 5
+    said = await page.locator("#time-bounds").inner_text()
+    assert "final windows: normal; open ones: anytime" in said
+
+
+async def test_every_cell_of_the_map_is_in_its_table(page: Page, url: str) -> None:
+    document = await ask(url, "places/estimate", top="all", method="anytime", simultaneous="true")
+    await open_view(page, url, "places", "values")
+    await page.click("#tab-map")
+    await page.wait_for_selector("#map-sum:not(:empty)")
+    cells = document["distribution"]
+    certain = sum(cell["low"] > 0 for cell in cells)
+    assert (await page.locator("#map-sum").inner_text()).startswith(f"{certain} of 43,750 cells")
+    await page.click("#cells summary")
+    await page.select_option("#cell-order", "place")
+    expected = [[text(c["value"]), *numbers(c, "share", "low", "high", "influence")] for c in cells]
+    assert await rows(page, "#cell-rows") == expected[:50]
+    await page.click("#cells-on")
+    assert await rows(page, "#cell-rows") == expected[50:100]
+    await page.select_option("#cell-order", "largest")
+    largest = sorted(range(len(cells)), key=lambda i: (-cells[i]["share"], i))[:50]
+    assert await rows(page, "#cell-rows") == [expected[i] for i in largest]
+
+
+async def test_the_map_is_painted_and_read_out(page: Page, url: str) -> None:
+    await open_view(page, url, "places", "map")
+    canvas = (
+        "() => { const c = document.querySelector('#map-canvas'); return [c.width, c.height]; }"
+    )
+    assert await page.evaluate(canvas) == [350, 125]
+    # Megabytes of JSON are read beside the page, not by it.
+    assert [one.url.rsplit("/", 1)[1] for one in page.workers] == ["map-worker.js"]
+    before = await pixels(page)
+    assert len(before) > 50
+    await page.uncheck("#pale")
+    assert await pixels(page) != before
+    await page.focus("#map-frame")
+    for key in ("End", "PageDown", "ArrowDown", "ArrowLeft"):
+        await page.keyboard.press(key)
+    said = await page.locator("#map-readout").inner_text()
+    assert said.startswith("Place [11, 348]: ")
+    document = await ask(url, "places/estimate", top="all", method="anytime", simultaneous="true")
+    cell = document["distribution"][11 * 350 + 348]
+    assert cell["value"] == [11, 348]
+    shown = await page.locator("#map-readout data").evaluate_all("all => all.map(d => +d.value)")
+    assert shown == numbers(cell, "share", "low", "high")
+
+
+async def test_what_is_withheld_is_not_shown(page: Page, url: str) -> None:
+    answer = {
+        **await ask(url, "modes/estimate"),
+        "n": 5,
+        "withheld": True,
+    }
+    kept = {k: answer[k] for k in ("collection", "fingerprint", "window", "n", "final", "withheld")}
+    await page.route("**/modes/estimate?*", lambda route: route.fulfill(body=json.dumps(kept)))
+    await page.goto(f"{url}/#collection=modes&view=values")
+    await page.wait_for_selector("#withheld:not([hidden])")
+    assert "fewer than 100 reports" in await page.locator("#withheld").inner_text()
+    assert not await page.locator("#value-rows").is_visible()
+
+
+async def test_the_privacy_statement_is_the_apis(page: Page, url: str) -> None:
+    places = await ask(url, "places")
+    await open_view(page, url, "places", "privacy")
+    shown = await page.locator("#protected li").all_inner_texts()
+    assert shown == places["privacy"]["protected"]
+    assert "20.1" in shown[0]
+    assert await page.locator("#disclosed li").all_inner_texts() == places["privacy"]["disclosed"]
+    assert await page.locator("#unprotected").inner_text() == places["privacy"]["unprotected"]
+    document = await ask(url, "places/estimate", method="anytime")
+    shown = await page.locator("#forgery data").evaluate_all("all => all.map(d => +d.value)")
+    assert shown == numbers(document, "influence", "forged")
+
+
+async def test_what_is_chosen_is_in_the_address_and_survives_a_reload(page: Page, url: str) -> None:
+    await open_view(page, url, "ages", "values")
+    await page.select_option("#top", "all")
+    await page.click("#older")
+    await expect(page.locator("#value-rows tbody tr")).to_have_count(50)
+    await expect(page.locator("#state")).to_have_text("Final")
+    assert "top=all" in page.url
+    assert "window=2026-11-21T10%3A06%3A00Z" in page.url
+    await page.reload()
+    await drawn(page, "values")
+    assert await page.locator("#state").inner_text() == "Final"
+    assert len(await rows(page, "#value-rows")) == 50
+
+
+async def painted(page: Page, canvas: str) -> float:
+    """Return the share of a canvas's pixels that are not transparent."""
+    script = """canvas => {
+      const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      for (let at = 3; at < data.length; at += 4) count += data[at] > 0;
+      return count / (data.length / 4);
+    }"""
+    share: float = await page.locator(canvas).evaluate(script)
+    return share
+
+
+async def pixels(page: Page) -> set[int]:
+    """Return the colours of the map."""
+    script = """canvas => {
+      const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      return [...new Set(new Uint32Array(data.buffer))];
+    }"""
+    return set(await page.locator("#map-canvas").evaluate(script))

@@ -1,0 +1,88 @@
+"""What a page shows when answers do not come, and that it goes on once they do."""
+
+import pytest
+from playwright.async_api import Page, Route, expect
+
+from tests.browser.looking import drawn, open_view
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_numbers_of_one_collection_never_stand_under_the_name_of_another(
+    page: Page, url: str
+) -> None:
+    await page.route("**/ages/windows*", lambda route: route.fulfill(status=503, body="{}"))
+    await open_view(page, url, "modes", "values")
+    await page.select_option("#collection", "ages")
+    await expect(page.locator("#problem")).to_contain_text("503")
+    await expect(page.locator("#facts")).to_be_hidden()
+    await expect(page.locator("#value-rows")).to_be_hidden()
+    await page.unroute("**/ages/windows*")
+    await expect(page.locator("#facts")).to_be_visible()
+    await expect(page.locator("#problem")).to_be_hidden()
+
+
+async def test_a_stream_that_has_fallen_silent_is_taken_up_again(
+    page: Page, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As over a connection that is gone, which nobody is told of.
+    monkeypatch.setattr("ldpstream.agents.http.events.HEARTBEAT_SECONDS", 3600.0)
+    await page.clock.install()
+    await open_view(page, url, "modes", "values")
+    await expect(page.locator("#live")).to_have_text("Live")
+    async with page.expect_request("**/events"):
+        await page.clock.fast_forward(46_000)
+        await expect(page.locator("#live")).to_have_text("Polling")
+        await page.clock.fast_forward(2_000)
+    await expect(page.locator("#live")).to_have_text("Live")
+
+
+async def test_a_worker_that_never_answers_is_not_waited_for(page: Page, url: str) -> None:
+    asked: list[Route] = []
+    await page.clock.install()
+    await open_view(page, url, "modes", "values")
+    await page.route("**/api/collections", lambda route: asked.append(route))
+    await page.select_option("#top", "10")
+    while not asked:
+        await page.wait_for_timeout(20)
+    await page.clock.fast_forward(61_000)
+    await expect(page.locator("#problem")).to_contain_text("does not answer")
+    await page.unroute("**/api/collections")
+    await page.clock.fast_forward(16_000)
+    await expect(page.locator("#problem")).to_be_hidden()
+
+
+async def test_a_map_without_its_script_does_not_hold_the_page(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    await page.route("**/map-worker.js", lambda route: route.abort())
+    await open_view(page, url, "places", "values")
+    await page.click("#tab-map")
+    await expect(page.locator("#problem")).to_be_visible()
+    await page.click("#tab-privacy")
+    await drawn(page, "privacy")
+    await expect(page.locator("#problem")).to_be_hidden()
+    await page.unroute("**/map-worker.js")
+    await page.click("#tab-map")
+    await expect(page.locator("#map-sum")).to_contain_text("43,750 cells")
+
+
+async def test_new_numbers_of_a_place_are_not_said_aloud(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    await open_view(page, url, "places", "map")
+    readout, said = page.locator("#map-readout"), page.locator("#map-said[aria-live=polite]")
+    await page.focus("#map-frame")
+    await page.keyboard.press("ArrowDown")
+    await expect(said).to_contain_text("Place [1, 0]: ")
+    before = await said.inner_text()
+    # Its block was empty: its shares were 0.
+    pipeline.collections["places"].report(
+        0, [[1, 0]] * 5000, times_ms=[START_MS + 7 * MINUTE_MS] * 5000
+    )
+    await expect(readout).not_to_have_text(before)
+    assert await said.inner_text() == before
+    assert await readout.get_attribute("aria-live") is None
+    await page.keyboard.press("ArrowDown")
+    await expect(said).to_contain_text("Place [2, 0]: ")

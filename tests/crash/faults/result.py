@@ -1,0 +1,60 @@
+"""What a run with faults is told, and what comes of it."""
+
+from dataclasses import dataclass, field
+
+from tests.crash.faults.check import Checked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """A run; `workers` and one packer stay, `visitors` and other packers come and go."""
+
+    broker: str
+    faults: int
+    reports: int
+    seed: int
+    seconds: float
+    workers: int = 3
+    visitors: int = 2
+    packers: int = 2
+
+    @property
+    def places(self) -> int:
+        """How many processes there are room for, devices aside."""
+        return self.workers + self.visitors + self.packers
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault that has been: seconds since the run began."""
+
+    kind: str
+    begun: float
+    lasted: float
+    decided: float | None
+    """From its end until all that had been acknowledged by then was decided; None: never."""
+    ready: float
+    """From its end until, after that, all workers were ready, whatever else happened meanwhile."""
+
+
+@dataclass
+class Result:
+    """What came of a run."""
+
+    settings: Settings
+    faults: list[Fault] = field(default_factory=list)
+    checked: dict[str, Checked] = field(default_factory=dict)
+    """By collection."""
+    wrong: list[str] = field(default_factory=list)
+    """Everything that went wrong besides the counts, one sentence each."""
+    figures: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def exact(self) -> bool:
+        """Whether everything was compared, and nothing differs."""
+        return bool(self.checked) and not self.wrong and not self.differences
+
+    @property
+    def differences(self) -> list[str]:
+        """Every difference, with its collection."""
+        return [f"{name}: {what}" for name, c in self.checked.items() for what in c.wrong]

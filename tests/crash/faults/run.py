@@ -1,0 +1,150 @@
+"""One stream, many faults: what happened, how long recovery took, what was counted."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.crash.faults.check import close_and_check
+from tests.crash.faults.devices import Devices
+from tests.crash.faults.disturb import RECOVERY_SECONDS, disturb
+from tests.crash.faults.fleet import Fleet, Place
+from tests.crash.faults.kinds import World
+from tests.crash.faults.lab import FaultLab
+from tests.crash.faults.result import Result, Settings
+from tests.crash.faults.surroundings import Surroundings, surroundings
+from tests.crash.faults.watch import Counted, Heads, Scrapes
+from tests.lab import Lab
+
+KEPT = 0.05
+"""The share of messages that is sent after the last fault."""
+QUIET_SECONDS = 4.0
+
+
+async def run(settings: Settings, folder: Path) -> Result:
+    """Send, disturb, and compare everything with the truth; logs are left in `folder`."""
+    # Every worker that starts has a thread that reads what it says.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))
+    result = Result(settings)
+    async with surroundings(settings.broker, settings.places) as around:
+        lab = FaultLab(around.broker, folder)
+        await lab.prepare(max(1, len(around.nodes)))
+        fleet = Fleet(lab, _places(lab, around, settings), folder)
+        devices = Devices(
+            lab,
+            folder,
+            reports=settings.reports,
+            seed=settings.seed,
+            transactions=settings.broker != "embedded",
+        )
+        flushing = lab.flushing if settings.broker != "embedded" else _nothing
+        staying = settings.workers
+        coming = staying + settings.visitors
+        world = World(
+            lab,
+            around,
+            fleet,
+            devices,
+            fleet.places[:staying],
+            fleet.places[staying:coming],
+            fleet.places[coming:],
+            flushing,
+        )
+        async with _watched(lab, fleet) as (heads, scrapes):
+            try:
+                await _go(world, result, heads, scrapes)
+            except (TimeoutError, RuntimeError) as error:
+                result.wrong.append(str(error))
+            finally:
+                await devices.stop()
+                await fleet.stop()
+            result.wrong += heads.broken + fleet.unexpected + fleet.complaints()
+    return result
+
+
+def _places(lab: FaultLab, around: Surroundings, settings: Settings) -> list[Place]:
+    """Return the places of workers, visitors and packers; every other one uses RocksDB."""
+    packing = settings.workers + settings.visitors
+    return [
+        Place(
+            number,
+            bootstrap,
+            lab.with_rocksdb(number) if number % 2 else lab.file,
+            command="worker" if number < packing else "pack",
+            wanted=number < settings.workers or number == packing,
+        )
+        for number, bootstrap in enumerate(around.bootstraps)
+    ]
+
+
+async def _nothing(_: bool) -> None:
+    """Stand in for what a broker does not offer."""
+
+
+async def _go(world: World, result: Result, heads: Heads, scrapes: Scrapes) -> None:
+    settings, fleet, devices = result.settings, world.fleet, world.devices
+    fleet.run()
+    await fleet.all_ready(seconds=180)
+    begun = time.monotonic()
+    devices.send(share=1 - KEPT, seconds=settings.seconds)
+    await disturb(world, result, heads)
+    await devices.finish()
+    await _quiet(world, result, heads, scrapes)
+    result.figures["seconds"] = time.monotonic() - begun
+    result.figures["workers that became ready"] = scrapes.began
+    result.figures["starts given up: no broker"] = fleet.gave_up
+    result.figures["device restarts"] = devices.restarts
+    if scrapes.processes < 0.8 * scrapes.began:
+        result.wrong.append(f"the metrics show {scrapes.processes} processes of {scrapes.began}")
+    result.checked = await close_and_check(world.lab, devices)
+    for place in [*world.packers, *world.workers]:
+        await fleet.terminate(place)
+
+
+async def _quiet(world: World, result: Result, heads: Heads, scrapes: Scrapes) -> None:
+    """Send what is left without faults: counters of all workers advance just as the heads do."""
+    await world.fleet.all_ready(seconds=180)
+    if not await heads.reach(world.devices.ends(), seconds=RECOVERY_SECONDS):
+        raise TimeoutError("what was sent under faults was not decided")
+    before = await _settled(heads, scrapes)
+    world.devices.send(share=1.0, seconds=QUIET_SECONDS)
+    await world.devices.finish()
+    if not await heads.reach(world.devices.ends(), seconds=RECOVERY_SECONDS):
+        raise TimeoutError("what was sent after the last fault was not decided")
+    after = await _settled(heads, scrapes)
+    decided, counted = (after[which] - before[which] for which in (0, 1))
+    if decided != counted or not decided:
+        result.wrong.append(f"heads advanced by {dict(decided)}, metrics by {dict(counted)}")
+    for key, seen in after[1].items():
+        if seen > after[0][key]:
+            result.wrong.append(f"metrics counted {seen} of {key}, the heads {after[0][key]}")
+    result.figures["counted, as metrics show"] = sum(
+        seen for (_, kind), seen in after[1].items() if kind == "counted"
+    )
+
+
+async def _settled(heads: Heads, scrapes: Scrapes) -> tuple[Counted, Counted]:
+    """Return heads and counters once neither moves any more."""
+    deadline, before = time.monotonic() + RECOVERY_SECONDS, (Counted(), Counted())
+    while time.monotonic() < deadline:
+        await asyncio.sleep(1.5)
+        await scrapes.once()
+        now = heads.totals(), scrapes.sums()
+        if now == before:
+            return now
+        before = now
+    raise TimeoutError("what is decided goes on although nothing is sent")
+
+
+@asynccontextmanager
+async def _watched(lab: Lab, fleet: Fleet) -> AsyncIterator[tuple[Heads, Scrapes]]:
+    heads, scrapes = Heads(lab), Scrapes(fleet)
+    tasks = [asyncio.create_task(heads.run()), asyncio.create_task(scrapes.run())]
+    try:
+        yield heads, scrapes
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

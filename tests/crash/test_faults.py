@@ -1,0 +1,49 @@
+"""Random faults of many kinds, overlapping, while four collections are counted: all stays exact.
+
+The long form is `python -m benchmarks.faults`.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import KINDS, skip_without_kafka
+from tests.crash.faults.result import Settings
+from tests.crash.faults.run import run
+
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.crash,
+    # Of processes that are killed while they start, ends of pipes may be left to the collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+SEEDS = {
+    # Slow disk, broker stopped, worker killed, packer killed, connections cut.
+    "embedded": 297,
+    # Worker, devices, packer and broker killed, worker stopped and woken as a zombie.
+    "kafka": 34,
+}
+
+
+@pytest.mark.parametrize("broker", KINDS)
+async def test_many_faults(broker: str, tmp_path: Path) -> None:
+    if broker == "kafka":
+        skip_without_kafka()
+    settings = Settings(
+        broker=broker,
+        faults=5,
+        reports=100_000,
+        seed=SEEDS[broker],
+        seconds=8.0,
+        workers=2,
+        visitors=0,
+    )
+    async with asyncio.timeout(240):
+        result = await run(settings, tmp_path)
+    assert (result.wrong, result.differences) == ([], [])
+    assert result.exact
+    assert len({fault.kind for fault in result.faults}) == settings.faults
+    assert sum(checked.counted for checked in result.checked.values()) > 0.8 * settings.reports

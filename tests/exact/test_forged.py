@@ -1,0 +1,118 @@
+"""How many forged reports move an estimate beyond its bounds, against all data sets there are."""
+
+from collections.abc import Callable
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ldpstream.estimators.estimate import Estimate, estimate_linear, estimate_sets, estimate_values
+from ldpstream.estimators.forged import forged_reports
+from ldpstream.mechanisms.binary import Binary
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.symbols import SymbolMechanism
+
+N = 5
+MECHANISMS = {
+    "binary": Binary(1.0, 2.0),
+    "high-low": HighLow(1.0, 4, frozenset({0, 2})),
+    "randomized-response": RandomizedResponse(1.5, Blocks(np.array([0, 0, 1]))),
+    "block-hadamard": BlockHadamard(3.0, Blocks.one(3)),
+}
+BOUNDS = [
+    {"method": "normal"},
+    {"method": "normal", "estimand": "population", "confidence": 0.5},
+    {"method": "anytime-exact", "estimand": "population", "confidence": 0.5},
+    {"method": "normal", "confidence": 0.1, "simultaneous": True},
+]
+
+
+def values(mechanism: Mechanism, statistic: NDArray[np.int64], n: int, **options: object):
+    return estimate_values(mechanism, statistic, n, **options)
+
+
+def sets(mechanism: Mechanism, statistic: NDArray[np.int64], n: int, **options: object):
+    members = [
+        np.arange(1, mechanism.size),
+        np.arange(mechanism.size),
+        np.array([], dtype=np.int64),
+    ]
+    return estimate_sets(mechanism, statistic, n, members, **options)
+
+
+def weights(mechanism: Mechanism, statistic: NDArray[np.int64], n: int, **options: object):
+    rows = np.stack([np.arange(mechanism.size, dtype=float), np.cos(np.arange(mechanism.size))])
+    return estimate_linear(mechanism, statistic, n, rows, **options)
+
+
+def all_data(mechanism: SymbolMechanism) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return every multiset of N reports, as statistics, and by how many reports two differ."""
+    reports = mechanism.possible_reports()
+    single = []
+    for report in range(len(reports)):
+        statistic = mechanism.empty()
+        mechanism.absorb(statistic, reports[report : report + 1])
+        single.append(statistic)
+    chosen = combinations_with_replacement(range(len(single)), N)
+    counts = np.array([np.bincount(c, minlength=len(single)) for c in chosen])
+    common = np.minimum(counts[:, None, :], counts[None, :, :]).sum(axis=2)
+    return counts @ np.array(single), N - common
+
+
+@pytest.mark.parametrize("options", BOUNDS, ids=str)
+@pytest.mark.parametrize("query", [values, sets, weights])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_with_fewer_nobody_can_and_with_so_many_somebody_can(
+    name: str, query: Callable[..., Estimate], options: dict[str, object]
+):
+    mechanism = MECHANISMS[name]
+    statistics, differing = all_data(mechanism)
+    estimates = [query(mechanism, statistic, N, **options) for statistic in statistics]
+    shares = np.array([estimate.value for estimate in estimates])
+    # The most that m forged reports move each query, over all data: rows m, from 0 to N.
+    moved = np.abs(shares[:, None, :] - shares[None, :, :])
+    most = np.array([moved[differing <= m].max(axis=0) for m in range(N + 1)])
+    numbers = set()
+    for estimate in estimates:
+        found = forged_reports(estimate)
+        distance = np.minimum(estimate.value - estimate.low, estimate.high - estimate.value)
+        for q, number in enumerate(found.tolist()):
+            if np.isnan(number):
+                assert not np.isfinite(distance[q]) or most[N, q] <= distance[q] + 1e-9
+                continue
+            assert most[int(number) - 1, q] <= distance[q] + 1e-9
+            assert most[int(number), q] > distance[q]
+            numbers.add(int(number))
+    assert numbers <= set(range(1, N + 1))
+    assert numbers
+
+
+def test_reports_that_come_beside_honest_ones_move_no_further():
+    """Of n reports m came beside n - m honest ones, whose estimate alone is compared."""
+    mechanism = MECHANISMS["randomized-response"]
+    statistics, _ = all_data(mechanism)
+    single = np.unique(statistics[(statistics == N).any(axis=1)] // N, axis=0)
+    for statistic in statistics:
+        honest = values(mechanism, statistic, N)
+        for m in (1, 2, 3):
+            for one in single:
+                both = values(mechanism, statistic + m * one, N + m)
+                moved = np.abs(both.value - honest.value)
+                assert (moved <= m * both.influence + 1e-12).all()
+
+
+def test_nothing_moves_the_whole_domain_and_one_report_moves_what_is_known_exactly():
+    mechanism = RandomizedResponse(1.0, Blocks(np.array([0, 0, 1, 1])))
+    statistic = np.array([30, 20, 25, 25])
+    members = [np.arange(4), np.array([], dtype=np.int64), np.array([0, 1])]
+    whole, empty, block = forged_reports(estimate_sets(mechanism, statistic, 100, members))
+    assert np.isnan(whole)
+    assert np.isnan(empty)
+    assert block == 1
+    nothing = estimate_values(mechanism, np.zeros(4, dtype=np.int64), 0)
+    assert np.isnan(forged_reports(nothing)).all()

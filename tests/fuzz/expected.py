@@ -1,0 +1,103 @@
+"""What has to become of a message, from docs/wire.md alone, byte by byte.
+
+Nothing here knows how the worker reads frames: bytes go in, and the number of reports by fate and
+the counted reports come out.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+NEVER = -(1 << 62)
+YEAR_1_MS = -62_135_596_800_000
+YEAR_9999_ENDS_MS = 253_402_300_799_999
+HEAD_BYTES = 12
+RUN_BYTES = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What decides about messages: the collection's identity, its reports, times and windows."""
+
+    fingerprint: bytes
+    report_bytes: int
+    possible: Callable[[bytes], bool]
+    precision_ms: int
+    size_ms: int
+    pane_ms: int
+    grace_ms: int
+    future_ms: int
+
+
+@dataclass
+class Expected:
+    """One partition: its watermark, the fates so far, and the counted reports by pane."""
+
+    rules: Rules
+    clock: int = NEVER
+    fates: Counter[str] = field(default_factory=Counter)
+    counted: Counter[tuple[int, bytes]] = field(default_factory=Counter)
+
+    def message(self, value: bytes | None, now_ms: int) -> Counter[str]:
+        """Decide one message; returns its reports by fate, one where it cannot be read."""
+        runs = self._runs(value or b"")
+        if isinstance(runs, str):
+            fates = Counter({runs: 1})
+        else:
+            fates = Counter()
+            # Whatever their order in the frame, earlier runs are decided first.
+            for time_ms, reports in sorted(runs, key=lambda run: run[0]):
+                fates += self._run(time_ms, reports, now_ms)
+        self.fates += fates
+        return fates
+
+    def _runs(self, value: bytes) -> list[tuple[int, list[bytes]]] | str:
+        rules = self.rules
+        runs = int.from_bytes(value[2:4], "little")
+        if len(value) < HEAD_BYTES or value[0] != 1 or value[1] != 0 or runs == 0:
+            return "undecodable"
+        if value[4:12] != rules.fingerprint:
+            return "fingerprint"
+        begin = HEAD_BYTES + RUN_BYTES * runs
+        if len(value) < begin:
+            return "undecodable"
+        table = [value[at : at + RUN_BYTES] for at in range(HEAD_BYTES, begin, RUN_BYTES)]
+        times_ms = [int.from_bytes(run[:8], "little", signed=True) for run in table]
+        counts = [int.from_bytes(run[8:], "little") for run in table]
+        if 0 in counts or len(value) != begin + sum(counts) * rules.report_bytes:
+            return "undecodable"
+        found, at = [], begin
+        for time_ms, count in zip(times_ms, counts, strict=True):
+            end = at + count * rules.report_bytes
+            found.append(
+                (time_ms, [value[i : i + rules.report_bytes] for i in _starts(at, end, rules)])
+            )
+            at = end
+        return found
+
+    def _run(self, time_ms: int, reports: list[bytes], now_ms: int) -> Counter[str]:
+        refused = self._refused(time_ms, now_ms)
+        if refused is not None:
+            return Counter({refused: len(reports)})
+        good = [report for report in reports if self.rules.possible(report)]
+        fates = Counter({"range": len(reports) - len(good)})
+        pane = time_ms // self.rules.pane_ms
+        if (pane + 1) * self.rules.pane_ms + self.rules.grace_ms <= self.clock:
+            return fates + Counter({"late": len(good)})
+        self.counted.update((pane, report) for report in good)
+        if good:
+            self.clock = max(self.clock, time_ms)
+        return fates + Counter({"counted": len(good)})
+
+    def _refused(self, time_ms: int, now_ms: int) -> str | None:
+        rules = self.rules
+        first_ms, last_ms = YEAR_1_MS + rules.size_ms, YEAR_9999_ENDS_MS - rules.size_ms
+        if not first_ms <= time_ms <= last_ms:
+            return "time"
+        if time_ms % rules.precision_ms:
+            return "precision"
+        return "future" if time_ms > now_ms + rules.future_ms else None
+
+
+def _starts(begin: int, end: int, rules: Rules) -> range:
+    return range(begin, end, rules.report_bytes)

@@ -1,0 +1,128 @@
+"""Connections: how many, how slow, over TLS, and of clients that break off."""
+
+import asyncio
+import ssl
+import time
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientError, ClientSession, TCPConnector
+
+from ldpstream.agents.gateway import app, listen
+from ldpstream.agents.http.serve import HttpUnavailableError, server_tls
+from tests.certificates import make_certificates, skip_without_openssl
+from tests.gateway.serving import Gateway, gateway
+from tests.processes import eventually
+
+KEY = "0123456789abcdef" * 2
+
+
+async def connect(
+    running: Gateway, sent: bytes = b""
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = running.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(sent)
+    await writer.drain()
+    return reader, writer
+
+
+def head(length: int) -> bytes:
+    return (
+        "POST /v1/collections/modes/reports HTTP/1.1\r\nHost: here\r\n"
+        f"Content-Type: {app.MEDIA_TYPE}\r\nIdempotency-Key: {KEY}\r\n"
+        f"Content-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+async def test_who_says_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(listen, "FIRST_REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(listen, "_IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(app, "BODY_SECONDS", 0.3)
+    async with gateway(tmp_path) as running:
+        silent = await connect(running)
+        slow = await connect(running, b"POST / HTTP/1.1\r\nHost: x\r\nX-")
+        again = await connect(running, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert await again[0].readline() == b"HTTP/1.1 200 OK\r\n"
+        again[1].write(b"GET /healthz HTTP/1.1\r\nHos")
+        stuck = await connect(running, head(25) + b"\x01")
+        began = time.monotonic()
+        line = await stuck[0].readline()
+        assert line == b"HTTP/1.1 503 Service Unavailable\r\n"
+        for reader, writer in (silent, slow, again, stuck):
+            async with asyncio.timeout(20):
+                while await reader.read(1000):
+                    pass
+            writer.close()
+        assert time.monotonic() - began < 20
+        assert (await running.post(running.frame()))[0] == 200
+
+
+NO_HTTP = {
+    "words": b"who are you?\r\n\r\n",
+    "another version": b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+    "a greeting of TLS": b"\x16\x03\x01\x02\x00\x01\x00",
+    "a long header": b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 9_000 + b"\r\n\r\n",
+    "two lengths": head(5).replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    "a bad chunk": head(5).replace(b"Content-Length: 5", b"Transfer-Encoding: chunked") + b"ZZ\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", NO_HTTP.values(), ids=NO_HTTP)
+async def test_what_is_no_http_is_answered_and_leaves_no_trace(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: bytes
+):
+    caplog.set_level("DEBUG")
+    async with gateway(tmp_path) as running:
+        reader, writer = await connect(running, sent)
+        async with asyncio.timeout(20):
+            assert (await reader.read(12)).split()[1] == b"400"
+        writer.close()
+        assert (await running.post(running.frame()))[0] == 200
+        assert running.broker.reports(running.spec()) == 1
+    said = [record.getMessage() + str(record.exc_info) for record in caplog.records]
+    assert not [text for text in said if "127.0.0.1" in text or "Error" in text]
+
+
+async def test_connections_are_bounded(tmp_path: Path):
+    async with gateway(tmp_path, connections=5) as running:
+        open_ = [await connect(running) for _ in range(5)]
+        await eventually(lambda: running.served.connections() == 5)
+        reader, writer = await connect(running)
+        said = await reader.read()
+        assert said.startswith(b"HTTP/1.1 503 ")
+        assert b"Retry-After: 2\r\n" in said
+        writer.close()
+        for _, other in open_:
+            other.close()
+        await eventually(lambda: running.served.connections() == 0)
+        assert (await running.post(running.frame()))[0] == 200
+
+
+async def test_who_breaks_off_has_uploaded_all_the_same(tmp_path: Path):
+    async with gateway(tmp_path, linger="100ms") as running:
+        frame = running.frame(3)
+        _, writer = await connect(running, head(len(frame)) + frame)
+        await eventually(lambda: running.served.uploads.waiting == 1)
+        writer.transport.abort()
+        assert await running.post(frame, KEY) == (200, {"accepted": 3})
+        assert running.broker.reports(running.spec()) == 3
+
+
+async def test_uploads_over_tls(tmp_path: Path):
+    skip_without_openssl()
+    made = make_certificates(tmp_path)
+    context = server_tls(made.broker, made.broker, table="gateway")
+    async with gateway(tmp_path, tls=context) as running:
+        assert running.url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=made.authority)
+        async with (
+            ClientSession(connector=TCPConnector(ssl=trusting)) as session,
+            session.get(f"{running.url}/readyz") as answer,
+        ):
+            assert answer.status == 200
+        plain = f"http{running.url.removeprefix('https')}/healthz"
+        with pytest.raises(ClientError):
+            await running.session.get(plain)
+    with pytest.raises(HttpUnavailableError, match=r"gateway\.certificate, gateway\.key: expected"):
+        server_tls(made.client, made.client_key, table="gateway")

@@ -1,0 +1,41 @@
+"""The file of keys: what it keeps, for how long, and whose it is."""
+
+from pathlib import Path
+
+import pytest
+
+from ldpstream.agents.gateway.remembered import Remembered, RememberedError, Upload
+
+MINUTE_MS = 60_000
+
+
+def upload(number: int) -> Upload:
+    return Upload(number.to_bytes(16, "big"), bytes([number]) * 16, number)
+
+
+def test_the_oldest_are_forgotten_beyond_the_number_and_the_time(tmp_path: Path):
+    path = tmp_path / "new" / "gateway.sqlite"
+    with Remembered(path, most=3, keep_ms=10 * MINUTE_MS) as remembered:
+        for number in range(5):
+            remembered.add([upload(number)], now_ms=number * MINUTE_MS)
+        known = [remembered.find(upload(number).key) for number in range(5)]
+        assert known == [None, None, upload(2), upload(3), upload(4)]
+        remembered.add([upload(3), upload(9)], now_ms=13 * MINUTE_MS)
+        assert [remembered.find(upload(n).key) for n in (2, 3, 9)] == [None, upload(3), upload(9)]
+    assert path.stat().st_mode & 0o077 == 0
+    with Remembered(path, most=3, keep_ms=10 * MINUTE_MS) as remembered:
+        assert (remembered.count, remembered.find(upload(9).key)) == (3, upload(9))
+
+
+def test_one_process_has_it_and_another_file_is_not_touched(tmp_path: Path):
+    path = tmp_path / "gateway.sqlite"
+    with (
+        Remembered(path, most=1, keep_ms=1),
+        pytest.raises(RememberedError, match="another gateway uses"),
+    ):
+        Remembered(path, most=1, keep_ms=1)
+    strange = tmp_path / "strange.sqlite"
+    strange.write_bytes(b"not ours" * 1000)
+    with pytest.raises(RememberedError, match="cannot use"):
+        Remembered(strange, most=1, keep_ms=1)
+    assert strange.read_bytes() == b"not ours" * 1000

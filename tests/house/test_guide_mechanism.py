@@ -1,0 +1,67 @@
+"""docs/guide-mechanism.md, step by step in a copy of the rooms that it changes."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.pages import ROOT, Block, Place, agrees, blocks
+
+PAGE = "docs/guide-mechanism.md"
+INSTANCES = 3
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    for room in ("mechanisms", "tests/conformance", "tests/vectors/channels"):
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("pyproject.toml", "tests/__init__.py"):
+        shutil.copy(ROOT / file, tmp_path / file)
+    package = tmp_path / "src" / "ldpstream"
+    package.mkdir(parents=True)
+    for name in ("__init__.py", "agents", "estimators"):
+        (package / name).symlink_to(ROOT / "src" / "ldpstream" / name)
+    (package / "mechanisms").symlink_to(tmp_path / "mechanisms")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    return Place.made(tmp_path, {})
+
+
+def test_the_steps(place: Place) -> None:
+    listed = blocks(PAGE)
+    taken = [block.language for block in listed]
+    assert taken == ["python", "diff", "diff", "sh", "diff", "diff", "sh"]
+    for block in listed:
+        said = take(block, place)
+    passed = re.search(r"^(\d+) passed", said, re.MULTILINE)
+    assert passed is not None
+    assert int(passed[1]) >= 20 * INSTANCES
+    # As the page says: a wrong formula that keeps the guarantee fails all the same.
+    file = place.folder / "mechanisms" / "plain_response.py"
+    right, wrong = "1, self.values - 1)", "1, self.values)"
+    assert right in file.read_text()
+    file.write_text(file.read_text().replace(right, wrong))
+    some = listed[-1].code.replace("plain-response", "'plain-response and (pair or tight)'")
+    with pytest.raises(AssertionError, match="test_the_certificate_passes_and_is_tight"):
+        place.shell(some)
+
+
+def take(block: Block, place: Place) -> str:
+    """Do what a block says: write a file, change one, or run commands."""
+    first, _, rest = block.code.partition("\n")
+    file = place.folder / first.removeprefix("# ")
+    if block.language == "python":
+        file.write_text(rest)
+    elif block.language == "diff":
+        lines = rest.splitlines(keepends=True)
+        before = "".join(line[1:] for line in lines if line[0] != "+")
+        after = "".join(line[1:] for line in lines if line[0] != "-")
+        text = file.read_text()
+        assert text.count(before) == 1, first
+        file.write_text(text.replace(before, after))
+    else:
+        said = place.shell(block.code)
+        assert not block.output or agrees(said, block), said
+        return said
+    return ""

@@ -1,0 +1,150 @@
+"""The documentation: every block of code is run by a test or says why not; every link leads on."""
+
+import importlib.util
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import click
+import pytest
+
+from ldpstream.agents.cli.main import main
+from ldpstream.agents.config import ConfigError, read_config
+from tests.pages import ROOT, Block, blocks, pages
+from tests.property.configs import MINIMAL
+
+PAGES: Final = "tests/broker/test_pages.py"
+"""Runs its pages from top to bottom."""
+README: Final = "tests/broker/test_readme.py"
+DEVICES: Final = "tests/broker/test_devices_page.py"
+
+RUN_BY: Final = {
+    "README.md#Without a broker: values to estimates": README,
+    "README.md#With a broker: a live collection": README,
+    "README.md#A device, in three lines": README,
+    "README.md#Inside your own Faust app": README,
+    "docs/devices.md#Python": DEVICES,
+    "docs/devices.md#JavaScript": DEVICES,
+    "docs/devices.md#The ledger": DEVICES,
+    "docs/http.md#Estimates": README,
+    "docs/http.md#From a terminal": README,
+    "docs/http.md#From Python": "tests/stream/test_client.py",
+    "docs/kafka.md#Permissions": "tests/broker/test_listeners.py",
+    "docs/plan.md#Plans": "tests/stream/test_plan.py",
+    "docs/guide-mechanism.md": "tests/house/test_guide_mechanism.py",
+    "docs/guide-policy.md": PAGES,
+    "docs/guide-bounds.md": PAGES,
+    "docs/channel-files.md": PAGES,
+    "clients/javascript/README.md": "tests/javascript/test_readme.py",
+    "docs/changes.md#Another spec under the same topic": README,
+    "docs/changes.md#More partitions": "tests/stream/test_engine.py",
+    "docs/http.md#Live updates": "tests/stream/test_http_events.py",
+    "docs/wire.md#Frame": "tests/exact/test_vectors.py",
+}
+"""Who runs the programs and commands below a heading, or of a whole page, or compares its text."""
+
+NOT_RUN: Final = {
+    "README.md#Try it": "make installs; tests/broker/test_demo.py runs the demo, and compares",
+    "docs/benchmarks.md#Benchmarks and long runs": "minutes to hours",
+    "docs/operations.md#In Docker, on one machine": "Docker; tests/ops runs the same natively",
+    "docs/operations.md#Prometheus": "its own file, as tests/ops/test_prometheus.py writes it",
+    "docs/pack.md#Packing single reports": "for ever; tests/broker/test_pack.py runs packers",
+    "docs/pack.md#Who may do what": "Kafka's own command; tests/broker/test_listeners.py",
+    "docs/faults.md#Faults": "hours",
+    "docs/performance.md#Performance": "minutes; tests/broker/test_engine_benchmark.py",
+    "docs/architecture.md#Architecture": "a picture",
+    "docs/devices.md#Devices": "a picture",
+    "docs/wire.md#Uploads over HTTP": "a form; tests/gateway uploads with these headers",
+    "docs/gateway.md#The HTTP gateway": "for ever; tests/gateway runs gateways",
+}
+"""Why nobody runs those; their commands are looked at all the same."""
+
+EVERY: Final = [block for page in pages() for block in blocks(page)]
+
+
+def test_there_are_pages_with_blocks():
+    assert len(EVERY) > 40
+    languages = {block.language for block in EVERY}
+    assert languages >= {"sh", "python", "toml", "js", "diff", "text"}
+
+
+def test_every_block_is_run_or_says_why_not():
+    # Sessions and TOML are run and read on every page: test_doctests, and below.
+    left = {
+        block.place
+        for block in EVERY
+        if block.language not in ("pycon", "toml")
+        and not {block.place, block.page} & (RUN_BY.keys() | NOT_RUN.keys())
+    }
+    assert not left, "say in RUN_BY or NOT_RUN who runs these, or why nobody does"
+
+
+def test_no_entry_is_left_of_a_block_that_is_gone():
+    listed = RUN_BY.keys() | NOT_RUN.keys()
+    here = {one for one in listed if (ROOT / one.partition("#")[0]).exists()}
+    assert here <= {block.place for block in EVERY} | {block.page for block in EVERY}
+
+
+@pytest.mark.parametrize(("place", "test"), RUN_BY.items())
+def test_who_runs_a_page_reads_it(place: str, test: str):
+    text = (ROOT / test).read_text("utf-8")
+    name = place.partition("#")[0].rpartition("/")[2]
+    assert name in text
+    if place.startswith("README.md"):
+        assert place.partition("#")[2] in text
+
+
+READ: Final = [
+    block for block in EVERY if block.language == "toml" and "channel =" not in block.code
+]
+"""But for the channel file, which its page makes: tests/broker/test_pages.py."""
+
+
+@pytest.mark.parametrize("block", READ, ids=lambda block: block.place)
+def test_toml_is_a_configuration(block: Block, tmp_path: Path):
+    """Its keys exist and its values are of their kinds, added to a collection where it has none."""
+    tables = tomllib.loads(block.code)
+    collections = tables.setdefault("collection", {})
+    for name, table in list(collections.items()) or [("c", {})]:
+        table.pop("accept", None)
+        collections[name] = table if "mechanism" in table else MINIMAL | table
+    try:
+        read_config(tables, base=tmp_path, environment={"LDPSTREAM_READ_TOKEN": "0" * 64})
+    except ConfigError as error:
+        pytest.fail(str(error))
+
+
+@pytest.mark.parametrize("place", NOT_RUN)
+def test_commands_that_nobody_runs_exist_with_these_options(place: str):
+    listed = [one for one in EVERY if one.place == place and one.language == "sh"]
+    for line in "\n".join(one.code for one in listed).replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["ldpstream"]:
+            command = main.get_command(click.Context(main), words[1])
+            assert command is not None, line
+            known = {name for option in command.params for name in option.opts}
+            assert {word for word in words if word.startswith("-")} <= known, line
+        if words[:2] == ["python", "-m"]:
+            assert importlib.util.find_spec(words[2]) is not None, line
+
+
+LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
+
+
+FENCED: Final = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_links_lead_somewhere(page: str):
+    for link in LINK.findall(FENCED.sub("", (ROOT / page).read_text("utf-8"))):
+        path, _, anchor = link.partition("#")
+        if link.startswith(("http://", "https://")):
+            continue
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ +(.*)$", target.read_text("utf-8"), re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+            assert anchor in slugs, link

@@ -1,0 +1,63 @@
+"""The JavaScript client under Node: the vectors, refusals and uploads of clients/javascript/test.
+
+With LDPSTREAM_REQUIRE_NODE=1 a Node that cannot be had fails the test instead of skipping it.
+"""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import missing
+
+CLIENT = Path(__file__).resolve().parents[2] / "clients" / "javascript"
+OLDEST = 18
+
+
+def why_no_node() -> str | None:
+    """Return why Node cannot run here, or None if it can."""
+    if shutil.which("node") is None:
+        return "node is not on the PATH; on Debian: apt-get install nodejs"
+    said = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout
+    version = re.match(r"v(\d+)", said)
+    if version is None or int(version[1]) < OLDEST:
+        return f"the JavaScript client needs Node {OLDEST} or newer, got {said.strip()}"
+    return None
+
+
+@pytest.fixture(autouse=True)
+def node() -> None:
+    skip_without_node()
+
+
+def skip_without_node() -> None:
+    """Skip, or fail where Node is required, if it cannot run here."""
+    reason = why_no_node()
+    if reason is not None:
+        missing.skip(reason, unless="LDPSTREAM_REQUIRE_NODE")
+
+
+@pytest.mark.parametrize("name", sorted(file.name for file in (CLIENT / "test").glob("*.test.js")))
+def test_the_client_passes(name: str):
+    result = subprocess.run(
+        ["node", "--test", f"test/{name}"], cwd=CLIENT, capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0, result.stdout[-8000:] + result.stderr[-2000:]
+    assert int(re.findall(r"^# pass (\d+)$", result.stdout, re.MULTILINE)[0]) > 0
+
+
+def test_it_imports_nothing_but_itself():
+    """No package is needed: every import leads to a file here, but for Node 18's WebCrypto.
+
+    The storage for Node is a module of its own, that a browser never loads.
+    """
+    files = [CLIENT / "index.js", *(CLIENT / "src").rglob("*.js")]
+    assert len(files) > 10
+    named = [
+        (f, m) for f in files for m in re.findall(r"(?:from|import\() ?\"(.*?)\"", f.read_text())
+    ]
+    assert not any(module.endswith("/file.js") for _, module in named)
+    assert {module for _, module in named if not module.startswith(".")} == {"node:crypto"}
+    assert all((f.parent / m).is_file() for f, m in named if m.startswith("."))

@@ -1,0 +1,227 @@
+"""What can be checked of the containers without an engine: files, names, paths, ports, users.
+
+`tests/ops/test_compose_natively.py` runs the same configuration without containers.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from ldpstream.agents.cli.main import COMMANDS, main
+from ldpstream.agents.config import load_config
+from tests.ops.queries import DOCKER
+
+ROOT = DOCKER.parent
+COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OWN = [name for name, service in SERVICES.items() if service["image"] == "ldpstream"]
+DOCKERFILE = (DOCKER / "Dockerfile").read_text()
+CONFIG = "/etc/ldpstream/ldpstream.toml"
+
+
+def own_config(tmp_path: Path) -> Any:
+    """Return the containers' configuration, its secret in a file of the test."""
+    secret = tmp_path / "read-token"
+    secret.write_text("0123456789abcdef")
+    text = (DOCKER / "ldpstream.toml").read_text()
+    assert text.count('"/run/secrets/read-token"') == 1
+    (tmp_path / "ldpstream.toml").write_text(text.replace("/run/secrets/read-token", str(secret)))
+    return load_config(tmp_path / "ldpstream.toml", environment={})
+
+
+def property_lines(name: str) -> dict[str, str]:
+    lines = (DOCKER / "kafka" / name).read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def containers_port(service: str) -> dict[str, str]:
+    """Return a service's published ports, from the container's to the host's address."""
+    return {port.rpartition(":")[2]: port.rpartition(":")[0] for port in SERVICES[service]["ports"]}
+
+
+def test_the_commands_exist_and_take_their_arguments():
+    for name in OWN:
+        command = SERVICES[name].get("command", _default_command())
+        assert command[0] in COMMANDS
+        assert command[1:3] == ["-c", CONFIG]
+        # Everything but --help is parsed as it will be; a wrong option is refused before it.
+        result = CliRunner().invoke(main, [*command, "--help"])
+        assert result.exit_code == 0, (name, result.output)
+        options = {word for word in command if word.startswith("--")}
+        assert options <= set(re.findall(r"--[a-z-]+", result.output)), name
+
+
+def _default_command() -> list[str]:
+    found = re.search(r"^CMD \[(.*)\]$", DOCKERFILE, re.MULTILINE)
+    assert found is not None
+    return [word.strip().strip('"') for word in found[1].split(",")]
+
+
+def test_every_collection_named_in_a_command_is_configured(tmp_path: Path):
+    collections = own_config(tmp_path).collections
+    commands = [SERVICES[name]["command"] for name in OWN if "command" in SERVICES[name]]
+    named = {command[3] for command in commands if command[0] == "simulate"}
+    assert named == set(collections)
+
+
+def test_addresses_agree(tmp_path: Path):
+    config = own_config(tmp_path)
+    kafka = property_lines("compose.properties")
+    host, port = config.kafka.bootstrap.split(":")
+    assert host in SERVICES
+    assert f"PLAINTEXT://{host}:{port}" in kafka["advertised.listeners"].split(",")
+    assert f":{port}" in kafka["listeners"]
+    assert containers_port("kafka") == {"19092": "127.0.0.1:19092"}
+    assert "HOST://localhost:19092" in kafka["advertised.listeners"].split(",")
+    served = config.worker.http.rpartition(":")[2]
+    assert f"EXPOSE {served}" in DOCKERFILE
+    workers = [name for name in OWN if name.startswith("worker-")]
+    assert all(set(containers_port(name)) == {served} for name in workers)
+    scraped = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
+    job, gateways, packers = scraped["scrape_configs"]
+    assert job["static_configs"] == [{"targets": [f"{name}:{served}" for name in workers]}]
+    uploads = config.gateway.http.rpartition(":")[2]
+    assert containers_port("gateway") == {uploads: f"127.0.0.1:{uploads}"}
+    assert f":{uploads}/readyz" in SERVICES["gateway"]["healthcheck"]["test"][-1]
+    assert uploads in DOCKERFILE.partition("EXPOSE ")[2].partition("\n")[0].split()
+    assert gateways["static_configs"] == [{"targets": [f"gateway:{uploads}"]}]
+    assert f"gateway-data:{config.worker.data}" in SERVICES["gateway"]["volumes"]
+    assert f"-d -o ldpstream -g ldpstream {config.worker.data}" in DOCKERFILE
+    packs = SERVICES["packer"]["command"][-1].rpartition(":")[2]
+    assert f":{packs}/readyz" in SERVICES["packer"]["healthcheck"]["test"][-1]
+    assert packs in DOCKERFILE.partition("EXPOSE ")[2].partition("\n")[0].split()
+    assert packers["static_configs"] == [{"targets": [f"packer:{packs}"]}]
+    assert any(one.topics.frames for one in config.collections.values())
+    for one in (job, gateways, packers):
+        assert one["authorization"] == {"credentials_file": "/run/secrets/read-token"}
+    source = yaml.safe_load(
+        (DOCKER / "grafana" / "provisioning" / "datasources" / "prometheus.yml").read_text()
+    )
+    assert source["datasources"][0]["url"] == "http://prometheus:9090"
+
+
+def test_nothing_is_published_beyond_this_machine():
+    for service in SERVICES.values():
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+
+
+def test_what_is_mounted_exists_read_only_and_where_it_is_looked_for():
+    mounts: dict[str, str] = {}
+    for name, service in SERVICES.items():
+        for volume in service.get("volumes", []):
+            source, target, *mode = volume.split(":")
+            if source.startswith("."):
+                assert (DOCKER / source).exists(), (name, source)
+                assert mode == ["ro"], (name, source)
+                mounts[target] = source
+            else:
+                assert source in COMPOSE["volumes"]
+    boards = yaml.safe_load(
+        (DOCKER / "grafana" / "provisioning" / "dashboards" / "ldpstream.yml").read_text()
+    )
+    assert boards["providers"][0]["options"]["path"] in mounts
+    home = SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert (DOCKER / mounts[str(Path(home).parent)] / Path(home).name).exists()
+    assert mounts[CONFIG] == "./ldpstream.toml"
+    data = property_lines("compose.properties")["log.dirs"]
+    assert f"kafka-data:{data}" in SERVICES["kafka"]["volumes"]
+
+
+def test_secrets_are_files_that_make_draws_and_git_ignores():
+    for name, secret in COMPOSE["secrets"].items():
+        assert secret == {"file": f"./secrets/{name}"}
+        assert f"docker/secrets/{name}" in (ROOT / "Makefile").read_text()
+    assert "docker/secrets/" in (ROOT / ".gitignore").read_text().splitlines()
+    for service in SERVICES.values():
+        assert set(service.get("secrets", [])) <= COMPOSE["secrets"].keys()
+        used = set(re.findall(r"/run/secrets/([a-z-]+)", str(service)))
+        assert used <= set(service.get("secrets", []))
+
+
+def test_every_container_gives_up_what_it_does_not_need():
+    for name, service in SERVICES.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        # Kafka's image writes its own configuration at start.
+        assert service.get("read_only", False) is (name != "kafka"), name
+        assert service["restart"] == "unless-stopped", name
+        assert service["mem_limit"], name
+        assert service["pids_limit"], name
+        assert service["logging"]["options"].keys() == {"max-size", "max-file"}, name
+        # What may be written to is a volume, or in memory and bounded.
+        assert all("size=" in one for one in service.get("tmpfs", [])), name
+    users = re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE)
+    assert users == ["10001:10001"]
+
+
+def test_images_are_pinned_and_kafka_is_the_one_of_the_tests():
+    images = {service["image"] for service in SERVICES.values()} - {"ldpstream"}
+    images |= {line.split()[1] for line in DOCKERFILE.splitlines() if line.startswith("FROM ")}
+    pinned = re.compile(r"([a-z/]+:v?\d+\.\d+\.\d+[a-z0-9.-]*)(@sha256:[0-9a-f]{64})?")
+    assert all(pinned.fullmatch(image) for image in images)
+    tested = re.search(r"kafka_2.13</artifactId>\s*<version>([^<]*)<", _pom())
+    assert tested is not None
+    assert f"apache/kafka:{tested[1]}" in {image.partition("@")[0] for image in images}
+
+
+def _pom() -> str:
+    return (DOCKER / "kafka" / "pom.xml").read_text()
+
+
+def test_whoever_serves_is_checked_for_health():
+    for name, service in SERVICES.items():
+        assert ("healthcheck" in service) is (service.get("command", [""])[0] != "simulate"), name
+
+
+def test_no_secret_is_in_an_environment():
+    for service in SERVICES.values():
+        for name, value in service.get("environment", {}).items():
+            secret = re.search("PASSWORD|SECRET|TOKEN|KEY", name)
+            assert secret is None or (name.endswith("__FILE") and value.startswith("/run/secrets/"))
+
+
+def test_dependencies_are_checked_for_health():
+    for name, service in SERVICES.items():
+        for other, condition in service.get("depends_on", {}).items():
+            assert condition == {"condition": "service_healthy"}, name
+            assert "healthcheck" in SERVICES[other], other
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with what the Dockerfile copies and .dockerignore lets through."""
+    folder = tmp_path_factory.mktemp("context")
+    allowed = {
+        line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if "!" in line
+    }
+    for line in DOCKERFILE.splitlines():
+        if line.startswith("COPY ") and "--from" not in line:
+            *sources, target = line.split()[1:]
+            assert set(sources) <= allowed
+            for source in sources:
+                if (ROOT / source).is_dir():
+                    assert target == source
+                    ignore = shutil.ignore_patterns("__pycache__")
+                    shutil.copytree(ROOT / source, folder / target, symlinks=True, ignore=ignore)
+                else:
+                    shutil.copy(ROOT / source, folder / target)
+    return folder
+
+
+def test_what_the_image_copies_is_enough_to_build_it(context: Path):
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    result = subprocess.run(
+        [*command, "--disable-pip-version-check", "--wheel-dir", "wheels", "."],
+        cwd=context,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    assert [path.suffix for path in (context / "wheels").iterdir()] == [".whl"]

@@ -1,0 +1,128 @@
+"""A real Prometheus scrapes a real worker: alerts fire, and every query of the dashboards answers.
+
+The rules are the shipped ones with their durations divided by 300: five minutes are one second.
+"""
+
+import asyncio
+import json
+import time
+import urllib.request
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.brokers import broker
+from tests.lab import Lab
+from tests.monitoring import Prometheus, prometheus, skip_without_prometheus
+from tests.ops.queries import board_expressions, recorded
+from tests.processes import eventually
+
+pytestmark = pytest.mark.broker
+
+HURRY = 300
+TOKEN = "0123456789abcdef" * 2
+EXPECTED = {
+    ("LdpstreamRejected", "trips"),
+    ("LdpstreamLate", "trips"),
+    ("LdpstreamSilentPartition", "trips"),
+    ("LdpstreamPriorWrong", "ill"),
+}
+ILL = """
+[collection.ill]
+mechanism = "lip"
+epsilon = 1.0
+prior = 0.1
+domain = { values = ["well", "ill"] }
+topic = "TOPIC"
+partitions = 1
+minimum = 1
+window = { size = "1s", grace = "0s", idle = "300ms" }
+publish = { every = "500ms" }
+"""
+
+
+async def send(lab: Lab, stop: asyncio.Event) -> None:
+    """Fill partition 0 of `trips` with good, late and bad messages, and `ill` with a wrong prior.
+
+    Some of `trips` are of the specification that is accepted beside its own.
+
+    Nine in ten are ill where the prior says one: of 2,000 reports unnoticed with probability 0, to
+    any number of digits.
+    """
+    trips, ill = lab.config.collections["trips"], lab.config.collections["ill"]
+    rng = np.random.default_rng(3)
+    async with lab.producer() as producer:
+        while not stop.is_set():
+            now_ms = time.time_ns() // 1_000_000
+            good = trips.spec.frame(rng.integers(0, 12, 50), times_ms=np.full(50, now_ms))
+            late = trips.spec.frame(rng.integers(0, 12, 9), times_ms=np.full(9, now_ms - 60_000))
+            people = [("well", "ill")[int(x)] for x in rng.random(2_000) < 0.9]
+            sick = ill.spec.frame(people, times_ms=np.full(2_000, now_ms))
+            old = trips.accept[0].spec.frame(rng.integers(0, 12, 20), times_ms=np.full(20, now_ms))
+            for value in (good, old, late, *[b"junk"] * 9):
+                await producer.send(trips.topics.source, value, partition=0)
+            await producer.send_and_wait(ill.topics.source, sick, partition=0)
+            await asyncio.sleep(0.1)
+
+
+async def check_answers(server: Prometheus) -> None:
+    """Wait until every query about workers, and every series recorded for it, has an answer."""
+    asked = [text for board, text in board_expressions() if not board.startswith("intake")]
+    asked += recorded("ldpstream-recording")
+    for expression in asked:
+        # Where a scrape took longer than its hurried interval, series are missing for a moment.
+        await eventually(partial(server.answers, expression), what=expression)
+
+
+def counted(url: str) -> int:
+    """Return how many reports of `trips` the worker has counted, as its API says."""
+    request = urllib.request.Request(
+        f"{url}/api/collections/trips/status", headers={"Authorization": f"Bearer {TOKEN}"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return int(json.loads(answer.read())["counted"])
+
+
+def scraped(server: Prometheus) -> int:
+    """Return the same number as Prometheus has it, without those of the accepted specification."""
+
+    def total(name: str) -> int:
+        samples = server.query(f'{name}{{collection="trips", result="counted"}}')
+        return sum(int(sample["value"][1]) for sample in samples)
+
+    return total("ldpstream_reports_total") - total("ldpstream_accepted_reports_total")
+
+
+async def test_alerts_fire_and_dashboards_answer(tmp_path: Path):
+    skip_without_prometheus()
+    token = tmp_path / "read-token"
+    token.write_text(TOKEN)
+    window = 'grace = "1s", idle = "300ms", future = "1s"'
+    with broker("embedded") as running:
+        lab = Lab(running, tmp_path, partitions=2, window=window)
+        lab.changed("old.toml", ("epsilon = 1.0", "epsilon = 2.0"))
+        text = lab.file.read_text().replace("[worker]", f'[worker]\ntoken = {{ file = "{token}" }}')
+        text += '\naccept = ["old.toml"]'
+        text += ILL.replace("TOPIC", f"ill-{lab.collection.topics.source}")
+        lab.file.write_text(text)
+        lab.reload()
+        with lab.worker() as worker:
+            targets = {"ldpstream": [worker.url.removeprefix("http://")]}
+            stop = asyncio.Event()
+            sending = asyncio.create_task(send(lab, stop))
+            try:
+                with prometheus(tmp_path, targets=targets, token=token, factor=HURRY) as server:
+                    # A slow scrape counts as down until the next, so not at every moment.
+                    await eventually(lambda: server.firing() == EXPECTED)
+                    await check_answers(server)
+                    stop.set()
+                    await sending
+                    await eventually(lambda: scraped(server) == counted(worker.url) > 0)
+                    assert worker.terminate() == 0
+                    down = {("LdpstreamWorkerDown", worker.url.removeprefix("http://"))}
+                    await eventually(lambda: server.firing() >= down)
+            finally:
+                stop.set()
+                await sending

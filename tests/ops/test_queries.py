@@ -1,0 +1,112 @@
+"""The rules and dashboards read nothing but metrics that exist, with labels that they have."""
+
+import json
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from tests.monitoring import skip_without_prometheus
+from tests.ops.exported import exported, samples
+from tests.ops.queries import BOARDS, DOCKER, board_expressions, metrics_in, rules
+
+RULES = [(rule.get("record") or rule["alert"], rule["expr"]) for rule in rules()]
+EXPRESSIONS = [*RULES, *board_expressions()]
+RECORDED = {rule["record"] for rule in rules() if "record" in rule}
+LABELS = set().union(*(labels for _, labels in exported().values())) | {"le", "job", "instance"}
+
+
+@pytest.mark.parametrize(("where", "expression"), EXPRESSIONS)
+def test_only_metrics_that_exist(where: str, expression: str):
+    read = metrics_in(expression)
+    assert read, "an expression that reads no series"
+    assert read <= samples() | RECORDED | {"up"}
+
+
+@pytest.mark.parametrize(("where", "expression"), EXPRESSIONS)
+def test_only_labels_that_exist(where: str, expression: str):
+    grouped = re.findall(r"\b(?:by|on|group_left)\s*\(([^)]*)\)", expression)
+    selected = re.findall(r'(\w+)\s*(?:=~|!~|!=|=)\s*"', expression)
+    named = {label.strip() for group in grouped for label in group.split(",")} - {""}
+    assert named | set(selected) <= LABELS
+
+
+def test_the_names_are_told_apart_from_functions_and_labels():
+    expression = 'sum by (le) (rate(a_b{x="b_c"}[5m])) / on (c) group_left () (d:e > 0) + f'
+    assert metrics_in(expression) == {"a_b", "d:e", "f"}
+
+
+def test_every_alert_says_what_is_wrong_and_what_it_does_to_the_numbers():
+    alerts = [rule for rule in rules() if "alert" in rule]
+    assert {rule["labels"]["severity"] for rule in alerts} <= {"info", "warning", "critical"}
+    assert all({"summary", "description"} == rule["annotations"].keys() for rule in alerts)
+
+
+def test_recorded_series_are_all_used():
+    read = set().union(*(metrics_in(expression) for _, expression in EXPRESSIONS))
+    assert read >= RECORDED
+
+
+def test_every_metric_is_in_a_dashboard_or_an_alert_or_has_a_reason():
+    read = set().union(*(metrics_in(expression) for _, expression in EXPRESSIONS))
+    left = {
+        name
+        for (_, name), (kind, _) in exported().items()
+        if name.startswith("ldpstream_") and kind != "histogram" and name not in read
+    }
+    assert left == {
+        # What is wrong is said by _wrong; how wrong, and where, is in the documents.
+        "ldpstream_prior_calibration_p_value",
+        "ldpstream_prior_calibration_flagged_levels",
+    }
+
+
+def test_every_metric_is_in_the_list_of_metrics_with_its_labels():
+    page = (DOCKER.parent / "docs" / "metrics.md").read_text()
+    listed = {}
+    for part in page.split("\n## ")[1:]:
+        process = part.partition("\n")[0].lower()
+        for name, labels in re.findall(r"^\| `(\w+)` \|([^|]*)\|", part, re.MULTILINE):
+            listed[process, name] = {label.strip() for label in labels.split(",")} - {""}
+    assert listed == {
+        key: labels for key, (_, labels) in exported().items() if key[1].startswith("ldpstream_")
+    }
+
+
+def test_dashboards_have_ids_of_their_own_and_the_provisioned_data_source():
+    boards = [json.loads(path.read_text()) for path in BOARDS]
+    assert len({board["uid"] for board in boards}) == len(boards) == 3
+    for board in boards:
+        ids = [panel["id"] for panel in board["panels"]]
+        assert len(set(ids)) == len(ids)
+        for panel in board["panels"]:
+            if panel["type"] != "row":
+                assert panel["datasource"] == {"type": "prometheus", "uid": "ldpstream"}
+        spots = [
+            (panel["gridPos"]["x"] + x, panel["gridPos"]["y"] + y)
+            for panel in board["panels"]
+            for x in range(panel["gridPos"]["w"])
+            for y in range(panel["gridPos"]["h"])
+        ]
+        assert len(set(spots)) == len(spots), "panels overlap"
+
+
+def test_the_rules_are_valid_and_fire_when_they_should():
+    """As promtool's unit tests say, with the true durations."""
+    skip_without_prometheus()
+    folder = DOCKER / "prometheus"
+    for command in (
+        ["check", "rules", "recording.yml", "alerts.yml", "intake.yml"],
+        ["test", "rules", "tests.yml", "intake-tests.yml"],
+    ):
+        result = subprocess.run(["promtool", *command], cwd=folder, capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_alert_has_a_test_in_which_it_fires():
+    fires = set()
+    for name in ("tests.yml", "intake-tests.yml"):
+        for test in yaml.safe_load((DOCKER / "prometheus" / name).read_text())["tests"]:
+            fires |= {t["alertname"] for t in test["alert_rule_test"] if t.get("exp_alerts")}
+    assert fires == {rule["alert"] for rule in rules() if "alert" in rule}

@@ -1,0 +1,157 @@
+"""The documentation's blocks of code: where they stand, what they print, and a place to run them.
+
+A block ` ```text ` straight after a block of commands is what those print. `...` stands for
+anything; after ` ```text numbers ` every number stands for any number. White space counts nothing,
+so that lines may be broken for the reader. Any other block of text, in ` ```text ` or without a
+language, stands alone: what a program says or writes, or a picture.
+"""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+CODE: Final = ("sh", "python", "toml", "js", "yaml", "pycon", "diff")
+_MAIN: Final = "from ldpstream.agents.cli.main import main; main()"
+_PART: Final = re.compile(
+    r"^(?:#+ +(?P<heading>.*?) *| *```(?P<info>.*)\n(?P<text>(?:.*\n)*?) *```) *$", re.MULTILINE
+)
+_NUMBER: Final = re.compile(r"-?[0-9][0-9,]*(?:\.[0-9]+)?(?:e-?[0-9]+)?")
+_RULE: Final = re.compile(r"[\u2501\u2500]+")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code, the heading it stands under, and what it prints if that is shown.
+
+    A block of text that stands alone is its own output.
+    """
+
+    page: str
+    heading: str
+    language: str
+    code: str
+    output: str = ""
+    numbers: bool = False
+
+    @property
+    def place(self) -> str:
+        return f"{self.page}#{self.heading}"
+
+
+def pages() -> list[str]:
+    """Return the documentation's pages, by their paths below the root."""
+    clients = ROOT / "clients" / "javascript" / "README.md"
+    found = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), clients]
+    return sorted(str(page.relative_to(ROOT)) for page in found)
+
+
+def blocks(page: str) -> list[Block]:
+    """Return a page's blocks of code in their order."""
+    found: list[Block] = []
+    text, heading, end = (ROOT / page).read_text("utf-8"), "", -1
+    for part in _PART.finditer(text):
+        if part["heading"] is not None:
+            heading = part["heading"]
+            continue
+        language, _, rest = part["info"].partition(" ")
+        code, numbers = dedent(part["text"]), rest == "numbers"
+        if language in CODE:
+            found.append(Block(page, heading, language, code))
+        elif language == "text" and found and not text[end : part.start()].strip():
+            last = found.pop()
+            found.append(Block(page, last.heading, last.language, last.code, code, numbers))
+        else:
+            assert language in ("", "text"), f"{page}: {language} is not in CODE"
+            found.append(Block(page, heading, "text", code, code, numbers))
+        end = part.end()
+    return found
+
+
+def shown_alone(page: str, heading: str) -> Block:
+    """Return the one block of text that stands alone below a heading."""
+    found = [one for one in blocks(page) if (one.heading, one.language) == (heading, "text")]
+    (block,) = found
+    return block
+
+
+def agrees(said: str, block: Block) -> bool:
+    """Whether a command printed what its page shows."""
+    expected, given = (" ".join(text.split()) for text in (block.output, said))
+    if block.numbers:
+        # A longer number makes the lines of its table longer.
+        expected, given = (_RULE.sub("-", _NUMBER.sub("#", text)) for text in (expected, given))
+    pattern = ".*".join(re.escape(part.strip()) for part in expected.split("..."))
+    return re.fullmatch(pattern, given) is not None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder where `ldpstream` and `faust` are commands, and addresses in place of a page's."""
+
+    folder: Path
+    addresses: dict[str, str]
+
+    @classmethod
+    def made(cls, folder: Path, addresses: dict[str, str]) -> "Place":
+        """Make the commands in a folder."""
+        (folder / "bin").mkdir()
+        for name, arguments in (
+            ("ldpstream", ["-c", _MAIN]),
+            ("faust", ["-m", "faust"]),
+            ("python", []),
+        ):
+            script = folder / "bin" / name
+            script.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, *arguments])} "$@"\n')
+            script.chmod(0o755)
+        return cls(folder, addresses)
+
+    def run(self, *command: str) -> str:
+        """Run to the end and return what it printed; it has to succeed and to warn of nothing."""
+        result = subprocess.run(
+            command, cwd=self.folder, env=self._environment, capture_output=True, text=True
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "Traceback" not in result.stderr
+        return result.stdout
+
+    def shell(self, code: str) -> str:
+        return self.run("sh", "-eu", "-c", self.here(code))
+
+    @contextmanager
+    def running(self, *command: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """Run for the length of the block; Ctrl-C has to end it with exit code 0."""
+        process = subprocess.Popen(
+            command, cwd=self.folder, env=self._environment, stdout=subprocess.PIPE
+        )
+        try:
+            yield process
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+
+    def here(self, code: str) -> str:
+        for theirs, ours in self.addresses.items():
+            code = code.replace(theirs, ours)
+        return code
+
+    def exchange(self, name: str) -> None:
+        file = self.folder / name
+        file.write_text(self.here(file.read_text()))
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}

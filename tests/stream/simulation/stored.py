@@ -1,0 +1,92 @@
+"""The same world with workers whose tails keep their cells in a local store on disk.
+
+A worker that crashes finds what its store was told at the last evaluation, and reads on from there;
+what it was told since is gone. All runs share one database, under names of their own.
+"""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ldpstream.agents.state.cell_store import HeadRecord
+from ldpstream.agents.state.records import state_prefix
+from ldpstream.agents.stores.rocks import RocksDatabase
+from ldpstream.agents.stores.rocks_store import RocksStore, StoredTail
+from tests.stream.simulation.evaluation import Store
+from tests.stream.simulation.worker import Reader, Worker
+from tests.stream.simulation.world import World
+
+_runs = itertools.count()
+
+
+class StoredReader(Reader):
+    """A tail with a store, once it is given one, and what the store's content comes from."""
+
+    kept: dict[str, Store] | None = None
+    name = ""
+
+    def resume(self, store: RocksStore, kept: dict[str, Store], name: str) -> None:
+        self.kept, self.name = kept, name
+        self.position = self.tail.resume(store)
+        if self.position:
+            self.store = dict(kept[name])
+
+    def read(self, limit: int) -> None:
+        super().read(limit)
+        if self.kept is not None and not self.tail._staged:
+            self.kept[self.name] = dict(self.store)
+
+
+class StoredWorker(Worker):
+    """A worker that goes on from its store, where it has left one."""
+
+    def __init__(self, world: "StoredWorld", name: str) -> None:
+        super().__init__(world, name)
+        for p, reader in enumerate(self.readers):
+            assert isinstance(reader, StoredReader)
+            topic = f"{world.run} {name}"
+            tail = StoredTail(
+                topic=topic, partition=p, topic_id="01", state=state_prefix(world.context).hex()
+            )
+            reader.resume(world.store_class(world.database, tail), world.kept, f"{topic} {p}")
+
+
+class StoredWorld(World):
+    reader_class = StoredReader
+    worker_class = StoredWorker
+    store_class: type[RocksStore] = RocksStore
+    database: RocksDatabase
+
+    def __init__(self, seed: int, *, kafka: bool = True) -> None:
+        self.run = next(_runs)
+        self.kept: dict[str, Store] = {}
+        super().__init__(seed, kafka=kafka)
+
+
+class Ahead(RocksStore):
+    """A mutant: says that the log has been evaluated further than it has."""
+
+    def commit(self, position: int, winner: HeadRecord | None) -> None:
+        super().commit(position + 1, winner)
+
+
+class Torn(RocksStore):
+    """A mutant: the point is written on its own, before what it stands for."""
+
+    def commit(self, position: int, winner: HeadRecord | None) -> None:
+        changed, self._changed = self._changed, {}
+        super().commit(position, winner)
+        self._changed = changed
+
+
+@contextmanager
+def stored_world(
+    folder: Path, *, store_class: type[RocksStore] = RocksStore
+) -> Iterator[type[World]]:
+    """Yield a kind of world whose stores are in a folder."""
+    database = RocksDatabase(folder / "simulated")
+    try:
+        yield type("World", (StoredWorld,), {"database": database, "store_class": store_class})
+    finally:
+        database.close()

@@ -1,0 +1,45 @@
+"""Ctrl-C while a command reads its input on an event loop."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from ldpstream.agents.cli.interrupting import interruptibly
+
+
+def interrupted_reads() -> Iterator[int]:
+    """Two reads, with a SIGINT during the second one."""
+    yield 1
+    signal.raise_signal(signal.SIGINT)
+    yield 2
+
+
+async def read(reached: list[int]) -> None:
+    for item in interruptibly(interrupted_reads()):
+        reached.append(item)
+
+
+def test_ctrl_c_ends_a_read_at_once():
+    before = signal.getsignal(signal.SIGINT)
+    reached: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(read(reached))
+    assert reached == [1]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_process_that_ignores_it_goes_on():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    reached: list[int] = []
+    try:
+        asyncio.run(read(reached))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert reached == [1, 2]
+
+
+def test_between_reads_the_handler_is_the_former_one():
+    before = signal.getsignal(signal.SIGINT)
+    assert [signal.getsignal(signal.SIGINT) for _ in interruptibly([1, 2])] == [before, before]

@@ -1,0 +1,106 @@
+"""`--ledger` of the commands, and `ldpstream ledger`, without a broker."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from tests.stream.cli import configured, invoke, refused
+
+TABLE = """
+[collection.modes]
+mechanism = "randomized-response"
+epsilon = 0.5
+domain = { values = ["bus", "train", "walk"] }
+minimum = 1
+window = { size = "1h", hop = "30m" }
+"""
+BUDGET = ("--budget", "1.5", "--horizon", "1d")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    return configured(tmp_path, TABLE)
+
+
+def privatize(file: str, stdin: str, *options: str) -> list[dict[str, str]]:
+    ledger = str(Path(file).parent / "ledger")
+    result = invoke("privatize", "-c", file, "modes", "--ledger", ledger, *options, stdin=stdin)
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_a_pane_has_one_report_now_and_later(file: str):
+    # Windows of an hour every half: a report counts in one pane of 30 minutes.
+    lines = "2026-11-22T10:00:00Z,bus\n2026-11-22T10:29:59Z,walk\n2026-11-22T10:30:00Z,walk\n"
+    first = privatize(file, lines, "--times", *BUDGET)
+    assert [one["time"] for one in first] == [
+        "2026-11-22T10:00:00Z",
+        "2026-11-22T10:00:00Z",
+        "2026-11-22T10:30:00Z",
+    ]
+    assert first[0] == first[1]
+    again = lines.replace("bus", "train").replace("10:30:00", "10:59:59")
+    assert privatize(file, again, "--times", *BUDGET) == first
+    # It may be estimated from, as any other.
+    reports = "".join(json.dumps(one) + "\n" for one in first[1:])
+    estimated = invoke("estimate", "-c", file, "modes", stdin=reports)
+    assert json.loads(estimated.stdout)["n"] == 2
+
+
+def test_without_times_it_is_now_and_no_time_is_told(file: str):
+    (one, *others) = privatize(file, "bus\n" * 50, "--budget", "1.5")
+    assert "time" not in one
+    # The minute may end while it runs: two panes at most.
+    assert len({other["report"] for other in others}) <= 2
+
+
+def test_beyond_the_budget_the_line_is_named_and_those_before_are_kept(file: str):
+    ledger = Path(file).parent / "ledger"
+    lines = [f"2026-11-22T{hour:02}:00:00Z,train\n" for hour in range(5)]
+    arguments = ("privatize", "-c", file, "modes", "--times", "--ledger", str(ledger), *BUDGET)
+    result = invoke(*arguments, stdin="".join(lines))
+    message = refused(result, 1)
+    assert "stdin: line 4: modes: expected at most 1.5 in this period, got 1.5 spent" in message
+    assert "train" not in message
+    printed = result.stdout.splitlines()
+    assert len(printed) == 3
+    # The next day has a budget of its own.
+    assert invoke(*arguments, stdin="2026-11-23T00:00:00Z,bus\n").exit_code == 0
+    assert invoke(*arguments, stdin="".join(lines[:3])).stdout.splitlines() == printed
+    shown = json.loads(invoke("ledger", str(ledger)).stdout)
+    assert (shown["exact"], shown["spent"], len(shown["windows"])) == ("2", 2.0, 4)
+    assert Fraction(shown["windows"][0]["exact"]) == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--ledger", "L"), "--budget: expected a number above 0 with --ledger"),
+        (("--ledger", "L", "--budget", "many"), "--budget: expected a finite number above 0"),
+        (("--ledger", "L", "--budget", "0"), "--budget: expected a finite number above 0"),
+        (("--budget", "1"), "--budget: expected --ledger with it"),
+        (("--horizon", "1d"), "--horizon: expected --ledger with it"),
+        (("--ledger", "L", "--budget", "1", "--horizon", "day"), "--horizon: expected a duration"),
+        (("--ledger", "L", "--budget", "1", "--horizon", "45m"), "windows that divide the horizon"),
+        (("--ledger", "X", "--budget", "1"), "expected a ledger that can be used"),
+    ],
+)
+@pytest.mark.parametrize("command", ["privatize", "send"])
+def test_wrong_use_is_refused(file: str, command: str, options: tuple[str, ...], said: str):
+    folder = Path(file).parent
+    (folder / "X").write_bytes(b"no ledger, nor any other kind of database" * 100)
+    given = [str(folder / one) if one in {"L", "X"} else one for one in options]
+    assert said in refused(invoke(command, "-c", file, "modes", *given, stdin="bus\n"))
+
+
+def test_a_ledger_is_for_values(file: str):
+    options = ("--ledger", str(Path(file).parent / "L"), "--budget", "1", "--reports")
+    said = refused(invoke("send", "-c", file, "modes", *options, stdin=""))
+    assert said.strip() == "--ledger: expected values, not --reports"
+
+
+def test_a_file_that_is_no_ledger_is_not_shown(tmp_path: Path):
+    (tmp_path / "x").write_text("hello, I am a text" * 50)
+    assert "expected a ledger that can be used" in refused(invoke("ledger", str(tmp_path / "x")))

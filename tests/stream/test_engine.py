@@ -1,0 +1,215 @@
+"""An engine by itself: surroundings that fail as nobody expected, turns for others, waiting."""
+
+import asyncio
+import tomllib
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+from aiokafka import TopicPartition
+
+from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.pipeline.carrier import Sending
+from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.hooks import Hooks
+from ldpstream.agents.pipeline.ranks import finals_a_step
+from ldpstream.agents.reading.source import SourceReader, Stretch
+from ldpstream.agents.reading.taking import FramesHooks
+from ldpstream.agents.state.context import Context, WindowTotals
+from tests.pages import shown_alone
+from tests.processes import eventually
+from tests.stream.serving import CITY
+
+OLD = """[collection.city]
+mechanism = "block-hadamard"
+epsilon = 1.0
+domain = { size = 12 }
+"""
+STEP = 3
+WINDOWS = 40
+
+
+class Resting:
+    """A reader that reads nothing."""
+
+    def watched(self, _: TopicPartition) -> bool:
+        return False
+
+    def watch(self, _: TopicPartition, offset: int) -> None: ...
+
+    def rest(self, _: TopicPartition) -> None: ...
+
+
+class Sender:
+    """Hands every batch to a callback, and copies to nobody."""
+
+    def __init__(self, take: Callable[[int, Sequence[tuple[bytes, bytes | None]]], None]) -> None:
+        self._take = take
+
+    async def send_whole(
+        self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
+    ) -> bool:
+        self._take(partition, records)
+        return True
+
+
+def make_engine(
+    take: Callable[[int, Sequence[tuple[bytes, bytes | None]]], None] = lambda *_: None,
+    *,
+    compose: Callable[[WindowTotals], bytes] = lambda _: b"",
+    collection: CollectionConfig | None = None,
+    accepted: bool = False,
+    source: int = 0,
+) -> Engine:
+    """Return an engine whose tails have been read, of two partitions unless it is told otherwise.
+
+    Finals go three by three. The source has as many partitions, unless told.
+    """
+
+    async def check() -> None: ...
+
+    if collection is None:
+        config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
+        collection = config.collections["city"]
+    partitions = source or collection.partitions
+    reader = cast("SourceReader", Resting())
+    engine = Engine(
+        collection,
+        Context(
+            spec=collection.spec,
+            window=collection.window,
+            compose=compose,
+            finals_a_step=STEP,
+            accept=tuple(one.spec for one in collection.accept),
+            accepted=accepted,
+        ),
+        reader,
+        reader,
+        Hooks(
+            sending=cast("Sending", Sender(take)),
+            source_id=lambda: b"",
+            source_partitions=lambda: partitions,
+            check_source=check,
+            won=lambda *_: None,
+            hold=lambda _: None,
+            release=lambda *_: None,
+            frames=FramesHooks(lambda *_: None, lambda *_: None),
+            now_ms=lambda: 3_600_000,
+        ),
+    )
+    for tail in engine.tails:
+        tail.read([], position=0, end=0)
+    return engine
+
+
+def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
+    """Let a partition's first message come, a report at each of these times."""
+    reports = np.zeros(len(times_ms), dtype=np.int64)
+    value = engine.config.spec.frame_reports(reports, times_ms=np.array(times_ms))
+    engine.intake.stretch(partition, Stretch(0, 1, 1, 0, [(0, value)]))
+
+
+async def test_added_partitions_are_said_as_docs_changes_md_shows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine = make_engine(source=4)
+    engine.assign([0])
+    engine.tick()
+    engine.tick()
+    shown = shown_alone("docs/changes.md", "More partitions").output.strip()
+    assert caplog.messages == [shown.replace("trips", "city")]
+
+
+async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("in a client")
+
+    engine = make_engine(fail)
+    engine.assign([0])
+    engine.tick()
+    take(engine, 0, [0])
+    engine.tick()
+    await eventually(lambda: engine.problems)
+    assert engine.problems == ("internal error: ZeroDivisionError('in a client')",)
+    assert not engine.held
+    await asyncio.sleep(0)
+
+
+async def test_others_have_their_turn_while_many_windows_are_decided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logs: dict[int, list[tuple[int, bytes, bytes | None]]] = {0: [], 1: []}
+    composed = 0
+
+    def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        log, before = logs[partition], len(logs[partition])
+        log += [(before + number, *record) for number, record in enumerate(records)]
+        engine.tails[partition].read(log[before:], position=len(log), end=len(log))
+        engine.tail_read(partition)
+
+    def compose(_: WindowTotals) -> bytes:
+        nonlocal composed
+        composed += 1
+        return b""
+
+    engine = make_engine(send, compose=compose)
+    monkeypatch.setattr("ldpstream.agents.pipeline.flights.FLUSH_SECONDS", 0.0)
+    engine.assign([0, 1])
+
+    def loaded() -> bool:
+        engine.tick()
+        return engine.held == {0, 1}
+
+    await eventually(loaded)
+    size_ms = engine.config.window.size_ms
+    for partition in (0, 1):
+        take(engine, partition, [window * size_ms for window in range(WINDOWS + 9)])
+    engine.tick()
+    first = engine.first
+    assert first is not None
+    await eventually(lambda: all(tail.head and tail.head.n for tail in engine.tails))
+    assert composed == 0
+    # Nothing is due by the clock: it is only because there is more to decide that it goes on.
+    monkeypatch.setattr("ldpstream.agents.pipeline.engine.TICK_SECONDS", 3_600)
+    running = asyncio.create_task(engine.run())
+    seen = [0]
+    while seen[-1] < WINDOWS and len(seen) < 1_000:
+        await asyncio.sleep(0)
+        seen.append(composed)
+    running.cancel()
+    assert seen[-1] >= WINDOWS
+    assert max(after - before for before, after in pairwise(seen)) <= STEP
+
+
+def test_the_larger_the_domain_the_fewer_finals_are_composed_at_once() -> None:
+    steps = [finals_a_step(1 << power) for power in range(24)]
+    assert steps[0] == 128
+    assert steps == sorted(steps, reverse=True)
+    assert all(step == 1 or step << power <= 1 << 18 for power, step in enumerate(steps))
+    assert steps[-1] == 1
+
+
+def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "old.toml").write_text(OLD)
+    old = tomllib.loads(OLD)["collection"]["city"]
+    changed = {**old, "epsilon": 2.0, "accept": ["old.toml"]}
+    config = read_config({"collection": {"city": changed}}, base=tmp_path, environment={})
+    collection = config.collections["city"]
+    own = make_engine(collection=collection)
+    accepted = make_engine(collection=collection.accept[0], accepted=True)
+    own.accept([accepted])
+    for engine in (own, accepted):
+        engine.assign([0, 1])
+    accepted.fail("its state cannot be used")
+    own.tick()
+    assert not own.held
+    assert own.problems == (f"it waits for {accepted.title} to hand over, which has stopped",)
+    # It is no more than a wait: nothing stopped the collection itself.
+    assert not own.stopped
+    own.assign([])
+    assert own.problems == ()

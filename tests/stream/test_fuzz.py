@@ -1,0 +1,112 @@
+"""100,000 messages malformed in every field, for every mechanism: each has the fates it has to.
+
+Expectations come from `tests.fuzz.expected`, written from docs/wire.md alone.
+"""
+
+import random
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.copies import COPY_BYTES, Copy
+from ldpstream.agents.state.outcomes import Settled
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.view import totals
+from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.spec import CollectionSpec
+from tests.conformance.instances import INSTANCES
+from tests.fuzz.collection import fuzzer_of, rules_of
+from tests.fuzz.expected import Expected
+from tests.stream.harness import loaded, make_context, make_spec
+
+MESSAGES = 100_000
+EACH = -(-MESSAGES // len(INSTANCES))
+NOW_MS = 1_270_000_000_000
+WINDOW = WindowSpec(size_ms=40, hop_ms=20, grace_ms=180, future_ms=10)
+
+
+def spec_of(mechanism: Mechanism) -> CollectionSpec:
+    return CollectionSpec(
+        name="fuzzed",
+        topic="fuzzed",
+        domain=make_spec().domain,
+        mechanism=mechanism,
+        precision_ms=2,
+    )
+
+
+def won(tail: Tail, part: Partition, at: int) -> tuple[int, tuple[Copy, ...]]:
+    """Write a flush to a log that already holds so many records, and read it back."""
+    flush = part.flush()
+    assert flush is not None
+    records = [(at + i, *record) for i, record in enumerate([*flush.cells, flush.head])]
+    tail.read(records, position=at + len(records), end=at + len(records))
+    assert part.settle() is Settled.WON
+    return at + len(records), flush.copies
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
+    rng = random.Random(name)
+    spec = spec_of(INSTANCES[name])
+    context = make_context(WINDOW, spec=spec, chunk=64)
+    expected = Expected(rules_of(spec, WINDOW))
+    tail, part = loaded(context, now_ms=NOW_MS)
+    offset = log = 0
+    fates, copied = [], []
+    values = list(fuzzer_of(spec, rng, now_ms=NOW_MS).messages(EACH, big=1))
+    while offset < EACH:
+        batch = list(enumerate(values[offset : offset + rng.choice((1, 2, 50, 200))], offset))
+        fates += [expected.message(value, NOW_MS) for _, value in batch]
+        part.ingest(batch, now_ms=NOW_MS)
+        offset += len(batch)
+        assert part.work.clock == expected.clock
+        log, copies = won(tail, part, log)
+        copied += copies
+    head = tail.head
+    assert head is not None
+    found = {"counted": head.n, "late": head.late, **head.rejected}
+    assert found == {"counted": 0, "late": 0, **expected.fates}
+    assert expected.fates["counted"] > EACH
+    assert set(expected.fates) == {
+        *("counted", "late", "undecodable", "fingerprint", "future", "precision", "time"),
+        *(["range"] if has_impossible(spec.mechanism) else []),
+    }
+    check_copies(copied, fates)
+    check_counts(context, tail, expected)
+
+
+def has_impossible(mechanism: Mechanism) -> bool:
+    """Whether some bytes of a report's length are no report."""
+    return not mechanism.decode(np.full((1, mechanism.report_bytes), 255, dtype=np.uint8))[1].all()
+
+
+def check_copies(copies: list[Copy], fates: list) -> None:
+    """Each message is copied under each of its reasons, and under no other, and never long."""
+    found: dict[int, set[str]] = {}
+    for copy in copies:
+        headers = dict(copy.headers)
+        found.setdefault(int(headers["offset"]), set()).add(headers["reason"].decode())
+        assert len(copy.value) <= COPY_BYTES
+    wanted = {at: set(fate) - {"counted"} for at, fate in enumerate(fates)}
+    assert found == {at: reasons for at, reasons in wanted.items() if reasons}
+
+
+def check_counts(context: Context, tail: Tail, expected: Expected) -> None:
+    """The statistic of every pane is that of the reports that had to be counted in it."""
+    mechanism, pane_ms = context.spec.mechanism, context.window.pane_ms
+    panes: dict[int, list[bytes]] = {}
+    for pane, report in expected.counted.elements():
+        panes.setdefault(pane, []).append(report)
+    held = [pane for pane in tail.all_panes() if tail.totals(pane).n]
+    assert held == sorted(panes)
+    for pane, reports in panes.items():
+        table = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), -1)
+        statistic = mechanism.empty()
+        mechanism.absorb(statistic, mechanism.decode(table)[0])
+        got = totals(context, [tail], pane * pane_ms, (pane + 1) * pane_ms)
+        assert got.n == len(reports)
+        np.testing.assert_array_equal(got.statistic, statistic)

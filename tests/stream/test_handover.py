@@ -1,0 +1,228 @@
+"""States of several specs over one source: each report is counted once, each bad message once.
+
+Owners by the old and by the new configuration work at the same time, as in a rolling restart, all
+of them zombies now and then, over one changelog.
+"""
+
+import random
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+
+from ldpstream.agents.packing.packed import Packed, make_records
+from ldpstream.agents.reading.taking import Taken, take
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.handover import Beside
+from ldpstream.agents.state.outcomes import Settled
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.mechanisms.spec import CollectionSpec
+from tests.stream.harness import frame, make_context, make_spec
+
+WINDOW = WindowSpec(size_ms=1_000, hop_ms=1_000, idle_ms=None)
+OLD, NEW, OTHER = make_spec(), make_spec(4), make_spec(8)
+OLD_OWN = [make_context(WINDOW, spec=OLD)]
+NEW_OWN = [
+    make_context(WINDOW, spec=NEW, accept=(OLD,)),
+    make_context(WINDOW, spec=OLD, accepted=True),
+]
+BACK_OWN = [
+    make_context(WINDOW, spec=OLD, accept=(NEW,)),
+    make_context(WINDOW, spec=NEW, accepted=True),
+]
+MESSAGES: dict[str, bytes | None] = {
+    "old": frame((5, 1), spec=OLD),
+    "new": frame((5, 1), spec=NEW),
+    "other": frame((5, 1), spec=OTHER),
+    "torn old": frame((5, 1), spec=OLD) + b"more",
+    "unreadable": b"no frame",
+    "none": None,
+}
+Log = list[tuple[int, bytes, bytes | None]]
+
+
+@dataclass
+class World:
+    """One partition of source and changelog, which all owners share."""
+
+    rng: random.Random
+    source: list[str] = field(default_factory=list)
+    log: Log = field(default_factory=list)
+    epochs: "count[int]" = field(default_factory=lambda: count(1))
+
+    def produce(self, n: int) -> None:
+        self.source += self.rng.choices(list(MESSAGES), k=n)
+
+    def heads(self) -> dict[CollectionSpec, Head]:
+        found = {}
+        for context in (OLD_OWN[0], NEW_OWN[0]):
+            tail = Tail(context, 0)
+            tail.read(self.log, position=len(self.log), end=len(self.log))
+            assert tail.head is not None
+            found[context.spec] = tail.head
+        return found
+
+
+class Owner:
+    """A worker that believes to own the partition; its own state comes first."""
+
+    def __init__(self, world: World, contexts: list[Context]) -> None:
+        self.world, self.contexts = world, contexts
+        self.tails = [Tail(context, 0) for context in contexts]
+        self.parts: list[Partition | None] = [None for _ in contexts]
+        self.read = 0
+
+    def catch_up(self) -> None:
+        log, self.read = self.world.log[self.read :], len(self.world.log)
+        for tail in self.tails:
+            tail.read(log, position=self.read, end=self.read)
+
+    def step(self, *, honest: bool = False) -> None:
+        """Do one thing, at random; `honest` owners do all, and fail at nothing."""
+        rng = self.world.rng
+        for place in range(len(self.contexts)):
+            if honest or rng.random() < 0.7:
+                self._ingest(place, 1_000 if honest else rng.randrange(8))
+            if honest or rng.random() < 0.5:
+                self._flush(place, honest=honest)
+            if honest or rng.random() < 0.7:
+                self.catch_up()
+            part = self.parts[place]
+            if part is not None and part.settle() is Settled.LOST:
+                self.parts[place] = None
+
+    def _ingest(self, place: int, n: int) -> None:
+        part = self.parts[place] or self._load(place)
+        if part is not None:
+            first = part.next
+            names = self.world.source[first : first + n]
+            records = [(first + i, MESSAGES[name]) for i, name in enumerate(names)]
+            if records and self.world.rng.random() < 0.5:
+                self._take_packed(part, first + len(records))
+            else:
+                part.ingest(records, now_ms=10)
+
+    def _take_packed(self, part: Partition, stop: int) -> None:
+        """Take messages as a packer has sent them, some of them once more."""
+        after = max(0, part.next - self.world.rng.randrange(4))
+        names = self.world.source[after:stop]
+        records = make_records([(after + i, MESSAGES[name]) for i, name in enumerate(names)])
+        assert take(part, Packed(after, stop, stop, records), now_ms=10) is Taken.TAKEN
+
+    def _load(self, place: int) -> Partition | None:
+        others = [tail.head for tail in self.tails[1:] if tail is not self.tails[place]]
+        if any(tail.head is None for tail in self.tails):
+            return None
+        own = None if place == 0 else self.tails[0].head
+        beside = Beside(own, tuple(head for head in others if head is not None))
+        part = Partition.load(
+            self.contexts[place],
+            0,
+            [self.tails[place]],
+            epoch=next(self.world.epochs),
+            now_ms=10,
+            beside=beside,
+        )
+        self.parts[place] = part
+        return part
+
+    def _flush(self, place: int, *, honest: bool) -> None:
+        part = self.parts[place]
+        flush = None if part is None else part.flush()
+        if flush is None:
+            return
+        records = [*flush.cells, flush.head]
+        if not honest and self.world.rng.random() < 0.2:
+            records = records[: self.world.rng.randrange(len(records))]
+            self.parts[place] = None
+        for key, value in records:
+            self.world.log.append((len(self.world.log), key, value))
+
+
+def run(world: World, configurations: list[Context], *others: list[Context]) -> None:
+    """Let owners by all these configurations work at once; the first one's finish the rest."""
+    owners = [Owner(world, contexts) for contexts in (configurations, configurations, *others)]
+    for _ in range(30):
+        world.produce(world.rng.randrange(6))
+        world.rng.choice(owners).step()
+    last = Owner(world, configurations)
+    for _ in range(4 * len(configurations)):
+        last.catch_up()
+        last.step(honest=True)
+
+
+def rejections(heads: dict[CollectionSpec, Head]) -> dict[str, int]:
+    reasons = ("undecodable", "fingerprint")
+    return {r: sum(head.rejected.get(r, 0) for head in heads.values()) for r in reasons}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_spec_changes_by_a_rolling_restart(seed: int) -> None:
+    world = World(random.Random(seed))
+    run(world, OLD_OWN)
+    run(world, NEW_OWN, OLD_OWN)
+    run(world, NEW_OWN)
+    heads, source = world.heads(), world.source
+    assert heads[OLD].next == heads[NEW].next == len(source)
+    assert heads[OLD].n == source.count("old")
+    assert heads[NEW].n == source.count("new")
+    bad = sum(source.count(name) for name in ("torn old", "unreadable", "none"))
+    # What an owner by the old configuration read of the new spec, it rejected.
+    early = source[: heads[OLD].handover].count("new")
+    assert rejections(heads) == {
+        "undecodable": bad,
+        "fingerprint": source.count("other") + early,
+    }
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_spec_changes_and_changes_back(seed: int) -> None:
+    world = World(random.Random(seed))
+    run(world, OLD_OWN)
+    run(world, NEW_OWN)
+    # All workers stop in between.
+    run(world, BACK_OWN)
+    run(world, NEW_OWN)
+    heads, source = world.heads(), world.source
+    assert heads[OLD].n == source.count("old")
+    assert heads[NEW].n == source.count("new")
+    bad = sum(source.count(name) for name in ("torn old", "unreadable", "none"))
+    assert rejections(heads)["undecodable"] == bad
+
+
+def test_an_owner_by_the_old_configuration_leaves_what_was_handed_over() -> None:
+    world = World(random.Random(1), source=["old", "none"])
+    for contexts in (OLD_OWN, NEW_OWN):
+        last = Owner(world, contexts)
+        for _ in range(6):
+            last.catch_up()
+            last.step(honest=True)
+    world.source += ["new", "old", "none"]
+    last = Owner(world, OLD_OWN)
+    for _ in range(3):
+        last.catch_up()
+        last.step(honest=True)
+    head = world.heads()[OLD]
+    assert (head.next, head.handover, head.n, dict(head.rejected)) == (5, 2, 2, {"undecodable": 1})
+
+
+def test_deleted_offsets_that_an_accepted_state_has_decided_are_not_lost() -> None:
+    world = World(random.Random(1), source=["old"] * 5)
+    old = Owner(world, OLD_OWN)
+    for _ in range(2):
+        old.catch_up()
+        old.step(honest=True)
+    new = Owner(world, NEW_OWN)
+    for _ in range(4):
+        new.catch_up()
+        new._ingest(1, 0)
+        new._flush(1, honest=True)
+    new.catch_up()
+    part = new._load(0)
+    assert part is not None
+    assert part.skip_to(5) == 0
+    assert part.skip_to(8) == 3
+    assert (part.work.next, part.work.lost) == (8, 3)

@@ -1,0 +1,146 @@
+"""Estimates asked by a body: linear queries, every parameter, refusals by key."""
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from ldpstream.agents.http import build_http, limits
+from ldpstream.agents.state.view import totals
+from ldpstream.estimators.estimate import estimate_linear
+from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
+from tests.stream.serving import (
+    MINUTE_MS,
+    RIDES,
+    START_MS,
+    Pipeline,
+    serve_collections,
+)
+
+SPAN = {"start": FIRST[0], "end": FIRST[1]}
+
+
+async def test_a_linear_query_is_the_estimators_own(client: Client, pipeline: Pipeline) -> None:
+    weights = np.cos(np.arange(60)).tolist()
+    asked = {**SPAN, "top": 0, "linear": [{"name": "wave", "weights": weights}], "ranges": []}
+    answer = await post(client, asked)
+    city = pipeline.collections["city"]
+    counted = totals(city.context, city.tails, START_MS, START_MS + MINUTE_MS)
+    found = estimate_linear(
+        city.config.spec.mechanism, counted.statistic, counted.n, np.array([weights])
+    )
+    (one,) = answer["linear"]
+    assert one["name"] == "wave"
+    assert (one["mean"], one["low"], one["high"]) == (found.value, found.low, found.high)
+    assert one["total"] == pytest.approx(400 * found.value[0])
+    assert one["influence"] == found.influence[0]
+    assert one["forged"] == int(min(one["mean"] - one["low"], 1e9) // one["influence"]) + 1
+    assert answer["ranges"] == []
+    written = ",".join(map(repr, weights))
+    by_url = await client.get(CITY_PATH, params={**SPAN, "top": "0", "linear": f"wave:{written}"})
+    assert (await by_url.json())["linear"] == [one]
+
+
+async def test_weights_are_given_by_label_too() -> None:
+    """Those that are all equal leave no doubt."""
+    pipeline = serve_collections({"rides": {**RIDES, "minimum": 0}})
+    pipeline.collections["rides"].report(0, ["bus"] * 60 + ["tram"] * 40, times_ms=[START_MS] * 100)
+    path = "/api/collections/rides/estimate"
+    async with TestClient(TestServer(build_http(pipeline))) as rides:
+        linear = [
+            {"name": "fares", "weights": {"bus": 2.0, "tram": 3.5}},
+            {"name": "all", "weights": [7, 7, 7]},
+        ]
+        answer = await post(rides, {"top": "all", "linear": linear}, path=path)
+        fares, everything = answer["linear"]
+        listed = [{"name": "fares", "weights": [2, 0, 3.5]}]
+        assert (await post(rides, {"linear": listed}, path=path))["linear"] == [fares]
+        assert fares["low"] < fares["mean"] < fares["high"]
+        assert (everything["mean"], everything["low"], everything["high"]) == (7.0, 7.0, 7.0)
+        assert everything["forged"] is None
+        projected = await post(
+            rides, {"top": "all", "project": "simplex", "linear": linear}, path=path
+        )
+        shares = {one["value"]: one["share"] for one in projected["distribution"]}
+        assert projected["linear"][0]["mean"] == pytest.approx(
+            2.0 * shares["bus"] + 3.5 * shares["tram"]
+        )
+        assert projected["linear"][0]["se"] is None
+        unknown = [{"name": "x", "weights": {"ship": 1.0}}]
+        refused = await post(rides, {"linear": unknown}, 400, path=path)
+        assert refused["error"] == "linear: expected labels of the domain, got 'ship'"
+
+
+async def test_a_body_asks_all_that_parameters_ask(client: Client) -> None:
+    asked = {
+        **SPAN,
+        "top": "all",
+        "ranges": ["0..1,0..4", {"name": "box", "bounds": [[2, 2], [3, 3]]}],
+        "estimand": "population",
+        "method": "bernstein",
+        "simultaneous": True,
+        "confidence": 0.9,
+        "project": "simplex",
+    }
+    answer = await post(client, asked)
+    parameters = (
+        f"?start={FIRST[0]}&end={FIRST[1]}&top=all&range=0..1,0..4&range=2..2,3..3"
+        "&estimand=population&method=bernstein&simultaneous=true&confidence=0.9&project=simplex"
+    )
+    same = await ask(client, CITY_PATH + parameters)
+    same["ranges"][1]["name"] = "box"
+    assert answer == same
+    times = {"start": START_MS, "end": START_MS + MINUTE_MS}
+    assert (await post(client, times))["n"] == 400
+    assert await post(client, {}) == await ask(client, CITY_PATH)
+    path = "/api/collections/ages/estimate"
+    quantiles = await post(client, {"quantiles": [0.25, 0.5], "top": 0}, path=path)
+    assert quantiles == await ask(client, f"{path}?quantile=0.25&quantile=0.5&top=0")
+    assert (await post(client, {"quantiles": []}, path=path))["quantiles"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ([], "body: input should be an object"),
+        ({"tops": 1}, "tops: extra inputs are not permitted"),
+        ({"top": -1}, "top."),
+        ({"top": True}, "top."),
+        ({"start": 0}, "end: expected start and end"),
+        ({"start": "soon", "end": 0}, "start: expected a time"),
+        ({"start": 10**30, "end": 0}, "start: expected a time"),
+        ({"ranges": ["0..99,0..1"]}, "range: expected whole numbers in 0..5"),
+        ({"ranges": [{"name": "x", "bounds": [[0, 1]]}]}, "range: expected 2 pairs"),
+        ({"ranges": [{"name": "", "bounds": [[0, 1]]}]}, "ranges.0."),
+        ({"linear": [{"name": "x", "weights": [1.0]}]}, "linear: expected 60 weights, one"),
+        ({"linear": [{"name": "x", "weights": [1e31] * 60}]}, "linear: expected finite weights"),
+        ({"linear": [{"name": "x", "weights": {"a": 1}}]}, "linear: expected a list of weights"),
+        ({"confidence": 1.0}, "confidence: input should be less than 1"),
+        ({"quantiles": [0.5]}, "quantile: expected a domain of one ordered dimension"),
+        ({"method": "exact"}, "method: input should be"),
+        ({"ranges": ["0..1,0..1"] * 101}, "ranges: list should have at most 100 items"),
+    ],
+)  # fmt: skip
+async def test_a_bad_body_is_refused_by_its_key(client: Client, asked: Any, named: str) -> None:
+    assert (await post(client, asked, 400))["error"].startswith(named)
+
+
+async def test_bodies_that_are_none_are_refused(client: Client) -> None:
+    for body, status, named in (
+        (b"", 400, "body: invalid JSON"),
+        (b"{", 400, "body: invalid JSON"),
+        (b"\xff\xfe", 400, "body: invalid JSON"),
+        (b'{"confidence": NaN}', 400, ""),
+        (b'{"confidence": 1e999}', 400, "confidence: "),
+        (b"[" * 100_000, 400, "body: invalid JSON"),
+        (b" " * (limits.BODY_BYTES + 1), 413, ""),
+    ):
+        headers = {"Content-Type": "application/json"}
+        answer = await client.post(CITY_PATH, data=io.BytesIO(body), headers=headers)
+        assert answer.status == status, body[:20]
+        assert (await answer.json())["error"].startswith(named)
+    answer = await client.post(CITY_PATH, data={"top": "1"})
+    assert answer.status == 415
+    assert (await answer.json())["error"] == "Content-Type: expected application/json"

@@ -1,0 +1,17 @@
+"""A short form of `python -m benchmarks.http_fuzz`: hostile calls out of the served description."""
+
+import pytest
+
+CALLS = 60
+
+
+def test_hostile_calls_get_answers_as_described() -> None:
+    pytest.importorskip("schemathesis", reason="needs the extra dev: pip install schemathesis")
+    from tests.http_fuzz import fuzz  # imported late: it takes a second, and may be missing
+
+    found = fuzz(CALLS)
+    assert found.failures == {}
+    assert found.stderr == ""
+    assert max(found.statuses) < 500
+    assert found.statuses[200] > CALLS // 10
+    assert found.calls >= CALLS

@@ -1,0 +1,68 @@
+"""What would take a worker too long or too much is refused before it is begun."""
+
+import pytest
+
+from ldpstream.agents.http import estimates, limits
+from tests.stream.asking import CITY_PATH, Client, ask, post
+
+
+async def test_what_would_be_too_large_is_refused_before_it_is_computed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("it was computed")
+
+    monkeypatch.setattr(estimates, "compose", never)
+    many = "&".join(["range=0..0,0..0"] * 101)
+    assert (await ask(client, f"{CITY_PATH}?{many}", 400))["error"] == (
+        "range: expected at most 100 of them, got 101"
+    )
+    monkeypatch.setattr(limits, "CELLS_LIMIT", 150)
+    monkeypatch.setattr(limits, "VALUES_LIMIT", 50)
+    three = "&".join(["range=0..0,0..0"] * 3)
+    assert (await ask(client, f"{CITY_PATH}?{three}", 400))["error"] == (
+        "range: expected at most 2 ranges and linear queries together over 60 values, got 3"
+    )
+    for top in ("all", "51", "999999999999"):
+        refused = await ask(client, f"{CITY_PATH}?top={top}", 400)
+        assert refused["error"] == "top: expected at most 50 of the domain's 60 values"
+
+
+async def test_weights_that_take_too_much_are_refused_before_they_are_made(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("they were made")
+
+    monkeypatch.setattr("ldpstream.agents.http.body.make_linear", never)
+    monkeypatch.setattr(limits, "CELLS_LIMIT", 6)
+    asked = {"linear": [{"name": "x", "weights": {"bus": 1}}] * 3}
+    refused = await post(client, asked, 400, path="/api/collections/rides/estimate")
+    assert refused["error"] == (
+        "linear: expected at most 2 ranges and linear queries together over 3 values, got 3"
+    )
+
+
+async def test_quantiles_of_huge_domains_are_refused_unless_they_are_published(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "QUANTILE_VALUES_LIMIT", 9)
+    path = "/api/collections/ages/estimate"
+    for query in ("?quantile=0.9", "?quantile=0.5&quantile=0.9"):
+        refused = await ask(client, path + query, 400)
+        assert refused["error"] == "quantile: expected a domain of at most 9 values, got 10"
+    for query in ("", "?quantile=0.5"):
+        assert [one["p"] for one in (await ask(client, path + query))["quantiles"]] == [0.5]
+    assert (await post(client, {"quantiles": [0.1]}, 400, path=path))["error"] == refused["error"]
+    assert (await post(client, {"quantiles": []}, path=path))["quantiles"] == []
+
+
+async def test_a_long_address_is_refused(client: Client) -> None:
+    answer = await client.get(CITY_PATH + "?range=" + "0" * 10_000)
+    assert answer.status in (400, 414)
+
+
+async def test_not_too_many_wait(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ldpstream.agents.http.computing.WAITING_LIMIT", 0)
+    answer = await ask(client, CITY_PATH, 503)
+    assert answer["error"] == "0 requests wait already: try again later"

@@ -1,0 +1,84 @@
+"""Which answers are new: tags of estimates, and finals for ever."""
+
+import re
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from ldpstream.agents.http import build_http, estimates
+from ldpstream.agents.state.view import final_content
+from tests.stream.asking import CITY_PATH, FIRST, Client, ask, three_collections
+from tests.stream.serving import (
+    MINUTE_MS,
+    START_MS,
+    Pipeline,
+    visits,
+)
+
+SPAN = {"start": FIRST[0], "end": FIRST[1]}
+FINAL = f"/api/collections/city/finals/{FIRST[0]}"
+
+
+async def test_whoever_has_the_answer_is_told_so_without_computing_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await client.get(CITY_PATH, params=SPAN)
+    tag = first.headers["ETag"]
+    assert re.fullmatch(r'"[0-9a-f]{32}"', tag)
+    assert first.headers["Cache-Control"] == "private, no-cache"
+    monkeypatch.setattr(estimates, "compose", None)
+    for known in (tag, f'"x", {tag}', f"W/{tag}", "*"):
+        again = await client.get(CITY_PATH, params=SPAN, headers={"If-None-Match": known})
+        assert (again.status, await again.read(), again.headers["ETag"]) == (304, b"", tag)
+        assert again.headers["Cache-Control"] == "private, no-cache"
+        assert "Content-Security-Policy" in again.headers
+
+
+async def test_every_change_changes_the_tag(client: Client, pipeline: Pipeline) -> None:
+    async def tag(query: str = "", **headers: str) -> str:
+        span = f"?start={FIRST[0]}&end={FIRST[1]}"
+        answer = await client.get(CITY_PATH + span + query, headers=headers)
+        assert answer.status == 200
+        return answer.headers["ETag"]
+
+    queries = [
+        "", "&top=3", "&method=bernstein", "&confidence=0.9", "&estimand=population",
+        "&simultaneous=true", "&project=simplex", "&range=0..1,0..1", "&range=0..1,0..2",
+        "&linear=" + ",".join(["1"] * 60), "&linear=" + ",".join(["2"] * 60), "&format=csv",
+    ]  # fmt: skip
+    tags = [await tag(query) for query in queries]
+    assert len(set(tags)) == len(queries)
+    assert [await tag(query) for query in queries] == tags
+    assert await tag(Accept="text/csv") == tags[-1]
+    city = pipeline.collections["city"]
+    city.report(1, visits(7, 1), times_ms=[START_MS])  # late: the final stays, the answer does not
+    assert await tag() != tags[0]
+
+
+async def test_any_worker_gives_the_same_tag() -> None:
+    tags = []
+    for _ in range(2):
+        async with TestClient(TestServer(build_http(three_collections()))) as client:
+            tags.append((await client.get(CITY_PATH)).headers["ETag"])
+    assert tags[0] == tags[1]
+
+
+async def test_a_stored_final_is_answered_as_it_was_published_and_for_ever(
+    client: Client, pipeline: Pipeline
+) -> None:
+    city = pipeline.collections["city"]
+    stored = final_content(city.context, city.tails, START_MS)
+    for start in (FIRST[0], str(START_MS)):
+        answer = await client.get(f"/api/collections/city/finals/{start}")
+        assert (answer.status, await answer.read()) == (200, stored)
+        assert "immutable" in answer.headers["Cache-Control"]
+    tag = answer.headers["ETag"]
+    city.report(1, visits(7, 3), times_ms=[START_MS] * 3)
+    again = await client.get(FINAL, headers={"If-None-Match": tag})
+    assert again.status == 304
+    table = await client.get(FINAL, params={"format": "csv"})
+    assert table.headers["ETag"] != tag
+    assert (await table.text()).startswith("collection,start,end,")
+    for start in (START_MS + 1, START_MS + MINUTE_MS, 0):
+        refused = await ask(client, f"/api/collections/city/finals/{start}", 404)
+        assert refused["error"] == "start: expected the start of a final window that is kept"

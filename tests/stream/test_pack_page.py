@@ -1,0 +1,74 @@
+"""What a packer serves: metrics to those who may read a worker's, and whether it packs."""
+
+import asyncio
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession
+
+from ldpstream.agents.config import WorkerConfig, load_config
+from ldpstream.agents.http import HttpUnavailableError
+from ldpstream.agents.http.access import Access
+from ldpstream.agents.kafka.secret import GivenSecret
+from ldpstream.agents.metrics.packing import PackMetrics
+from ldpstream.agents.packing.page import PATIENCE_SECONDS, Health, check_page, serve_page
+from tests.ports import free_ports
+from tests.stream.cli import configured, invoke, refused
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> WorkerConfig:
+    return load_config(configured(tmp_path), environment={}).worker
+
+
+async def test_metrics_need_the_token_and_probes_do_not(worker: WorkerConfig) -> None:
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    access = check_page(address, replace(worker, token=GivenSecret(TOKEN)))
+    health = Health(asyncio.Event(), answered=time.monotonic())
+    async with (
+        serve_page(address, access, metrics=PackMetrics(["modes"]), health=health),
+        ClientSession(f"http://{address}") as session,
+    ):
+
+        async def ask(path: str, token: str = "") -> tuple[int, str]:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            async with session.get(path, headers=headers) as answer:
+                return answer.status, await answer.text()
+
+        assert (await ask("/healthz"))[0] == 200
+        status, said = await ask("/metrics")
+        assert status == 401
+        assert "ldpstream_pack" not in said
+        status, said = await ask("/metrics", TOKEN)
+        assert status == 200
+        assert 'ldpstream_pack_records_total{collection="modes"} 0.0' in said
+        assert await ask("/readyz") == (
+            503,
+            '{"ready": false, "reasons": ["no partitions have been assigned yet"]}',
+        )
+        health.assigned.set()
+        assert await ask("/readyz") == (200, '{"ready": true, "reasons": []}')
+        health.answered -= PATIENCE_SECONDS
+        assert await ask("/readyz") == (
+            503,
+            '{"ready": false, "reasons": ["the broker does not answer"]}',
+        )
+
+
+def test_who_may_read(worker: WorkerConfig) -> None:
+    assert check_page("127.0.0.1:6067", worker) == Access(local=True)
+    assert check_page("0.0.0.0:6067", replace(worker, open_to_everybody=True)) == Access()
+    with pytest.raises(HttpUnavailableError, match=r"^worker\.token: expected a token"):
+        check_page("0.0.0.0:6067", worker)
+
+
+def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
+    file = configured(tmp_path)
+    text = Path(file).read_text()
+    Path(file).write_text(text + '\ninput = "frames"\n')
+    said = refused(invoke("pack", "-c", file, "--http", "0.0.0.0:6067"), code=1)
+    assert said.startswith("worker.token: expected a token, because others reach 0.0.0.0")

@@ -1,0 +1,41 @@
+"""The simulation with packed messages as input; its long form is `... simulate --input frames`."""
+
+from pathlib import Path
+
+import pytest
+
+from ldpstream.agents.packing.packed import REASONS
+from tests.stream.simulation.packed import (
+    HolesIgnored,
+    PackedWorker,
+    PackedWorld,
+    RepeatsCounted,
+    broken,
+)
+from tests.stream.simulation.run import explain, run
+from tests.stream.simulation.stored import StoredWorker, stored_world
+
+
+def test_all_invariants_hold_and_runs_are_worth_their_time():
+    seen: set[str] = set()
+    for seed in range(60):
+        done = run(seed, make=PackedWorld)
+        assert done.violated is None, explain(seed, make=PackedWorld)
+        assert isinstance(done.world, PackedWorld)
+        seen |= done.world.seen
+    assert seen >= {"taken", "repeat", "hole", *REASONS}
+
+
+@pytest.mark.parametrize("worker", [HolesIgnored, RepeatsCounted])
+def test_a_rule_taken_away_is_noticed(worker: type):
+    assert any(run(seed, make=broken(worker)).violated for seed in range(20))
+
+
+def test_all_invariants_hold_with_a_store_on_disk(tmp_path: Path):
+    class Stored(StoredWorker, PackedWorker):
+        """A worker that goes on from its store, and reads packed messages."""
+
+    with stored_world(tmp_path) as stored:
+        make = type("World", (stored, PackedWorld), {"worker_class": Stored})
+        for seed in range(100, 115):
+            assert run(seed, make=make).violated is None, explain(seed, make=make)

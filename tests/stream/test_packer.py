@@ -1,0 +1,183 @@
+"""A packer's own doing, between a consumer and a producer that do as they are told."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+
+from ldpstream.agents.config import read_config
+from ldpstream.agents.kafka import producing
+from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.packing.packed import decode_packed
+from ldpstream.agents.packing.packer import Packer
+from ldpstream.agents.packing.share import PackHooks, PackOptions
+from tests.processes import eventually
+from tests.stream.serving import CITY
+
+ID = bytes(range(16))
+SOURCE = TopicPartition("city.reports", 0)
+
+
+@dataclass
+class Record:
+    offset: int
+    value: bytes | None
+
+
+@dataclass
+class Consumer:
+    """Returns what it was given; an offset in its place is a beginning that has overtaken it."""
+
+    fetches: list[Sequence[Record] | int]
+    at: int = 0
+    committed_at: int | None = None
+
+    def subscribe(self, _: Sequence[str], *, listener: Packer) -> None: ...
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        return frozenset({SOURCE})
+
+    def highwater(self, _: TopicPartition) -> int:
+        return 100
+
+    async def committed(self, _: TopicPartition) -> int | None:
+        return self.committed_at
+
+    async def commit(self, offsets: dict[TopicPartition, int]) -> None:
+        self.committed_at = offsets[SOURCE]
+
+    async def position(self, _: TopicPartition) -> int:
+        return self.at
+
+    async def seek_to_beginning(self, *_: TopicPartition) -> None: ...
+
+    async def getmany(
+        self, *_: TopicPartition, **__: object
+    ) -> dict[TopicPartition, Sequence[Record]]:
+        await asyncio.sleep(0.001)
+        if not self.fetches:
+            return {}
+        fetch = self.fetches.pop(0)
+        if isinstance(fetch, int):
+            refused, self.at = self.at, fetch
+            raise OffsetOutOfRangeError({SOURCE: refused})
+        self.at = fetch[-1].offset + 1
+        return {SOURCE: fetch}
+
+
+@dataclass
+class Told:
+    """What a packer sent and told."""
+
+    sent: list[bytes] = field(default_factory=list)
+    left_out: int = 0
+
+    async def send(self, topic: str, partition: int, key: None, value: bytes) -> None:
+        assert (topic, partition) == ("city.reports.frames", 0)
+        self.sent.append(value)
+
+    @property
+    def offsets(self) -> list[int]:
+        found = [decode_packed(value, partition=0, topic_id=ID) for value in self.sent]
+        return [int(offset) for packed in found for offset in packed.records.offsets]
+
+    def count_left_out(self, _: str, count: int) -> None:
+        self.left_out += count
+
+
+async def packed(consumer: Consumer, *, linger_ms: int, rest_seconds: float = 0.0) -> Told:
+    """Run a packer until the consumer has nothing more, and stop it after a while."""
+    told, stop = Told(), asyncio.Event()
+    mapping = {"collection": {"city": {**CITY, "input": "frames"}}}
+    config = read_config(mapping, base=Path(), environment={})
+    packer = Packer(
+        list(config.collections.values()),
+        {SOURCE.topic: ID},
+        consumer=cast("AIOKafkaConsumer", consumer),
+        producer=cast("LastingProducer", told),
+        options=PackOptions(linger_ms=linger_ms, limit_bytes=1_000),
+        hooks=PackHooks(lambda *_: None, told.count_left_out, lambda _: None, lambda *_: None),
+    )
+    running = asyncio.create_task(packer.run(stop))
+    await eventually(lambda: not consumer.fetches)
+    await asyncio.sleep(rest_seconds)
+    stop.set()
+    await running
+    return told
+
+
+async def test_a_record_that_is_too_large_is_left_out_and_counted() -> None:
+    consumer = Consumer([[Record(0, b"a"), Record(1, bytes(2_000)), Record(2, None)]])
+    told = await packed(consumer, linger_ms=1)
+    assert told.offsets == [0, 2]
+    assert told.left_out == 1
+    assert consumer.committed_at == 3
+
+
+async def test_what_was_read_is_sent_though_the_source_has_lost_it() -> None:
+    read = [Record(offset, b"a") for offset in range(3)]
+    consumer = Consumer([read, 50, [Record(50, b"b")]])
+    told = await packed(consumer, linger_ms=60_000)
+    assert told.offsets == [0, 1, 2, 50]
+    assert consumer.committed_at == 51
+
+
+async def test_a_packer_without_partitions_neither_spins_nor_sleeps_through_its_end() -> None:
+    class Idle(Consumer):
+        looks = 0
+
+        def assignment(self) -> frozenset[TopicPartition]:
+            self.looks += 1
+            return frozenset()
+
+    for linger_ms in (0, 60_000):
+        consumer = Idle([])
+        async with asyncio.timeout(30):
+            await packed(consumer, linger_ms=linger_ms, rest_seconds=0.1)
+        assert consumer.looks < 20
+
+
+class Forgetful:
+    """A client that does not know a partition until it has asked again."""
+
+    def __init__(self) -> None:
+        self.known = False
+        self.client = self
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def force_metadata_update(self) -> bool:
+        self.known = True
+        return True
+
+    async def send(self, *_: object, **__: object) -> "asyncio.Future[None]":
+        assert self.known, "Unrecognized partition"
+        sent = asyncio.get_running_loop().create_future()
+        sent.set_result(None)
+        return sent
+
+
+async def test_a_partition_that_the_client_does_not_know_yet_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = Forgetful()
+    monkeypatch.setattr(producing.clients, "producer", lambda *_: cast("AIOKafkaProducer", made))
+    producer = LastingProducer("nowhere:1", {})
+    with pytest.raises(UnknownTopicOrPartitionError, match="added"):
+        await producer.send("added", 3, None, b"x")
+    await producer.send("added", 3, None, b"x")
+
+
+async def test_offsets_that_no_message_could_tell_apart_are_packed_one_by_one() -> None:
+    offsets = [0, 1, (1 << 32) + 1, (1 << 32) + 2, 1 << 34]
+    consumer = Consumer([[Record(offset, b"a") for offset in offsets]])
+    told = await packed(consumer, linger_ms=1)
+    assert told.offsets == offsets
+    assert consumer.committed_at == (1 << 34) + 1

@@ -1,0 +1,37 @@
+"""The index of names by pane: few or many names, in order, gone with their pane."""
+
+import random
+
+from ldpstream.agents.state.panes import PaneIndex
+from ldpstream.agents.state.records import Name
+from ldpstream.agents.state.windows import WindowSpec
+
+# Two panes a window, and a window begins at every pane.
+WINDOW = WindowSpec(size_ms=2, hop_ms=1)
+
+
+def test_names_come_back_in_the_order_in_which_they_were_added() -> None:
+    rng = random.Random(7)
+    for chunks in (1, 3, 7, 8, 9, 40):
+        index, expected = PaneIndex(WINDOW), dict[int, dict[Name, None]]()
+        for _ in range(60 * chunks):
+            pane = rng.randrange(4)
+            name = rng.choice([Name("count", pane, rng.randrange(chunks)), Name("final", pane)])
+            if rng.random() < 0.3:
+                index.discard(name)
+                expected.get(pane, {}).pop(name, None)
+            else:
+                index.add(name)
+                expected.setdefault(pane, {})[name] = None
+            assert list(index.names(pane)) == list(expected.get(pane, ()))
+        assert sorted(index) == sorted(expected)
+        gone = [name for pane in sorted(expected) if pane < 3 for name in expected[pane]]
+        assert list(index.pop_below(3)) == gone
+        assert list(index.names(3)) == list(expected[3])
+        assert not list(index.names(2))
+
+
+def test_a_final_belongs_to_its_first_pane() -> None:
+    index = PaneIndex(WindowSpec(size_ms=6, hop_ms=4))
+    index.add(Name("final", 3))
+    assert index.between(0, 100) == [6]

@@ -1,0 +1,37 @@
+"""Simulated devices: values of the domain, the same from a seed, of a crowd that wanders."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from ldpstream.agents.cli.main import main
+from ldpstream.agents.demo.crowd import PERIOD_SECONDS, Crowd
+
+
+@pytest.mark.parametrize("shape", [(2,), (1_000,), (25, 40), (3, 1, 5)])
+def test_values_are_in_the_domain_and_follow_from_the_seed(shape: tuple[int, ...]):
+    values = Crowd(shape, seed=5).draw(2_000, seconds=10.0)
+    assert values.dtype == np.int64
+    assert values.shape == (2_000,)
+    assert 0 <= values.min() <= values.max() < np.prod(shape)
+    np.testing.assert_array_equal(values, Crowd(shape, seed=5).draw(2_000, seconds=10.0))
+    assert len(Crowd(shape, seed=5).draw(0, seconds=10.0)) == 0
+
+
+def test_the_crowd_wanders():
+    crowd = Crowd((1_000,), seed=5)
+    early, late = (np.median(crowd.draw(5_000, seconds=s)) for s in (0.0, PERIOD_SECONDS / 4))
+    # The centre goes from 500 to 800; a median of 5,000 strays by a few.
+    assert 200 < late - early < 320
+
+
+def test_a_collection_that_is_not_configured(tmp_path: Path):
+    file = tmp_path / "one.toml"
+    file.write_text(
+        '[collection.one]\nmechanism = "block-hadamard"\nepsilon = 1.0\ndomain = { size = 4 }\n'
+    )
+    result = CliRunner().invoke(main, ["simulate", "-c", str(file), "two"])
+    assert result.exit_code == 2
+    assert "expected one of the collections one, got two" in result.stderr

@@ -1,0 +1,47 @@
+"""The simulation with `one_report`; its long form is `... simulate --one-report`."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.stream.simulation.packed import PackedWorld
+from tests.stream.simulation.run import explain, run
+from tests.stream.simulation.stored import stored_world
+from tests.stream.simulation.tokens import TOKEN_MUTANTS, TokenWorld
+
+
+def test_all_invariants_hold_and_runs_are_worth_their_time():
+    fates: Counter[str] = Counter()
+    for seed in range(40):
+        done = run(seed, make=TokenWorld)
+        assert done.violated is None, explain(seed, make=TokenWorld)
+        fates += sum(done.world.checks.fates, Counter())
+    assert fates["counted"] > 150
+    assert fates["repeated"] > 150
+    assert fates.keys() >= {"late", "partition", "range", "fingerprint", "lost"}
+
+
+@pytest.mark.parametrize("name", TOKEN_MUTANTS)
+def test_a_rule_taken_away_is_noticed(name: str):
+    make = TOKEN_MUTANTS[name]
+    assert any(run(seed, make=make).violated for seed in range(30))
+
+
+def test_a_schedule_with_tokens_can_be_told():
+    told = explain(4, make=TOKEN_MUTANTS["7 tokens forgotten at a takeover"])
+    assert "(7) two reports of one token and window" in told
+    assert " token(" in told
+
+
+def test_all_invariants_hold_with_packed_messages():
+    make = type("World", (TokenWorld, PackedWorld), {})
+    for seed in range(300, 320):
+        assert run(seed, make=make).violated is None, explain(seed, make=make)
+
+
+def test_all_invariants_hold_with_a_store_on_disk(tmp_path: Path):
+    with stored_world(tmp_path) as stored:
+        make = type("World", (TokenWorld, stored), {})
+        for seed in range(200, 220):
+            assert run(seed, make=make).violated is None, explain(seed, make=make)

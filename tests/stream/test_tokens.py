@@ -1,0 +1,212 @@
+"""`one_report` in the state machine: who is counted, what is stored, what is dropped."""
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.state.records import Key, RecordError, decode_key, state_prefix
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.tokens import Tokens, decode_tokens, encode_tokens
+from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.mechanisms.frame import decode_frame, encode_frame
+from ldpstream.mechanisms.spec import CollectionSpec
+from tests.stream.harness import Cluster, make_context
+from tests.stream.oracle import Oracle
+
+WINDOW = WindowSpec(size_ms=1_000, hop_ms=1_000, grace_ms=500, future_ms=500, retention_ms=1_000)
+START_MS = 1_287_000_000_000
+SPEC = CollectionSpec.from_mapping(
+    "tested",
+    {
+        "mechanism": "block-hadamard",
+        "epsilon": 1.0,
+        "domain": {"size": 20},
+        "precision": "1ms",
+        "one_report": True,
+        "partitions": 2,
+        "window": {"size": "1s"},
+    },
+    base=Path(),
+)
+CONTEXT = make_context(WINDOW, spec=SPEC, token_chunk=16)
+PREFIX = state_prefix(CONTEXT)
+
+
+def frame(*reports: tuple[int, int, int]) -> bytes:
+    """A frame of reports `(time, symbol, token)`; an even token belongs to partition 0."""
+    rows = [[y, *token.to_bytes(8, "little")] for _, y, token in reports]
+    times_ms = np.array([time_ms for time_ms, _, _ in reports])
+    return encode_frame(SPEC.fingerprint, times_ms, np.array(rows, dtype=np.uint8))
+
+
+def stored(cluster: Cluster, pane: int) -> set[int]:
+    cells = cluster.tails[0].cells.items()
+    values = [decode_tokens(c.value) for n, c in cells if n.kind == "token" and n.number == pane]
+    return {int(token) for value in values for token in value}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fates_are_those_of_a_plain_loop_however_messages_are_batched(seed: int):
+    rng = random.Random(seed)
+    cluster, oracle = Cluster(CONTEXT, partitions=2, now_ms=START_MS), Oracle(CONTEXT)
+    others = (
+        b"",
+        None,
+        b"no frame",
+        encode_frame(bytes(8), np.array([0]), np.ones((1, 9), np.uint8)),
+    )
+    for step in range(40):
+        for _ in range(rng.randint(1, 4)):
+            now_ms = START_MS + 100 * step
+            many = [
+                (
+                    now_ms + rng.randint(-1_500, 600),
+                    rng.choice([*range(20)] * 3 + [200]),
+                    rng.choice([2, 2, 2, 2, 1]) * rng.randint(1, 60) + (rng.random() < 0.05),
+                )
+                for _ in range(rng.choice([1, 1, 5, 200]))
+            ]
+            message = frame(*many) if rng.random() < 0.9 else rng.choice(others)
+            oracle.message(len(cluster.source[0]), message, now_ms)
+            cluster.produce(0, message)
+        cluster.now_ms = START_MS + 100 * step
+        cluster.ingest(0)
+        if rng.random() < 0.6:
+            cluster.flush(0)
+            if rng.random() < 0.5:
+                cluster.take_over(0)
+    cluster.flush(0)
+    fates = Counter(fate.fate for fate in oracle.fates)
+    head = cluster.head()
+    assert {"counted": head.n, "late": head.late, **head.rejected} == fates
+    assert min(fates["repeated"], fates["partition"], fates["late"], fates["range"]) > 20
+    counted = {(end, int.from_bytes(token, "little")) for end, token in oracle.tokens}
+    for pane in range(head.closed, head.closed + 3):
+        assert stored(cluster, pane) == {t for end, t in counted if end == (pane + 1) * 1_000}
+
+
+def test_full_chunks_are_written_once_and_closed_panes_have_none():
+    cluster = Cluster(CONTEXT, partitions=2, now_ms=START_MS)
+    pane, written = START_MS // 1_000, Counter[int]()
+    for number in range(10):
+        cluster.produce(0, frame(*((START_MS, 0, 2 * (10 * number + i)) for i in range(10))))
+        cluster.ingest(0)
+        flush = cluster.flush(0)
+        assert flush is not None
+        keys = [decode_key(PREFIX, key) for key, _ in flush.cells]
+        written.update(k.name.chunk for k in keys if isinstance(k, Key) and k.name.kind == "token")
+    assert len(stored(cluster, pane)) == 100
+    assert set(written) == set(range(7))
+    assert max(written.values()) <= 3  # ten at a time into chunks of sixteen
+    cluster.now_ms += 5_000
+    cluster.produce(0, frame((START_MS + 4_000, 0, 2)), frame((START_MS, 0, 2), (START_MS, 0, 500)))
+    cluster.ingest(0)
+    cluster.flush(0)
+    assert stored(cluster, pane) == set()
+    assert stored(cluster, pane + 4) == {2}
+    assert (cluster.head().n, cluster.head().late) == (101, 2)
+    cluster.sweep(0)
+    kept = {decode_key(PREFIX, key) for _, key, value in cluster.log[0] if value is None}
+    assert sum(key is not None and key.name.kind == "token" for key in kept) >= 7
+
+
+def test_copies_say_why_and_hold_their_tokens():
+    cluster = Cluster(CONTEXT, partitions=2, now_ms=START_MS)
+    reports = [(START_MS, 1, 2), (START_MS, 2, 2), (START_MS, 3, 3), (START_MS, 99, 4)]
+    cluster.produce(0, frame(*reports), frame(reports[0]))
+    cluster.ingest(0)
+    cluster.flush(0)
+    told = [(dict(c.headers)["reason"].decode(), c.kind, c.value) for c in cluster.copies]
+    assert sorted(reason for reason, _, _ in told) == ["partition", "range", "repeated", "repeated"]
+    for reason, kind, value in told:
+        copied = decode_frame(value, fingerprint=SPEC.fingerprint, report_bytes=SPEC.report_bytes)
+        rows = {"partition": 2, "range": 3, "repeated": 1 if copied.payload[0, 0] == 2 else 0}
+        assert kind == "rejected"
+        assert value == frame(reports[rows[reason]])
+    assert cluster.head().rejected == {"partition": 1, "range": 1, "repeated": 2}
+
+
+def test_a_report_that_cannot_be_takes_no_token():
+    cluster = Cluster(CONTEXT, partitions=2, now_ms=START_MS)
+    cluster.produce(0, frame((START_MS, 99, 2)), frame((START_MS + 9_000, 1, 4)))
+    cluster.produce(0, frame((START_MS, 1, 2)), frame((START_MS, 1, 4)))
+    cluster.ingest(0)
+    cluster.flush(0)
+    assert cluster.head().n == 2
+    assert cluster.head().rejected == {"range": 1, "future": 1}
+
+
+def test_panes_are_looked_up_without_a_look_at_all_tokens_for_each():
+    n, looked = 2_000, 0
+
+    class Counted(np.ndarray):
+        def __array_ufunc__(
+            self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
+        ) -> Any:
+            nonlocal looked
+            plain = [one.view(np.ndarray) if isinstance(one, Counted) else one for one in inputs]
+            looked += max(map(np.size, plain))
+            return getattr(ufunc, method)(*plain, **options)
+
+    tokens, numbers = Tokens({}, 16), np.arange(n, dtype=np.uint64)
+    for pane in range(0, n, 2):
+        tokens.add(pane, numbers[pane : pane + 1])
+    panes = np.arange(n)[::-1].view(Counted)
+    assert tokens.repeated(panes, numbers[::-1]).tolist() == [False, True] * (n // 2)
+    assert 0 < looked <= 10 * n
+
+
+@pytest.mark.parametrize("lengths", [{1: 16}, {0: 15, 1: 1}, {0: 17}, {0: 16, 1: 17}])
+def test_chunks_that_no_owner_left_are_refused(lengths: dict[int, int]):
+    stored = {
+        number: encode_tokens(np.arange(length, dtype=np.uint64))
+        for number, length in lengths.items()
+    }
+    with pytest.raises(RecordError, match="with a hole, or too long"):
+        Tokens({7: stored}, 16)
+
+
+def test_a_repeat_moves_no_watermark():
+    cluster = Cluster(CONTEXT, partitions=2, now_ms=START_MS)
+    cluster.produce(0, frame((START_MS, 1, 2)), frame((START_MS + 400, 1, 2)))
+    cluster.ingest(0)
+    assert cluster.part().work.clock == START_MS
+
+
+def test_partitions_that_the_spec_does_not_know_have_no_reports():
+    cluster = Cluster(CONTEXT, partitions=3, now_ms=START_MS)
+    cluster.step()
+    for p in range(3):
+        cluster.produce(p, frame((START_MS, 1, 10), (START_MS, 1, 11)))
+    cluster.steps(2)
+    assert [cluster.head(p).n for p in range(3)] == [1, 1, 0]
+    assert [cluster.head(p).rejected["partition"] for p in range(3)] == [1, 1, 2]
+
+
+def test_tokens_that_are_missing_or_torn_are_refused():
+    cluster = Cluster(CONTEXT, partitions=2, now_ms=START_MS)
+    cluster.produce(0, frame(*((START_MS, 0, 2 * i) for i in range(40))))
+    cluster.ingest(0)
+    cluster.flush(0)
+    (at, *_) = [i for i, (_, key, _) in enumerate(cluster.log[0]) if kind(key) == "token"]
+    offset, key, value = cluster.log[0][at]
+    assert value is not None
+    for broken, why in (
+        ([], "has 24 tokens and its total says 40 reports"),
+        ([(offset, key, value[:-1])], "chunk of tokens of a wrong length"),
+        ([(offset, key, b"\2" + value[1:])], "chunk of tokens of format version 2"),
+        ([(offset, key, value[:-8])], "has 39 tokens and its total says 40 reports"),
+    ):
+        log = [*cluster.log[0][:at], *broken, *cluster.log[0][at + 1 :]]
+        with pytest.raises(RecordError, match=why):
+            Tail(CONTEXT, 0).read(log, position=len(cluster.log[0]), end=len(cluster.log[0]))
+
+
+def kind(data: bytes) -> str:
+    key = decode_key(PREFIX, data)
+    assert key is not None
+    return key.name.kind
