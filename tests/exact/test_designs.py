@@ -18,8 +18,16 @@ from ldpstream.mechanisms.geometry import Geometry
 from ldpstream.mechanisms.geometry_choice import realise
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from tests.exact.enumeration import (
+    IMPOSSIBLE_EPSILONS,
+    UNEQUAL,
+    Rows,
+    rising_shares,
+    rows_of,
+    times,
+    variance_of,
+)
 
-UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
 CASES = [
     kind(epsilon, blocks)
     for kind in (RandomizedResponse, ProjectiveGeometry)
@@ -37,14 +45,7 @@ EVERY = pytest.mark.parametrize(
 N = 1000
 
 
-def rows_of(mechanism: DesignMechanism) -> list[list[Fraction]]:
-    zero = Fraction(0)
-    return [
-        [row.get(y, zero) for y in range(mechanism.outputs)] for row in mechanism.channel().rows
-    ]
-
-
-def decoders_of(mechanism: DesignMechanism) -> list[list[Fraction]]:
+def decoders_of(mechanism: DesignMechanism) -> Rows:
     """`h_x`: high where a report supports x, low at the other reports of its block."""
     decoders = []
     for row, block in zip(rows_of(mechanism), mechanism.blocks.of_value, strict=True):
@@ -53,10 +54,6 @@ def decoders_of(mechanism: DesignMechanism) -> list[list[Fraction]]:
         choice = {likely: support.high, Fraction(0): Fraction(0)}
         decoders.append([choice.get(p, support.low) for p in row])
     return decoders
-
-
-def times(left: list[Fraction], right: list[Fraction]) -> Fraction:
-    return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
 
 
 @pytest.mark.parametrize(("epsilon", "size"), [(1.0, 5), (3.0, 2), (0.01, 9), (60.0, 4)])
@@ -110,23 +107,18 @@ def test_predicted_variances_are_those_of_the_enumeration(
     mechanism: DesignMechanism, estimand: Estimand
 ):
     channel, decoders = rows_of(mechanism), decoders_of(mechanism)
-    p = [Fraction(x + 1) for x in range(mechanism.size)]
-    p = [share / sum(p) for share in p]
-    sets = [np.array([v]) for v in range(mechanism.size)] + [np.array([0, 1])]
-    exact = []
-    for members in sets:
-        h = [sum((decoders[v][y] for v in members), Fraction(0)) for y in range(mechanism.outputs)]
-        mean = sum((p[v] for v in members), Fraction(0))
-        second = sum(
-            (s * times(row, [a * a for a in h]) for s, row in zip(p, channel, strict=True))
-        )
-        exact.append(float(second - (mean if estimand == "respondents" else mean**2)))
+    p = rising_shares(mechanism.size)
+    units = [[Fraction(x == v) for x in range(mechanism.size)] for v in range(mechanism.size)]
+    both = [Fraction(v < 2) for v in range(mechanism.size)]
+    exact = [float(variance_of(channel, decoders, w, p, estimand)) for w in [*units, both]]
     shares = np.array([float(share) for share in p])
     values = predicted_value_variances(
         mechanism, N, range(mechanism.size), shares=shares, estimand=estimand
     )
     np.testing.assert_allclose(values * N, exact[:-1], rtol=1e-9, atol=1e-12)
-    (pair,) = predicted_set_variances(mechanism, N, sets[-1:], shares=shares, estimand=estimand)
+    (pair,) = predicted_set_variances(
+        mechanism, N, [np.array([0, 1])], shares=shares, estimand=estimand
+    )
     # A set may take its block's known total instead: never worse.
     assert pair * N <= exact[-1] * (1 + 1e-9) + 1e-12
 
@@ -186,7 +178,7 @@ def test_the_threshold_of_a_set_is_the_largest_that_keeps_epsilon(
 
 @pytest.mark.parametrize("kind", [RandomizedResponse, ProjectiveGeometry])
 def test_what_they_refuse(kind: type[DesignMechanism]):
-    for epsilon in (0, -1.0, math.inf, math.nan, True, "1", 10**400):
+    for epsilon in IMPOSSIBLE_EPSILONS:
         with pytest.raises(SpecError, match=r"^epsilon: expected a finite number"):
             kind(epsilon, Blocks.one(3))
     with pytest.raises(SpecError, match="block of two values"):

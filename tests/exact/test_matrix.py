@@ -1,19 +1,12 @@
-"""`matrix` against its definition: exact losses, least squares, closed forms of errors."""
+"""`matrix` against its definition: exact losses, strategies, and least squares."""
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.linalg import null_space
 
-from ldpstream.estimators.linear_counting import (
-    compare_strategies,
-    gram_of,
-    predicted_total_error,
-)
-from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.blocks import Blocks
 from ldpstream.mechanisms.dyadic import exp_bounds
 from ldpstream.mechanisms.entropy import WORD
@@ -25,27 +18,7 @@ from ldpstream.mechanisms.matrix_policy import MatrixPolicy
 from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
-from ldpstream.mechanisms.workload import WORKLOADS
-
-
-def classical(epsilon: float, size: int) -> BlockPolicy:
-    return BlockPolicy(epsilon, Blocks.one(size))
-
-
-def line(epsilon: float, size: int) -> MetricPolicy:
-    return MetricPolicy(epsilon, (size,))
-
-
-def built(name: str, policy: Policy, scales: tuple[float, ...] | None = None) -> Matrix:
-    return Matrix(policy, Strategy.built_in(name, policy.size), scales)
-
-
-def queries(workload: str, size: int) -> np.ndarray:
-    ends = [(i, j) for i in range(size) for j in range(i, size)]
-    kept = {"values": lambda i, j: i == j, "prefixes": lambda i, _: i == 0}
-    rows = [pair for pair in ends if kept.get(workload, lambda *_: True)(*pair)]
-    return np.array([[i <= x <= j for x in range(size)] for i, j in rows], dtype=float)
-
+from tests.exact.matrices import SIZES, built, classical, line
 
 ASYMMETRIC = MatrixPolicy.of([[0, 0.5, 2], [1, 0, math.inf], [math.inf, 0.25, 0]])
 POLICIES = [
@@ -118,9 +91,6 @@ def test_ranges_clip_less_than_a_word_can_tell(threshold: int):
         assert 2 * alpha ** max(beyond - 2, 0) / (1 + alpha) >= Fraction(1, WORD)
 
 
-SIZES = [2, 3, 8, 13]
-
-
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_strategies_answer_everything_with_the_number_of_reports(name: str, size: int):
@@ -163,74 +133,6 @@ def test_the_decoder_is_the_unbiased_one_of_least_noise(mechanism: Matrix):
         assert np.allclose(free[:-1].T @ (rows.variances[:, None] * solved[:-1]), 0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("workload", WORKLOADS)
-def test_grams_are_those_of_the_queries(workload: str, size: int):
-    listed = queries(workload, size)
-    assert np.array_equal(WORKLOADS[workload](size), listed.T @ listed)
-    assert np.array_equal(gram_of(listed, size), listed.T @ listed)
-    if workload == "ranges":
-        assert len(listed) == size * (size + 1) // 2
-
-
-def waves(k: int, norm: Callable[[int], float]) -> Callable[[np.ndarray], float]:
-    """The noise, in units of a row's, of queries decoded wavelet by wavelet; k a power of two."""
-
-    def total(listed: np.ndarray) -> float:
-        products = listed @ STRATEGIES["haar"](k).T
-        supports = np.abs(STRATEGIES["haar"](k)).sum(axis=1)
-        return float((products**2 / np.array([norm(int(s)) for s in supports])).sum())
-
-    return total
-
-
-K = 16
-CLOSED: dict[str, Callable[[np.ndarray], float]] = {
-    # Each query is a difference of two prefixes; the whole is exact.
-    "prefix": lambda w: float((np.diff(w, axis=1) ** 2).sum()),
-    # With the known total, a set of t values of k: t (k - t)/k.
-    "identity": lambda w: float((w.sum(axis=1) * (K - w.sum(axis=1)) / K).sum()),
-    # Rows are orthogonal, with norms of their support's size.
-    "haar": waves(K, lambda support: support**2),
-    # A^T A has the wavelets as eigenvectors: sizes 1 + 2 + 4 + ... below the support.
-    "hierarchical": waves(K, lambda support: support * (support - 1)),
-}
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("workload", WORKLOADS)
-def test_total_errors_have_closed_forms(name: str, workload: str):
-    mechanism = built(name, line(0.8, K))
-    listed = queries(workload, K)
-    noise = float(mechanism.rows.variances[0])
-    found = predicted_total_error(mechanism, 100, workload)
-    assert found == pytest.approx(100 * noise * CLOSED[name](listed))
-    by_query = [mechanism.decoder().noise(w) for w in listed]
-    assert found == pytest.approx(100 * sum(float(noise[0]) for noise in by_query))
-    assert all(np.ptp(noise) == 0.0 for noise in by_query)
-    # All ranges by prefixes: every cut ends k of them ([ML] III-B).
-    if (name, workload) == ("prefix", "ranges"):
-        assert found == pytest.approx(100 * noise * K * (K - 1))
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 3.0])
-def test_the_discrete_noise_is_smaller_than_the_continuous(epsilon: float):
-    mechanism = built("prefix", line(epsilon, 8))
-    continuous = predicted_total_error(mechanism, 10, "ranges", continuous=True)
-    assert continuous == pytest.approx(10 * 2 / epsilon**2 * 8 * 7)
-    discrete = predicted_total_error(mechanism, 10, "ranges")
-    assert discrete < continuous
-    # 2 q/(1 - q)^2 = 1/(2 sinh^2(epsilon/2)) = 2/epsilon^2 - 1/6 + ...
-    assert discrete / continuous == pytest.approx((epsilon / 2 / math.sinh(epsilon / 2)) ** 2)
-
-
-def test_the_best_strategy_depends_on_the_metric():
-    assert next(iter(compare_strategies(line(1.0, 32), "ranges"))) == "prefix"
-    assert next(iter(compare_strategies(classical(1.0, 32), "ranges"))) == "identity"
-    with pytest.raises(SpecError, match="budgets above 0"):
-        compare_strategies(MatrixPolicy.of([[0, 0], [0, 0]]), "values")
-
-
 def test_exact_rows_disclose_groups_and_count_them():
     policy = BlockPolicy(1.0, Blocks(np.array([0, 0, 1, 1])))
     mechanism = built("haar", policy)
@@ -244,78 +146,3 @@ def test_exact_rows_disclose_groups_and_count_them():
     assert sorted(mechanism.decoder().group_reports(statistic).tolist()) == [1, 4]
     halves = mechanism.decoder().noise(np.array([1.0, 1.0, 0.0, 0.0]))
     assert not halves.any()
-
-
-REFUSED = {
-    "another size": (line(1.0, 3), STRATEGIES["prefix"](4), None, "policy", "one of 4 values"),
-    "nothing protected": (
-        MatrixPolicy.of([[0, math.inf], [math.inf, 0]]),
-        np.eye(2, dtype=int),
-        None,
-        "policy",
-        "a budget between values",
-    ),
-    "no budget": (
-        MatrixPolicy.of([[0, 0], [1, 0]]),
-        np.eye(2, dtype=int),
-        None,
-        "policy",
-        "budgets above 0",
-    ),
-    "tiny budget": (line(1e-25, 2), np.eye(2, dtype=int), None, "policy", "larger budgets"),
-    "small budget": (line(1e-9, 2), np.eye(2, dtype=int), None, "policy", "at most 1073741824"),
-    "too few rows": (
-        classical(1.0, 3),
-        np.array([[1, 0, 0]]),
-        None,
-        "strategy",
-        "as many independent rows as values, 3",
-    ),
-    "dependent rows": (
-        classical(1.0, 3),
-        np.array([[1, 0, 0], [2, 0, 0], [0, 1, 1]]),
-        None,
-        "strategy",
-        "rows that answer every query",
-    ),
-    "huge entry": (line(1.0, 2), np.array([[1 << 21, 0]]), None, "strategy", "at most 1048576"),
-    "too few scales": (line(1.0, 3), STRATEGIES["prefix"](3), (1.0,), "scales", "2 numbers"),
-    "scale 0": (
-        line(1.0, 3),
-        STRATEGIES["prefix"](3),
-        (1.0, 0.0),
-        "scales[1]",
-        "above 0 for a row that tells protected values apart",
-    ),
-    "scale NaN": (line(1.0, 2), np.eye(2, dtype=int), (2.0, math.nan), "scales[1]", "finite"),
-    "scale infinite": (line(1.0, 2), np.eye(2, dtype=int), (2.0, math.inf), "scales[1]", "finite"),
-    "scale negative": (line(1.0, 2), np.eye(2, dtype=int), (2.0, -2.0), "scales[1]", "at least 0"),
-    "scales too small": (
-        line(1.0, 3),
-        STRATEGIES["prefix"](3),
-        (1.0, 0.999999999999),
-        "scales",
-        "values 1 and 2 lose 1",
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("policy", "rows", "scales", "path", "expected"), REFUSED.values(), ids=REFUSED.keys()
-)
-def test_what_cannot_be_is_refused_by_name(
-    policy: Policy, rows: np.ndarray, scales: tuple[float, ...] | None, path: str, expected: str
-):
-    with pytest.raises(SpecError) as caught:
-        Matrix(policy, Strategy("file", rows), scales)
-    assert caught.value.path == path
-    assert expected in caught.value.expected
-
-
-def test_scales_that_use_the_budget_up_exactly_are_accepted():
-    """0.1 is read as the larger of its double and 1/10: ten times its inverse is within 100."""
-    policy = GraphPolicy(3, ((0, 1, Fraction(10)), (1, 2, Fraction(8))))
-    mechanism = built("prefix", policy, (0.1, 0.125))
-    assert mechanism.certify().passed
-    with pytest.raises(SpecError, match="values 1 and 2 lose 8"):
-        built("prefix", policy, (0.1, math.nextafter(0.125, 0)))

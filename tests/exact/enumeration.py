@@ -1,0 +1,43 @@
+"""Channels written out in exact rationals, and the variances that follow from the definition."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from ldpstream.estimators.options import Estimand
+from ldpstream.mechanisms import Blocks
+from ldpstream.mechanisms.mechanism import Mechanism
+
+Vector = Sequence[Fraction]
+Rows = list[list[Fraction]]
+UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
+"""Blocks of one, two, three and five values, in no order."""
+IMPOSSIBLE_EPSILONS = (0, -1.0, math.inf, math.nan, True, "1", 10**400)
+
+
+def rows_of(mechanism: Mechanism) -> Rows:
+    """Return the probability of every report, for each value."""
+    channel = mechanism.channel()
+    return [[row.get(y, Fraction(0)) for y in range(channel.outputs)] for row in channel.rows]
+
+
+def times(left: Vector, right: Vector) -> Fraction:
+    return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
+
+
+def rising_shares(size: int) -> list[Fraction]:
+    """Return shares of values in proportion to 1, 2, 3, ..."""
+    return [Fraction(2 * (x + 1), size * (size + 1)) for x in range(size)]
+
+
+def variance_of(
+    channel: Rows, decoders: Rows, weights: Vector, shares: Vector, estimand: Estimand
+) -> Fraction:
+    """Return n times the variance of the weighted sum of estimates, with values of these shares."""
+    decoded = [times(weights, column) for column in zip(*decoders, strict=True)]
+    second = times(shares, [times(row, [h * h for h in decoded]) for row in channel])
+    if estimand == "population":
+        return second - times(shares, weights) ** 2
+    return second - times(shares, [w * w for w in weights])

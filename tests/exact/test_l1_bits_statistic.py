@@ -1,0 +1,110 @@
+"""What `l1-bits` takes, sends and counts: shapes, reports and sums of signs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ldpstream.estimators.ranges import range_values
+from ldpstream.mechanisms import SeededEntropy, SpecError
+from ldpstream.mechanisms.l1_bits import L1Bits
+
+
+@pytest.mark.parametrize("shape", [(2,), (9,), (3, 4), (2, 3, 4), (2, 2, 2, 3), (40, 3)])
+def test_the_statistic_sums_products_of_signs(shape: tuple[int, ...]):
+    mechanism = L1Bits(0.7, shape)
+    values = np.random.default_rng(1).integers(0, mechanism.size, 300)
+    values[100:] = mechanism.size - 1
+    rows = mechanism.privatize(values, entropy=SeededEntropy(1))
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, rows)
+    bits = np.unpackbits(rows, axis=1, bitorder="little")
+    assert not bits[:, mechanism.report_bits :].any()
+    expected = np.zeros(shape, dtype=np.int64)
+    for row in bits.astype(np.int64):
+        products, start = np.ones(()), 0
+        for m in shape:
+            entries = np.append(2 * row[start : start + m - 1] - 1, 1)
+            products = np.multiply.outer(products, entries)
+            start += m - 1
+        expected += products.astype(np.int64)
+    assert np.array_equal(statistic, expected.ravel())
+    assert statistic.min() < 0
+
+
+def test_more_reports_than_one_matrix_product_takes():
+    mechanism = L1Bits(50.0, (2, 2))
+    values = np.random.default_rng(2).integers(0, 4, 150_000)
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, mechanism.privatize(values))
+    counts = np.bincount(values, minlength=4)
+    # At eps = 50 nothing is ever flipped.
+    found = mechanism.decoder().shares(statistic)
+    np.testing.assert_allclose(found, counts, rtol=1e-12)
+    assert mechanism.count(statistic) == 150_000
+
+
+def test_a_dimension_of_one_value_changes_nothing():
+    flat, line = L1Bits(1.0, (1, 5, 1)), L1Bits(1.0, (5,))
+    assert flat.channel() == line.channel()
+    assert (flat.report_bytes, flat.statistic_size) == (1, 5)
+    statistic = np.array([-3, 4, -1, 1, 9])
+    np.testing.assert_array_equal(
+        flat.decoder().shares(statistic), line.decoder().shares(statistic)
+    )
+
+
+def test_reports_with_unused_bits_are_marked():
+    mechanism = L1Bits(1.0, (6,))
+    payload = np.array([[0b00011111], [0b00100000], [0b10000001], [0]], dtype=np.uint8)
+    decoded_rows, valid = mechanism.decode(payload)
+    assert valid.tolist() == [True, False, False, True]
+    assert np.array_equal(decoded_rows[valid], payload[valid])
+    whole = L1Bits(1.0, (9,))
+    assert whole.decode(np.full((3, 1), 255, dtype=np.uint8))[1].all()
+
+
+def test_large_domains_are_prepared_without_a_matrix():
+    for shape in ((65_536,), (256, 256), (40, 40, 40)):
+        mechanism = L1Bits(0.5, shape)
+        bounds = [(m // 4, m // 2) for m in shape]
+        weights = np.zeros(mechanism.size)
+        weights[range_values(shape, bounds)] = 1.0
+        v = (1 / math.tanh(0.25) ** 2 - 1) / 2
+        noise = mechanism.decoder().noise(weights)
+        assert noise.max() == pytest.approx((1 + v) ** len(shape) - 1, rel=1e-12)
+        assert noise.min() == pytest.approx(v ** len(shape), rel=1e-12)
+        assert mechanism.certify().proof == "structure"
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, math.inf, -math.inf, math.nan, True, "1", 10**400])
+def test_an_impossible_epsilon_is_refused_by_name(epsilon: float):
+    with pytest.raises(SpecError, match=r"^epsilon: expected a finite number above 0"):
+        L1Bits(epsilon, (4,))
+
+
+def test_an_epsilon_whose_channel_says_nothing_is_refused():
+    with pytest.raises(SpecError, match=r"^epsilon: expected a number of at least 1e-18"):
+        L1Bits(1e-20, (4,))
+    assert L1Bits(1e-18, (4,)).certify().passed
+    with pytest.raises(SpecError, match=r"^epsilon: expected a larger number in 5 dimensions"):
+        L1Bits(1e-18, (4, 4, 4, 4, 4))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (0, 3), (-2, 3), (2.5,), (10**4, 10**4)])
+def test_an_impossible_shape_is_refused_by_name(shape: tuple[int, ...]):
+    with pytest.raises(SpecError, match=r"^shape"):
+        L1Bits(1.0, shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((65_538,), "at most 65536 bits a report, one a position, got 65537"),
+        ((1200, 1200), "at most 1048576 values in 2 dimensions, as every report adds to a sum"),
+        ((2,) * 14, "at most 1024 values in 14 dimensions"),
+    ],
+)
+def test_domains_out_of_proportion_are_refused_with_the_reason(shape: tuple, expected: str):
+    with pytest.raises(SpecError, match=f"^shape: expected {expected}"):
+        L1Bits(1.0, shape)

@@ -1,0 +1,89 @@
+"""Policies, strategies and scales that make no `matrix`, and the last that do."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms import SpecError
+from ldpstream.mechanisms.graph_policy import GraphPolicy
+from ldpstream.mechanisms.matrix import Matrix
+from ldpstream.mechanisms.matrix_policy import MatrixPolicy
+from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
+from ldpstream.mechanisms.policy import Policy
+from tests.exact.matrices import built, classical, line
+
+REFUSED = {
+    "another size": (line(1.0, 3), STRATEGIES["prefix"](4), None, "policy", "one of 4 values"),
+    "nothing protected": (
+        MatrixPolicy.of([[0, math.inf], [math.inf, 0]]),
+        np.eye(2, dtype=int),
+        None,
+        "policy",
+        "a budget between values",
+    ),
+    "no budget": (
+        MatrixPolicy.of([[0, 0], [1, 0]]),
+        np.eye(2, dtype=int),
+        None,
+        "policy",
+        "budgets above 0",
+    ),
+    "tiny budget": (line(1e-25, 2), np.eye(2, dtype=int), None, "policy", "larger budgets"),
+    "small budget": (line(1e-9, 2), np.eye(2, dtype=int), None, "policy", "at most 1073741824"),
+    "too few rows": (
+        classical(1.0, 3),
+        np.array([[1, 0, 0]]),
+        None,
+        "strategy",
+        "as many independent rows as values, 3",
+    ),
+    "dependent rows": (
+        classical(1.0, 3),
+        np.array([[1, 0, 0], [2, 0, 0], [0, 1, 1]]),
+        None,
+        "strategy",
+        "rows that answer every query",
+    ),
+    "huge entry": (line(1.0, 2), np.array([[1 << 21, 0]]), None, "strategy", "at most 1048576"),
+    "too few scales": (line(1.0, 3), STRATEGIES["prefix"](3), (1.0,), "scales", "2 numbers"),
+    "scale 0": (
+        line(1.0, 3),
+        STRATEGIES["prefix"](3),
+        (1.0, 0.0),
+        "scales[1]",
+        "above 0 for a row that tells protected values apart",
+    ),
+    "scale NaN": (line(1.0, 2), np.eye(2, dtype=int), (2.0, math.nan), "scales[1]", "finite"),
+    "scale infinite": (line(1.0, 2), np.eye(2, dtype=int), (2.0, math.inf), "scales[1]", "finite"),
+    "scale negative": (line(1.0, 2), np.eye(2, dtype=int), (2.0, -2.0), "scales[1]", "at least 0"),
+    "scales too small": (
+        line(1.0, 3),
+        STRATEGIES["prefix"](3),
+        (1.0, 0.999999999999),
+        "scales",
+        "values 1 and 2 lose 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "rows", "scales", "path", "expected"), REFUSED.values(), ids=REFUSED.keys()
+)
+def test_what_cannot_be_is_refused_by_name(
+    policy: Policy, rows: np.ndarray, scales: tuple[float, ...] | None, path: str, expected: str
+):
+    with pytest.raises(SpecError) as caught:
+        Matrix(policy, Strategy("file", rows), scales)
+    assert caught.value.path == path
+    assert expected in caught.value.expected
+
+
+def test_scales_that_use_the_budget_up_exactly_are_accepted():
+    """0.1 is read as the larger of its double and 1/10: ten times its inverse is within 100."""
+    policy = GraphPolicy(3, ((0, 1, Fraction(10)), (1, 2, Fraction(8))))
+    mechanism = built("prefix", policy, (0.1, 0.125))
+    assert mechanism.certify().passed
+    with pytest.raises(SpecError, match="values 1 and 2 lose 8"):
+        built("prefix", policy, (0.1, math.nextafter(0.125, 0)))

@@ -1,0 +1,82 @@
+"""The total error of a workload under `matrix`: closed forms, and which strategy is best."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ldpstream.estimators.linear_counting import compare_strategies, gram_of, predicted_total_error
+from ldpstream.mechanisms import SpecError
+from ldpstream.mechanisms.matrix_policy import MatrixPolicy
+from ldpstream.mechanisms.matrix_strategy import STRATEGIES
+from ldpstream.mechanisms.workload import WORKLOADS
+from tests.exact.matrices import SIZES, built, classical, line, queries
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_grams_are_those_of_the_queries(workload: str, size: int):
+    listed = queries(workload, size)
+    assert np.array_equal(WORKLOADS[workload](size), listed.T @ listed)
+    assert np.array_equal(gram_of(listed, size), listed.T @ listed)
+    if workload == "ranges":
+        assert len(listed) == size * (size + 1) // 2
+
+
+def waves(k: int, norm: Callable[[int], float]) -> Callable[[np.ndarray], float]:
+    """The noise, in units of a row's, of queries decoded wavelet by wavelet; k a power of two."""
+
+    def total(listed: np.ndarray) -> float:
+        products = listed @ STRATEGIES["haar"](k).T
+        supports = np.abs(STRATEGIES["haar"](k)).sum(axis=1)
+        return float((products**2 / np.array([norm(int(s)) for s in supports])).sum())
+
+    return total
+
+
+K = 16
+CLOSED: dict[str, Callable[[np.ndarray], float]] = {
+    # Each query is a difference of two prefixes; the whole is exact.
+    "prefix": lambda w: float((np.diff(w, axis=1) ** 2).sum()),
+    # With the known total, a set of t values of k: t (k - t)/k.
+    "identity": lambda w: float((w.sum(axis=1) * (K - w.sum(axis=1)) / K).sum()),
+    # Rows are orthogonal, with norms of their support's size.
+    "haar": waves(K, lambda support: support**2),
+    # A^T A has the wavelets as eigenvectors: sizes 1 + 2 + 4 + ... below the support.
+    "hierarchical": waves(K, lambda support: support * (support - 1)),
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_total_errors_have_closed_forms(name: str, workload: str):
+    mechanism = built(name, line(0.8, K))
+    listed = queries(workload, K)
+    noise = float(mechanism.rows.variances[0])
+    found = predicted_total_error(mechanism, 100, workload)
+    assert found == pytest.approx(100 * noise * CLOSED[name](listed))
+    by_query = [mechanism.decoder().noise(w) for w in listed]
+    assert found == pytest.approx(100 * sum(float(noise[0]) for noise in by_query))
+    assert all(np.ptp(noise) == 0.0 for noise in by_query)
+    # All ranges by prefixes: every cut ends k of them ([ML] III-B).
+    if (name, workload) == ("prefix", "ranges"):
+        assert found == pytest.approx(100 * noise * K * (K - 1))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 3.0])
+def test_the_discrete_noise_is_smaller_than_the_continuous(epsilon: float):
+    mechanism = built("prefix", line(epsilon, 8))
+    continuous = predicted_total_error(mechanism, 10, "ranges", continuous=True)
+    assert continuous == pytest.approx(10 * 2 / epsilon**2 * 8 * 7)
+    discrete = predicted_total_error(mechanism, 10, "ranges")
+    assert discrete < continuous
+    # 2 q/(1 - q)^2 = 1/(2 sinh^2(epsilon/2)) = 2/epsilon^2 - 1/6 + ...
+    assert discrete / continuous == pytest.approx((epsilon / 2 / math.sinh(epsilon / 2)) ** 2)
+
+
+def test_the_best_strategy_depends_on_the_metric():
+    assert next(iter(compare_strategies(line(1.0, 32), "ranges"))) == "prefix"
+    assert next(iter(compare_strategies(classical(1.0, 32), "ranges"))) == "identity"
+    with pytest.raises(SpecError, match="budgets above 0"):
+        compare_strategies(MatrixPolicy.of([[0, 0], [0, 0]]), "values")

@@ -1,0 +1,44 @@
+"""Mechanisms with public weights, and statistics of their reports."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms import CollectionSpec, SeededEntropy
+from ldpstream.mechanisms.l1_bits import L1Bits
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.public_weights import (
+    L1BitsPublicWeights,
+    L1GeometricPublicWeights,
+    PublicWeights,
+)
+
+IDS = pytest.mark.parametrize("mechanism_id", ["l1-bits", "l1-geometric"])
+KINDS = pytest.mark.parametrize("kind", [L1BitsPublicWeights, L1GeometricPublicWeights])
+PLAIN = {L1BitsPublicWeights: L1Bits, L1GeometricPublicWeights: L1Geometric}
+SETS = [np.array([1]), np.array([0, 1]), np.array([1, 2, 3]), np.arange(4)]
+
+
+def weighted(kind: type[PublicWeights], shape: tuple[int, ...], largest: int) -> PublicWeights:
+    return kind(PLAIN[kind](1.0, shape), largest)
+
+
+def spec_of(mechanism_id: str, weights: object, **keys: object) -> CollectionSpec:
+    table: dict[str, Any] = {"mechanism": mechanism_id, "epsilon": 1.0, "domain": {"size": 6}}
+    return CollectionSpec.from_mapping("shop", table | {"weights": weights} | keys, base=Path())
+
+
+def absorbed(mechanism: Mechanism, reports: np.ndarray) -> np.ndarray:
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, reports)
+    return statistic
+
+
+def some_statistic(mechanism: Mechanism, n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of value and weight, and the statistic of their reports."""
+    values = np.random.default_rng(seed).integers(0, mechanism.size, n)
+    reports = mechanism.privatize(values, entropy=SeededEntropy(seed))
+    return values, absorbed(mechanism, reports)
