@@ -52,9 +52,10 @@ class Ledger:
     the collections that may report, each with the length of its windows in milliseconds.
 
     Raises:
-        LedgerError: where the file is no ledger or cannot be used, holds reports of a spec that is
-            not among `specs` but would have to be compared pair by pair, or windows of another
-            length; where a window does not divide the horizon, or is not that of `one_report`.
+        LedgerError: where the file is there but is no whole ledger (an empty one is none), cannot
+            be used, holds reports of a spec that is not among `specs` but would have to be compared
+            pair by pair, or windows of another length; where a window does not divide the horizon,
+            or is not that of `one_report`.
         SpecError: for a budget that is no finite number above 0, or of the wrong values.
         TypeError: for a length that is no whole number.
     """
@@ -71,8 +72,7 @@ class Ledger:
         self._store = LedgerStore(Path(path))
         try:
             with self._store.reading():
-                known = self._store.specs()
-            self._terms.check_known(known, str(path))
+                self._terms.check_known(self._store)
         except BaseException:
             self._store.close()
             raise
@@ -104,7 +104,8 @@ class Ledger:
         Raises:
             BudgetError: where a fresh report would spend more than the period has left.
             LedgerError: for a spec that is not the ledger's, a window whose report has been
-                forgotten, and a file that cannot be used.
+                forgotten, a file that cannot be used, and one that others have meanwhile used in a
+                way that would have been refused above.
             ValueOutsideDomainError: for a bad label, without it.
             ValueError: for a time that is not in whole milliseconds, of the years 1 to 9999.
         """

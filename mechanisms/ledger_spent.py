@@ -62,11 +62,11 @@ def read_budget(given: Fraction | float | str) -> Fraction:
 
 
 def read_spent(store: LedgerStore, span_ms: tuple[int, int] | None) -> Spent:
-    """Return what the windows inside a span, or all of them, have spent."""
+    """Return what the windows that a span touches, or all of them, have spent."""
     windows = [
         WindowSpent(known.name, fingerprint, start, start + known.window_ms, known.loss)
         for fingerprint, known in store.specs().items()
-        for start in store.starts(fingerprint, span_ms)
+        for start in store.starts(fingerprint, span_ms, window_ms=known.window_ms)
     ]
     windows.sort(key=lambda one: (one.start_ms, one.fingerprint))
     total = sum((one.loss for one in windows), Fraction(0))

@@ -4,9 +4,7 @@ It holds reports, which are randomised, and never a value. Every change is one t
 kill -9 or a power failure it has happened whole, or not at all.
 """
 
-import os
 import re
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,21 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from ldpstream.mechanisms.ledger_errors import LedgerError
-
-_APPLICATION = 0x6C647042
-_VERSION = 1
-_WAIT_SECONDS = 30.0
-_TABLES = """
-CREATE TABLE spec (
-    fingerprint BLOB PRIMARY KEY, name TEXT NOT NULL, window_ms INTEGER NOT NULL,
-    loss TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE release (
-    fingerprint BLOB NOT NULL REFERENCES spec, start_ms INTEGER NOT NULL,
-    time_ms INTEGER NOT NULL, report BLOB, sent INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (fingerprint, start_ms)
-) WITHOUT ROWID;
-"""
+from ldpstream.mechanisms.ledger_file import explained, open_ledger_file
 
 
 @dataclass(frozen=True)
@@ -54,54 +38,12 @@ class LedgerStore:
     """The tables; every method but `close` belongs inside `writing` or `reading`."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            # Readable for its owner only, from the start.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        except OSError as error:
-            raise LedgerError(f"{path}: expected a writable file: {error.strerror}") from error
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=_WAIT_SECONDS)
-        try:
-            with self._explained():
-                # EXTRA syncs the folder too: what is committed survives a power failure.
-                self._db.execute("PRAGMA synchronous = EXTRA")
-                # What is forgotten is overwritten, not only marked as free.
-                self._db.execute("PRAGMA secure_delete = ON")
-                self._create_or_check()
-        except BaseException:
-            self._db.close()
-            raise
-
-    def _create_or_check(self) -> None:
-        with self.writing():
-            if self._number("application_id") == 0 and not self._tables():
-                self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
-                self._db.execute(f"PRAGMA user_version = {_VERSION}")
-                for statement in filter(str.strip, _TABLES.split(";")):
-                    self._db.execute(statement)
-            found = self._number("application_id"), self._number("user_version")
-        if found != (_APPLICATION, _VERSION):
-            raise LedgerError(f"{self._path}: expected a ledger of version {_VERSION}")
-
-    def _number(self, pragma: str) -> int:
-        (number,) = self._db.execute(f"PRAGMA {pragma}").fetchone()
-        return int(number)
-
-    def _tables(self) -> bool:
-        return bool(self._db.execute("SELECT 1 FROM sqlite_master").fetchone())
+        self.path = path
+        self._db = open_ledger_file(path)
 
     def close(self) -> None:
         """Close the file."""
         self._db.close()
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            raise LedgerError(
-                f"{self._path}: expected a ledger that can be used: {error}"
-            ) from error
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -109,10 +51,10 @@ class LedgerStore:
 
         Only one process at a time is inside.
         """
-        with self._explained():
+        with explained(self.path):
             self._db.execute("BEGIN IMMEDIATE")
         try:
-            with self._explained():
+            with explained(self.path):
                 yield
                 self._db.execute("COMMIT")
         except BaseException:
@@ -124,7 +66,7 @@ class LedgerStore:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Read one state of the file."""
-        with self._explained():
+        with explained(self.path):
             self._db.execute("BEGIN")
             try:
                 yield
@@ -149,7 +91,7 @@ class LedgerStore:
     def _read_loss(self, text: str) -> Fraction:
         if re.fullmatch("[1-9][0-9]*(/[1-9][0-9]*)?", text):
             return Fraction(text)
-        raise LedgerError(f"{self._path}: expected losses above 0: the file is damaged")
+        raise LedgerError(f"{self.path}: expected losses above 0: the file is damaged")
 
     def add_spec(self, known: Known) -> None:
         """Add a spec."""
@@ -187,21 +129,29 @@ class LedgerStore:
             (fingerprint, before_ms),
         ).rowcount
 
-    def starts(self, fingerprint: bytes, span_ms: tuple[int, int] | None = None) -> list[int]:
-        """Return the starts of the windows charged, ascending; of those inside a span, or all."""
-        low, high = (-(1 << 62), 1 << 62) if span_ms is None else span_ms
+    def starts(
+        self, fingerprint: bytes, span_ms: tuple[int, int] | None, *, window_ms: int
+    ) -> list[int]:
+        """Return the starts of the windows charged that a span touches, or of all, ascending.
+
+        Windows of an earlier configuration may be longer than a period, and lie across two.
+        """
         rows = self._db.execute(
-            "SELECT start_ms FROM release WHERE fingerprint = ? AND start_ms >= ? AND start_ms < ? "
+            "SELECT start_ms FROM release WHERE fingerprint = ? AND start_ms > ? AND start_ms < ? "
             "ORDER BY start_ms",
-            (fingerprint, low, high),
+            (fingerprint, *_starts_between(span_ms, window_ms)),
         )
         return [start for (start,) in rows]
 
-    def count(self, fingerprint: bytes, span_ms: tuple[int, int] | None) -> int:
-        """Return the number of windows charged inside a span, or of all."""
-        low, high = (-(1 << 62), 1 << 62) if span_ms is None else span_ms
+    def count(self, fingerprint: bytes, span_ms: tuple[int, int] | None, *, window_ms: int) -> int:
+        """Return the number of windows charged that a span touches, or of all."""
         (number,) = self._db.execute(
-            "SELECT count(*) FROM release WHERE fingerprint = ? AND start_ms >= ? AND start_ms < ?",
-            (fingerprint, low, high),
+            "SELECT count(*) FROM release WHERE fingerprint = ? AND start_ms > ? AND start_ms < ?",
+            (fingerprint, *_starts_between(span_ms, window_ms)),
         ).fetchone()
         return int(number)
+
+
+def _starts_between(span_ms: tuple[int, int] | None, window_ms: int) -> tuple[int, int]:
+    """Return what the starts of windows lie between, exclusively, that a span touches."""
+    return (-(1 << 62), 1 << 62) if span_ms is None else (span_ms[0] - window_ms, span_ms[1])

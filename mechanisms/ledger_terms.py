@@ -87,12 +87,13 @@ class Terms:
             )
         return given
 
-    def check_known(self, known: Mapping[bytes, Known], path: str) -> None:
-        """Refuse a file whose reports cannot be added up under these terms.
+    def check_known(self, store: LedgerStore) -> dict[bytes, Known]:
+        """Return the specs of a file, whose reports can be added up under these terms.
 
         Raises:
             LedgerError: as `Ledger`.
         """
+        path, known = store.path, store.specs()
         for fingerprint, one in known.items():
             if fingerprint not in self.specs:
                 if isinstance(self._budget, Policy):
@@ -105,6 +106,7 @@ class Terms:
                     f"{path}: expected windows of {one.window_ms} ms for {one.name}, as before, "
                     f"got {self.specs[fingerprint][1]} ms"
                 )
+        return known
 
     def window_ms(self, spec: CollectionSpec) -> int:
         """Return the length of a collection's windows.
@@ -132,9 +134,9 @@ class Terms:
             tuple(
                 (
                     spec.mechanism.policy,
-                    store.count(fingerprint, span) + (fingerprint == fresh),
+                    store.count(fingerprint, span, window_ms=window_ms) + (fingerprint == fresh),
                 )
-                for fingerprint, (spec, _) in self.specs.items()
+                for fingerprint, (spec, window_ms) in self.specs.items()
             )
         )
 
@@ -143,10 +145,14 @@ class Terms:
 
         Raises:
             BudgetError: where it goes beyond the budget.
+            LedgerError: as `check_known`: others may have used the file since it was opened.
         """
-        span, known = self.period(start_ms), store.specs()
+        span, known = self.period(start_ms), self.check_known(store)
         asked = self._losses[spec.fingerprint]
-        charged = (store.count(f, span) * one.loss for f, one in known.items())
+        charged = (
+            store.count(fingerprint, span, window_ms=one.window_ms) * one.loss
+            for fingerprint, one in known.items()
+        )
         spent = sum(charged, Fraction(0))
         if isinstance(self._budget, Policy):
             if (

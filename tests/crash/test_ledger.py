@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from ldpstream.mechanisms.ledger import Ledger
-from tests.exact.test_ledger import HOUR_MS, START_MS, spec
+from tests.exact.ledgers import HOUR_MS, START_MS, spec
 
 pytestmark = pytest.mark.crash
 
 _SPEC = """
 import os, signal, sqlite3, sys
-from tests.exact.test_ledger import HOUR_MS, START_MS, spec
+from tests.exact.ledgers import HOUR_MS, START_MS, spec
 from ldpstream.mechanisms.ledger import Ledger
 modes, path = spec(epsilon=0.001), sys.argv[1]
 """

@@ -1,0 +1,139 @@
+"""What the ledger spends: exact sums, and refusals beyond the budget of a period."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from ldpstream.mechanisms import BlockPolicy, Blocks, MatrixPolicy, SpecError
+from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError
+from tests.exact.ledgers import DAY_MS, HOUR_MS, START_MS, open_ledger, spec
+
+
+def test_it_refuses_beyond_the_budget_of_a_period_and_begins_anew_in_the_next(tmp_path: Path):
+    modes = spec()
+    with open_ledger(tmp_path) as ledger:
+        for hour in (3, 1, 2):  # three times 0.1 is exactly 0.3
+            ledger.release(modes, "bus", time_ms=START_MS + hour * HOUR_MS)
+        with pytest.raises(BudgetError) as caught:
+            ledger.release(modes, "bus", time_ms=START_MS + 4 * HOUR_MS)
+        refused = caught.value
+        tenth = Fraction(1, 10)
+        assert (refused.spent, refused.asked, refused.allowed) == (3 * tenth, tenth, 3 * tenth)
+        assert "0.3 in this period, got 0.3 spent and 0.1 asked" in str(refused)
+        assert "bus" not in str(refused)
+        # What it has, it still gives; what was refused left no trace.
+        assert not ledger.release(modes, "bus", time_ms=START_MS + HOUR_MS).fresh
+        assert len(ledger.spent(time_ms=START_MS).windows) == 3
+        for hour in (24, 25, -1):
+            assert ledger.release(modes, "bus", time_ms=START_MS + hour * HOUR_MS).fresh
+        assert ledger.spent(time_ms=START_MS + DAY_MS).total == 2 * tenth
+        assert ledger.spent().total == 6 * tenth
+
+
+def test_without_a_horizon_the_budget_is_for_ever(tmp_path: Path):
+    modes = spec()
+    with open_ledger(tmp_path, horizon_ms=None) as ledger:
+        for day in range(3):
+            ledger.release(modes, "bus", time_ms=START_MS + day * DAY_MS)
+        with pytest.raises(BudgetError):
+            ledger.release(modes, "bus", time_ms=START_MS + 3_000 * DAY_MS)
+
+
+def test_all_collections_share_the_budget_also_those_of_earlier_configurations(tmp_path: Path):
+    modes, other = spec(), spec("other", 0.125)
+    with open_ledger(tmp_path, modes) as ledger:
+        ledger.release(modes, "bus", time_ms=START_MS)
+        ledger.release(modes, "bus", time_ms=START_MS + HOUR_MS)
+    with open_ledger(tmp_path, other) as ledger:
+        with pytest.raises(BudgetError) as caught:
+            ledger.release(other, "bus", time_ms=START_MS)
+        assert (caught.value.spent, caught.value.asked) == (Fraction(1, 5), Fraction(1, 8))
+        with pytest.raises(LedgerError, match="opened with"):
+            ledger.release(modes, "bus", time_ms=START_MS)
+        with pytest.raises(LedgerError, match="among the collections"):
+            ledger.spent_policy()
+
+
+def test_windows_longer_than_a_period_count_in_all_that_they_touch(tmp_path: Path):
+    """An earlier configuration had a week's; its report tells of a value of every day of it."""
+    week_ms, modes, weekly = 7 * DAY_MS, spec(), spec("weekly", 0.2)
+    start_ms = START_MS - START_MS % week_ms
+    with Ledger(tmp_path / "ledger", specs=[(weekly, week_ms)], budget=0.3) as ledger:
+        ledger.release(weekly, "bus", time_ms=start_ms)
+    with open_ledger(tmp_path, modes) as ledger:
+        for day in (0, 3, 6):
+            time_ms = start_ms + day * DAY_MS
+            assert ledger.release(modes, "bus", time_ms=time_ms).fresh
+            with pytest.raises(BudgetError):
+                ledger.release(modes, "bus", time_ms=time_ms + HOUR_MS)
+            assert ledger.spent(time_ms=time_ms).total == Fraction(3, 10)
+        for day in (-1, 7):
+            assert ledger.spent(time_ms=start_ms + day * DAY_MS).windows == ()
+        assert ledger.spent().total == Fraction(5, 10)
+
+
+def test_budgets_of_pairs(tmp_path: Path):
+    hidden, classical = spec("hidden", 0.2, 'sensitive = ["bus"]\n'), spec("modes", 0.3)
+    inf = float("inf")
+    allowed = MatrixPolicy.of([[0, 0.75, 0.75], [inf, 0, inf], [inf, inf, 0]])
+    with open_ledger(tmp_path, hidden, classical, budget=allowed) as ledger:
+        ledger.release(classical, "bus", time_ms=START_MS)
+        ledger.release(hidden, "bus", time_ms=START_MS)
+        ledger.release(hidden, "bus", time_ms=START_MS + HOUR_MS)
+        spent = ledger.spent_policy(time_ms=START_MS)
+        # 0.3 as a float is a little less than 3/10, and counts as that.
+        assert spent.entry(0, 1) == Fraction(2, 5) + Fraction(0.3)
+        assert spent.entry(1, 0) is None
+        with pytest.raises(BudgetError, match="of some pair"):
+            ledger.release(hidden, "walk", time_ms=START_MS + 2 * HOUR_MS)
+        ledger.release(hidden, "walk", time_ms=START_MS + DAY_MS)
+    with pytest.raises(LedgerError, match=f"the spec {classical.fingerprint.hex()} of modes"):
+        open_ledger(tmp_path, hidden, budget=allowed)
+    with pytest.raises(SpecError, match="those of all collections"):
+        open_ledger(tmp_path, hidden, budget=BlockPolicy(1.0, Blocks.one(4)))
+
+
+@pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), "much", "1/0"])
+def test_a_budget_is_a_finite_number_above_0(tmp_path: Path, budget: float | str):
+    with pytest.raises(SpecError, match="budget: expected a finite number above 0"):
+        open_ledger(tmp_path, budget=budget)
+
+
+def test_windows_stay_as_they_are_and_divide_the_horizon(tmp_path: Path):
+    modes = spec()
+    with open_ledger(tmp_path) as ledger:
+        ledger.release(modes, "bus", time_ms=START_MS)
+    with pytest.raises(LedgerError, match="windows of 3600000 ms for modes, as before"):
+        Ledger(tmp_path / "ledger", specs=[(modes, 60_000)], budget=1, horizon_ms=DAY_MS)
+    with pytest.raises(LedgerError, match="divide the horizon"):
+        Ledger(tmp_path / "new", specs=[(modes, 7 * HOUR_MS)], budget=1, horizon_ms=DAY_MS)
+
+
+def test_what_is_forgotten_stays_charged_and_gets_no_second_report(tmp_path: Path):
+    modes = spec()
+    with open_ledger(tmp_path) as ledger:
+        for hour in range(3):
+            ledger.release(modes, "bus", time_ms=START_MS + hour * HOUR_MS)
+        # A window goes once it has ended.
+        assert ledger.forget(modes, before_ms=START_MS + 2 * HOUR_MS - 1) == 1
+        assert ledger.forget(modes, before_ms=START_MS + 2 * HOUR_MS) == 1
+        assert ledger.forget(modes, before_ms=START_MS + 2 * HOUR_MS) == 0
+        for hour in range(2):
+            with pytest.raises(LedgerError, match="forgotten"):
+                ledger.release(modes, "bus", time_ms=START_MS + hour * HOUR_MS)
+        assert not ledger.release(modes, "bus", time_ms=START_MS + 2 * HOUR_MS).fresh
+        assert ledger.spent().total == Fraction(3, 10)
+
+
+def test_what_was_spent_as_a_document(tmp_path: Path):
+    modes = spec(epsilon=0.3)
+    with open_ledger(tmp_path, modes, budget=1) as ledger:
+        ledger.release(modes, "bus", time_ms=START_MS)
+        document = ledger.spent().to_json()
+    exact = Fraction(document["exact"])
+    assert exact == Fraction(0.3)
+    assert Fraction(document["spent"]) >= exact
+    (window,) = document["windows"]
+    assert window["collection"] == "modes"
+    assert window["window"] == {"start": "2024-10-04T00:00:00Z", "end": "2024-10-04T01:00:00Z"}
