@@ -18,8 +18,9 @@ from ldpstream.agents.packing.packed import (
 )
 from ldpstream.agents.reading.taking import Taken, take
 from ldpstream.agents.state.partition import Partition
+from tests.stream.simulation.brokers import MOST
 from tests.stream.simulation.worker import Worker
-from tests.stream.simulation.world import MOST, World
+from tests.stream.simulation.world import World
 
 ID = bytes(range(1, 17))
 OTHER = bytes(16)

@@ -20,7 +20,8 @@ from tests.stream.simulation.checks import demand
 from tests.stream.simulation.evaluation import Store, add
 
 if TYPE_CHECKING:
-    from tests.stream.simulation.world import Send, World
+    from tests.stream.simulation.brokers import Send
+    from tests.stream.simulation.world import World
 
 Fate = tuple[int, int, str]
 

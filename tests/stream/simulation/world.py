@@ -1,30 +1,21 @@
 """The simulated world: brokers, workers, an analyst, and the ledger that they are held against.
 
-Source partitions and their changelogs are append-only logs. A send is acknowledged, fails (and may
-land all the same, much later), or outlives its crashed or paused worker; sends land in any order.
-Compaction may run on any prefix at any moment: it keeps the last record of a key, and later drops
-deletions. The source's retention deletes what nobody has read. The group moves partitions at any
-moment; who loses one flushes first, crashes, or is paused and wakes believing that it is the owner
-until its next call to the group. Workers' clocks differ; partitions are added. With `kafka=False`
-it is the development broker: no compaction, but duplicates. (No rule survives the two together: on
-a broker that compacts, the producer must be idempotent.)
+A schedule of random steps drives them. The group moves partitions at any moment; who loses one
+flushes first, crashes, or is paused and wakes believing that it is the owner until its next call to
+the group. Workers' clocks differ; partitions are added. What brokers may do is in `brokers`.
 """
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ldpstream.agents.state.clock import Control
-from ldpstream.agents.state.copies import Copy
 from ldpstream.agents.state.outcomes import Publication
-from ldpstream.agents.state.records import HEAD, Head, decode_head, state_prefix
+from ldpstream.agents.state.records import Head, state_prefix
 from ldpstream.agents.state.tail import Tail
+from tests.stream.simulation.brokers import MOST, Brokers
 from tests.stream.simulation.checks import Checks
-from tests.stream.simulation.evaluation import read_key
-from tests.stream.simulation.setting import Message, Setting, make_message, make_setting
-from tests.stream.simulation.worker import Fate, Reader, Worker
+from tests.stream.simulation.setting import Setting, make_message, make_setting
+from tests.stream.simulation.worker import Reader, Worker
 
-MOST = 3
 WORK = (
     "tail",
     "poll",
@@ -59,46 +50,22 @@ WEIGHTS = {
 """How often which kind of step happens, before every run mixes them anew."""
 
 
-@dataclass
-class Send:
-    """A message on its way to a broker: a changelog record, or a copy.
-
-    A head carries, for the checks only, the fates decided since the one before.
-    """
-
-    p: int
-    key: bytes
-    value: bytes | None
-    copy: Copy | None = None
-    fates: Sequence[Fate] = ()
-    state: str = "flying"
-
-
-class World:
+class World(Brokers):
     """One run. Steps are numbers, so that a schedule can be shortened and replayed."""
 
     worker_class: type[Worker] = Worker
-    reader_class: type[Reader] = Reader
     tail_class: type[Tail] = Tail
     checks_class: type[Checks] = Checks
     shadow = True
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
+        super().__init__(kafka=kafka)
         self.rng = rng = random.Random(seed)
         self.setting = self.choose_setting(rng)
         self.context = self.setting.context
         self.prefix = state_prefix(self.context)
         self.partitions = self.choose_partitions(rng)
-        self.kafka, self.now_ms, self.trace = kafka, self.setting.start_ms + 10, []
-        self.source: list[list[Message]] = [[] for _ in range(MOST)]
-        self.start = [0] * MOST
-        self.log: list[list[tuple[int, bytes, bytes | None]]] = [[] for _ in range(MOST)]
-        self.full: list[list[tuple[int, bytes, bytes | None]]] = [[] for _ in range(MOST)]
-        self.end = [0] * MOST
-        self.flying: list[Send] = []
-        self.official = [Head() for _ in range(MOST)]
-        self.won: list[dict[int, int]] = [{} for _ in range(MOST)]
-        self.committed = [0] * MOST
+        self.now_ms = self.setting.start_ms + 10
         self.checks = self.checks_class(self)
         self.fetch_errors = 0.1
         # Every run another mix; what is rare is frequent in some.
@@ -106,7 +73,6 @@ class World:
             name: weight * rng.choice([0.2, 1, 1, 3 if weight > 1 else 12])
             for name, weight in WEIGHTS.items()
         }
-        self.generation, self.assignment = 0, {}
         self.controls: list[Control] = []
         self.workers = {
             name: self.worker_class(self, name) for name in "ABC"[: rng.choice([1, 2, 2, 3])]
@@ -124,98 +90,14 @@ class World:
     def wall_ms(self) -> int:
         return self.now_ms + self.setting.ahead_ms
 
-    # Brokers.
-
-    def fetch(self, p: int, position: int, limit: int):
-        records = self.log[p]
-        low, high = 0, len(records)
-        while low < high:
-            middle = (low + high) // 2
-            if records[middle][0] < position:
-                low = middle + 1
-            else:
-                high = middle
-        return records[low : low + limit], self.end[p]
-
-    def send(self, p: int, key: bytes, value: bytes | None) -> Send:
-        self.flying.append(Send(p, key, value))
-        return self.flying[-1]
-
-    def send_copy(self, p: int, copy: Copy) -> Send:
-        self.flying.append(Send(p, b"", None, copy))
-        return self.flying[-1]
-
-    def land(self, i: int = 0, *, duplicate: bool = False) -> None:
-        send = self.flying[i] if duplicate else self.flying.pop(i)
-        if not duplicate and send.state == "flying":
-            send.state = "acked"
-        if send.copy is not None:
-            self.checks.land_copy(send.p, send.copy)
-            return
-        record = (self.end[send.p], send.key, send.value)
-        self.log[send.p].append(record)
-        self.full[send.p].append(record)
-        self.end[send.p] += 1
-        self.say("land", send.p, send.key, send.value)
-        key = read_key(self.prefix, send.key)
-        if key.name == HEAD and send.value and key.seq == self.official[send.p].seq + 1:
-            before, after = self.official[send.p], decode_head(key, send.value)
-            self.official[send.p] = after
-            self.won[send.p][after.seq] = after.epoch
-            self.checks.win(send.p, before, after, send.fates)
-
-    def compact(self, p: int, upto: int, *, drop_deletions: bool) -> None:
-        last = {key: offset for offset, key, _ in self.log[p] if offset < upto}
-        self.log[p][:] = [
-            (offset, key, value)
-            for offset, key, value in self.log[p]
-            if offset >= upto or (last[key] == offset and not (drop_deletions and value is None))
-        ]
-        self.say("compact", p, upto)
-        self.fresh_reader(p)
-
-    def fresh_reader(self, p: int, *, garbage: bool = False) -> Reader:
-        """A reader that begins now; `garbage`: of the log without compaction and deletions."""
-        reader = self.reader_class(self, p)
-        if garbage:
-            compacted = self.log[p]
-            self.log[p] = [record for record in self.full[p] if record[2] is not None]
-            reader.read(10**9)
-            self.log[p] = compacted
-        else:
-            reader.read(10**9)
-        return reader
-
-    def rebalance(self) -> None:
-        self.generation += 1
-        names = sorted(self.workers)
-        self.assignment = {p: self.rng.choice(names) for p in range(self.partitions)}
-
-    def commit(self, p: int, offset: int, generation: int) -> bool:
-        self.checks.commit(p, offset)
-        if generation == self.generation:
-            self.committed[p] = offset
-        return generation == self.generation
-
     def publish(self, publication: Publication) -> None:
         self.say("publish", publication)
         self.checks.publish(publication)
-
-    def lost_fates(self, p: int, first: int, end: int) -> list[Fate]:
-        """The fates of reports that retention deleted unread."""
-        return [
-            (offset, index, "lost")
-            for offset in range(first, end)
-            for index in range(len(self.source[p][offset].reports))
-        ]
 
     def check_view(self, reader: Reader, before: Head | None) -> None:
         self.checks.view(reader, before)
 
     # The scheduler.
-
-    def say(self, *what: object) -> None:
-        self.trace.append(what)
 
     def step(self, number: int) -> None:
         rng = self.rng = random.Random(number)
