@@ -19,6 +19,8 @@ from tests.stream.serving import (
 
 Client = TestClient[web.Request, web.Application]
 CITY_PATH = "/api/collections/city/estimate"
+TOKEN = "correct-horse-battery-staple"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
 FIRST = ("2026-11-21T10:00:00Z", "2026-11-21T10:01:00Z")
 
 

@@ -1,11 +1,14 @@
-"""Three collections and a client of the application, for the tests that ask it over HTTP."""
+"""Three collections served over HTTP, whoever asks for them there, and a store on disk."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from ldpstream.agents import client as api
 from ldpstream.agents.http import build_http
+from ldpstream.agents.stores.rocks import RocksDatabase
 from tests.stream.asking import Client, three_collections
 from tests.stream.serving import Pipeline
 
@@ -21,3 +24,25 @@ async def client(pipeline: Pipeline) -> AsyncIterator[Client]:
     """A client of the application alone."""
     async with TestClient(TestServer(build_http(pipeline))) as made:
         yield made
+
+
+@pytest.fixture
+async def url(pipeline: Pipeline) -> AsyncIterator[str]:
+    """Where the application is served."""
+    async with TestServer(build_http(pipeline)) as server:
+        yield str(server.make_url("/"))
+
+
+@pytest.fixture
+async def worker(url: str) -> AsyncIterator[api.Client]:
+    """The typed client of what is served."""
+    async with api.connect(url) as made:
+        yield made
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[RocksDatabase]:
+    """An empty store on disk."""
+    database = RocksDatabase(tmp_path / "rocks")
+    yield database
+    database.close()

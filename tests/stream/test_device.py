@@ -1,45 +1,16 @@
-"""Framer and gateway: sizes, order, acknowledgement, errors, bounded memory."""
+"""Senders and their frames: sizes, order, tokens, and what a record tells beside its frame."""
 
-import asyncio
-import weakref
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from aiokafka.errors import KafkaTimeoutError
-from numpy.typing import NDArray
 
-from ldpstream.agents.device import Framer, Gateway, Sender
+from ldpstream.agents.device import Framer, Sender
 from ldpstream.agents.kafka.record_time import record_time_ms
-from ldpstream.mechanisms import CollectionSpec, decode_frame
 from ldpstream.mechanisms.ledger import Ledger
-from tests.exact.test_vectors import spec_of
-
-START_MS = 1_795_255_200_000
-NUMBERS = """[collection.ages]
-mechanism = "randomized-response"
-epsilon = 1.0
-domain = { size = 1000 }
-"""
-BITS = NUMBERS.replace("randomized-response", "l1-bits").replace("1000", "20")
-
-
-def collection(toml: str = NUMBERS) -> CollectionSpec:
-    return spec_of({"toml": toml})
-
-
-def read(spec: CollectionSpec, frame: bytes) -> tuple[list[int], list[Any]]:
-    """Return the times, one a report, and the reports of a frame."""
-    size = spec.mechanism.report_bytes
-    found = decode_frame(frame, fingerprint=spec.fingerprint, report_bytes=size)
-    reports, valid = spec.mechanism.decode(found.payload)
-    assert valid.all()
-    return np.repeat(found.times_ms, found.counts).tolist(), reports.tolist()
-
-
-def times(n: int, seconds: int = 3) -> NDArray[np.int64]:
-    return START_MS + 7 + 1_000 * (np.arange(n, dtype=np.int64)[::-1] % seconds)
+from tests.stream.device_frames import BITS, NUMBERS, collection, read, times
+from tests.stream.serving import START_MS
 
 
 class Producer:
@@ -122,145 +93,6 @@ def test_frames_end_by_number_and_by_bytes():
         framer.add(reports, when[:5])
     with pytest.raises(ValueError, match="at least one report"):
         Framer(spec, max_bytes=25)
-
-
-class FakeSender:
-    """Keeps frames, and acknowledges them when it is told to."""
-
-    def __init__(self, spec: CollectionSpec, *, held: bool = False) -> None:
-        self.spec = spec
-        self.frames: list[bytes] = []
-        self.errors: list[Exception] = []
-        self.may = asyncio.Event()
-        if not held:
-            self.may.set()
-
-    async def produce(self, frame: bytes) -> None:
-        self.frames.append(frame)
-        await self.may.wait()
-        if self.errors:
-            raise self.errors.pop()
-
-
-def gateway(sender: FakeSender, **options: Any) -> Gateway:
-    return Gateway(sender, **{"linger_seconds": 60.0, **options})
-
-
-async def test_reports_of_many_devices_share_frames_and_all_arrive():
-    spec = collection()
-    reports, sender = spec.privatize(np.arange(95)), FakeSender(spec)
-    async with gateway(sender, max_reports=10) as one:
-        adding = [
-            asyncio.ensure_future(one.add(reports[i : i + 5], times_ms=times(95)[i : i + 5]))
-            for i in range(0, 90, 5)
-        ]
-        await asyncio.gather(*adding)
-        assert len(sender.frames) == 9
-        last = asyncio.ensure_future(one.add(reports[90:], times_ms=times(5)))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert not last.done()
-        assert one.waiting == 5
-    await last
-    arrived = [report for frame in sender.frames for report in read(spec, frame)[1]]
-    assert sorted(arrived) == sorted(reports.tolist())
-
-
-async def test_a_frame_goes_after_it_has_lingered():
-    spec = collection()
-    sender = FakeSender(spec)
-    async with gateway(sender, linger_seconds=0.02) as one:
-        await asyncio.wait_for(one.add(spec.privatize([1, 2]), times_ms=times(2)), 5)
-        assert len(sender.frames) == 1
-        await asyncio.wait_for(one.add(spec.privatize([3]), times_ms=times(1)), 5)
-        assert len(sender.frames) == 2
-
-
-async def test_nobody_is_told_before_the_broker_has_it():
-    spec = collection()
-    sender = FakeSender(spec, held=True)
-    async with gateway(sender, max_reports=2) as one:
-        adding = asyncio.ensure_future(one.add(spec.privatize([1, 2]), times_ms=times(2)))
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert sender.frames
-        assert not adding.done()
-        sender.may.set()
-        await adding
-
-
-async def test_an_error_goes_to_all_whose_reports_were_in_the_frame_and_to_no_other():
-    spec = collection()
-    sender = FakeSender(spec)
-    sender.errors = [KafkaTimeoutError()]
-    async with gateway(sender, max_reports=4) as one:
-        adding = [one.add(spec.privatize([i, i]), times_ms=times(2)) for i in range(4)]
-        results = await asyncio.gather(*adding, return_exceptions=True)
-        assert [isinstance(r, KafkaTimeoutError) for r in results] == [True, True, False, False]
-        # One that spans two frames is told of either's error.
-        sender.errors = [KafkaTimeoutError()]
-        with pytest.raises(KafkaTimeoutError):
-            await one.add(spec.privatize(np.arange(8)), times_ms=times(8))
-        assert one.waiting == 0
-
-
-async def test_what_is_put_together_is_in_one_frame_and_is_no_longer_kept_when_it_goes():
-    spec = collection()
-    sender = FakeSender(spec, held=True)
-    async with gateway(sender, max_reports=10) as one:
-        reports = spec.privatize(np.arange(6))
-        kept = weakref.ref(reports)
-        first = one.put(reports, times_ms=times(6))
-        del reports
-        second = one.put(spec.privatize(np.arange(6)), times_ms=times(6))
-        assert kept() is None
-        third = one.put(spec.privatize(np.arange(4)), times_ms=times(4))
-        assert second is third is not first
-        with pytest.raises(ValueError, match="than a frame holds"):
-            one.put(spec.privatize(np.arange(11)), times_ms=times(11))
-        with pytest.raises(ValueError, match="one time for each"):
-            one.put(spec.privatize(np.arange(2)), times_ms=times(1))
-        assert one.waiting == 16
-        sender.may.set()
-        await asyncio.wait([first, second])
-    assert [len(read(spec, frame)[1]) for frame in sender.frames] == [6, 10]
-
-
-async def test_memory_is_bounded_and_those_who_wait_go_on():
-    spec = collection()
-    sender = FakeSender(spec, held=True)
-    async with gateway(sender, max_reports=10, max_waiting=30) as one:
-        adding = asyncio.ensure_future(one.add(spec.privatize(np.arange(95)), times_ms=times(95)))
-        for _ in range(50):
-            await asyncio.sleep(0)
-        assert one.waiting == 30
-        assert not one.has_room(1)
-        assert len(sender.frames) == 3
-        sender.may.set()
-        # What does not fill a frame lingers, so the end is by leaving.
-        for _ in range(200):
-            await asyncio.sleep(0)
-        assert one.waiting == 5
-        assert one.has_room(25)
-    await adding
-    assert sum(len(read(spec, frame)[1]) for frame in sender.frames) == 95
-
-
-async def test_one_who_gives_up_leaves_the_others_alone():
-    spec = collection()
-    sender = FakeSender(spec)
-    sender.errors = [KafkaTimeoutError()]
-    async with gateway(sender) as one:
-        given_up = asyncio.ensure_future(one.add(spec.privatize([1]), times_ms=times(1)))
-        other = asyncio.ensure_future(one.add(spec.privatize([2]), times_ms=times(1)))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        given_up.cancel()
-    with pytest.raises(KafkaTimeoutError):
-        await other
-    assert given_up.cancelled()
-    with pytest.raises(ValueError, match="max_waiting"):
-        gateway(sender, max_reports=2, max_waiting=1)
 
 
 class FakeProducer:

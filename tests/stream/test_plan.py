@@ -1,4 +1,4 @@
-"""`ldpstream plan`: its document, table and picture, and what it refuses."""
+"""`ldpstream plan`: its document, its table, its picture, and the channel that it writes."""
 
 import json
 import os
@@ -17,55 +17,10 @@ from jsonschema import Draft202012Validator
 from ldpstream.agents.config import load_config
 from ldpstream.agents.plan.model import PlanDocument
 from ldpstream.estimators.predict import predicted_linear_variances, predicted_set_variances
-from tests.stream.cli import configured, invoke, refused
+from tests.stream.cli import configured, invoke
+from tests.stream.plans import COLLECTIONS, NAMES, plan
 
-COLLECTIONS = """
-[collection.ages]
-mechanism = "l1-geometric"
-epsilon = 1.0
-domain = { interval = [0.0, 64.0], bins = 16 }
-publish = { top = 2, quantiles = [0.5], ranges = { young = [0, 20] } }
-
-[collection.places]
-mechanism = "block-hadamard"
-epsilon = 1.0
-domain = { grid = [4, 6], blocks = [2, 3] }
-estimand = "population"
-
-[collection.modes]
-mechanism = "high-low"
-epsilon = 1.0
-domain = { values = ["bus", "train", "walk, slowly"] }
-sensitive = ["bus"]
-
-[collection.answers]
-mechanism = "binary"
-epsilon = [1.0, inf]
-domain = { values = ["yes", "no"] }
-
-[collection.clicks]
-mechanism = "lip"
-epsilon = 1.0
-prior = { levels = 4 }
-domain = { values = ["no", "yes"] }
-
-[collection.whole]
-mechanism = "block-hadamard"
-one_report = true
-epsilon = 1.0
-domain = { grid = [4, 6], blocks = [2, 3] }
-publish = { top = 0, ranges = { block = [[0, 1], [3, 5]] } }
-"""
-NAMES = ("ages", "places", "modes", "answers", "clicks", "whole")
 VALIDATOR = Draft202012Validator(PlanDocument.model_json_schema())
-
-
-def plan(tmp_path: Path, name: str, *options: str) -> dict[str, Any]:
-    file = configured(tmp_path, COLLECTIONS)
-    result = invoke("plan", "-c", file, name, "--respondents", "10000", "--json", *options)
-    assert (result.exit_code, result.stderr) == (0, "")
-    document: dict[str, Any] = json.loads(result.stdout)
-    return document
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -159,25 +114,6 @@ def test_a_written_channel_is_as_good_as_was_said(tmp_path: Path):
     assert invoke("certify", "-c", str(tmp_path / "ldpstream.toml"), "modes").exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["ages", "--search", "0"], "--search: expected some seconds with --optimise, got 0"),
-        (["clicks"], "--optimise: no search: the channels of lip are the best"),
-        (["modes", "--prior", "ZERO"], "--optimise: prior: expected 3 numbers above 0"),
-        (["modes", "--search", "-1"], "Invalid value for '--search'"),
-        (["modes", "--optimise", "no/such/file"], "--optimise: cannot write no/such/file"),
-    ],
-)
-def test_impossible_searches_are_refused(tmp_path: Path, options: list[str], message: str):
-    counts = tmp_path / "counts.txt"
-    counts.write_text("5\n0\n2\n")
-    options = [str(counts) if option == "ZERO" else option for option in options]
-    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "--respondents", "10"]
-    file = ["--optimise", str(tmp_path / "file")]
-    assert message in refused(invoke(*command, *file, *options))
-
-
 def test_without_a_prior_above_zero_there_is_a_plan_but_no_optimum(tmp_path: Path):
     counts = tmp_path / "counts.txt"
     counts.write_text("5\n0\n2\n")
@@ -224,46 +160,6 @@ def test_a_file_of_counts_is_a_prior(tmp_path: Path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        (b"1\n2\n", "expected 3 counts, one for each value, got 2"),
-        (b"1\n2\n3\n4\n", "expected 3 counts, one for each value, got 4"),
-        (b"1\n-2\n3\n", "count 2: expected a finite number >= 0"),
-        (b"1\nnan\n3\n", "count 2: expected a finite number >= 0"),
-        (b"1\ntwo\n3\n", "count 2: expected a finite number >= 0"),
-        (b"1\n2\ninf\n", "count 3: expected a finite number >= 0"),
-        (b"0\n0\n0\n", "counts: expected at least one above 0"),
-        (b"\xff\n0\n0\n", "expected UTF-8, one count a line"),
-    ],
-)
-def test_impossible_priors_are_refused(tmp_path: Path, counts: bytes, message: str):
-    file = tmp_path / "counts.txt"
-    file.write_bytes(counts)
-    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "modes", "--respondents", "10"]
-    assert refused(invoke(*command, "--prior", str(file))) == f"{file}: {message}"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["modes", "--respondents", "0"], "Invalid value for '--respondents': 0 is not in the"),
-        (["modes", "--respondents", f"1{'0' * 400}"], "Invalid value for '--respondents'"),
-        (["modes", "--respondents", "-5"], "Invalid value for '--respondents'"),
-        (["modes", "--respondents", "many"], "Invalid value for '--respondents'"),
-        (["modes"], "Missing option '--respondents'"),
-        (["none", "--respondents", "10"], "expected one of the collections ages, places, modes"),
-        (["modes", "--respondents", "10", "--workload", "all"], "Invalid value for '--workload'"),
-        (["modes", "--respondents", "10", "--prior", "none.txt"], "--prior: expected uniform, zip"),
-        (["modes", "--respondents", "10", "--plot", "p.pdf"], "--plot: expected a file that ends"),
-        (["modes", "--respondents", "10", "--plot", "no/such/p.png"], "--plot: cannot write no/su"),
-    ],
-)
-def test_wrong_use_is_refused_by_name(tmp_path: Path, arguments: list[str], message: str):
-    result = invoke("plan", "-c", configured(tmp_path, COLLECTIONS), *arguments)
-    assert message in refused(result)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_picture_is_a_png_of_some_size(tmp_path: Path, name: str):
     file = tmp_path / "plan.png"
@@ -276,15 +172,6 @@ def test_the_picture_is_a_png_of_some_size(tmp_path: Path, name: str):
     assert width > 900
     assert height > 600
     assert len(content) > 20_000
-
-
-def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ldpstream.agents.cli.plan.find_spec", lambda _: None)
-    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "modes", "--respondents", "1000"]
-    message = refused(invoke(*command, "--plot", str(tmp_path / "plan.png")))
-    assert message == (
-        "--plot: expected matplotlib, which the extra plots brings: pip install 'ldpstream[plots]'"
-    )
 
 
 def test_the_commands_of_the_page_run_as_they_stand_there(tmp_path: Path):

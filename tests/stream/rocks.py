@@ -1,0 +1,60 @@
+"""A changelog and what a store on disk holds of it."""
+
+from pathlib import Path
+
+from ldpstream.agents.config import Config, load_config
+from ldpstream.agents.state.records import state_prefix
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.stores.rocks import RocksDatabase
+from ldpstream.agents.stores.rocks_store import RocksStore, StoredTail
+from tests.stream.harness import HOUR_MS, Cluster, frame, make_context, make_spec
+
+CONTEXT = make_context(
+    WindowSpec(size_ms=HOUR_MS, hop_ms=HOUR_MS, retention_ms=3 * HOUR_MS), spec=make_spec(size=80)
+)
+STATE = state_prefix(CONTEXT).hex()
+OURS = StoredTail(topic="changelog", partition=0, topic_id="aa", state=STATE)
+
+
+def filled(hours: int = 3) -> Cluster:
+    """A changelog with a pane an hour, of many values each."""
+    cluster = Cluster(CONTEXT)
+    for hour in range(hours):
+        cluster.produce(0, frame(*((hour * HOUR_MS, s) for s in range(60)), spec=CONTEXT.spec))
+        cluster.step(HOUR_MS)
+    cluster.steps(4)
+    return cluster
+
+
+def read(tail: Tail, cluster: Cluster, *, start: int = 0) -> None:
+    log = cluster.log[0][start:]
+    tail.read(log, position=len(cluster.log[0]), end=len(cluster.log[0]))
+
+
+def shown(tail: Tail) -> object:
+    values = {name: (cell.key, cell.value) for name, cell in tail.cells.items()}
+    return tail.head, values, set(tail.dead()), tail.all_panes()
+
+
+def stored(database: RocksDatabase, cluster: Cluster) -> Tail:
+    tail = Tail(CONTEXT, 0)
+    tail.resume(RocksStore(database, OURS))
+    read(tail, cluster)
+    return tail
+
+
+def configured(folder: Path) -> Config:
+    file = folder / "ldpstream.toml"
+    file.write_text("""[worker]
+store = "rocksdb"
+[collection.c]
+mechanism = "binary"
+epsilon = [1.0, 1.0]
+domain = { values = ["no", "yes"] }
+""")
+    return load_config(file, environment={})
+
+
+def everything(database: RocksDatabase) -> list[bytes]:
+    return [key for kind in (b"f", b"m", b"p", b"s", b"v") for key, _ in database.scan(kind)]

@@ -1,0 +1,115 @@
+"""Values to reports to estimates on the command line: the truth is within the bounds."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.stream.cli import configured, invoke, spawn
+
+
+def test_estimates_recover_the_truth_within_their_bounds(tmp_path: Path):
+    """Bernstein bounds hold all together at every n: this fails with probability below 1e-7."""
+    file = configured(tmp_path)
+    rng = np.random.default_rng(7)
+    cells = rng.choice(6, 20_000, p=[0.4, 0.05, 0.2, 0.1, 0.05, 0.2])
+    truth = np.bincount(cells, minlength=6) / 20_000
+    lines = "".join(f"{cell // 3},{cell % 3}\n" for cell in cells.tolist())
+    reports = invoke("privatize", "-c", file, "places", stdin=lines)
+    asked = ["--method", "bernstein", "--simultaneous", "--confidence", "0.9999999"]
+    asked += ["--top", "all", "--range", "0..0,0..2", "--range", "0..1,0..0"]
+    result = invoke("estimate", "-c", file, *asked, "places", stdin=reports.stdout)
+    assert (result.exit_code, result.stderr) == (0, "")
+    document = json.loads(result.stdout)
+    assert (document["n"], document["window"], document["final"]) == (20_000, None, True)
+    assert (document["late"], document["rejected"]) == (0, 0)
+    for entry, share in zip(document["distribution"], truth, strict=True):
+        assert entry["low"] <= share <= entry["high"]
+        assert entry["high"] - entry["low"] < 0.1
+    ranges = {entry["name"]: entry for entry in document["ranges"]}
+    row = ranges["0..0,0..2"]
+    assert row["low"] <= truth[:3].sum() <= row["high"]
+    # A whole block is known exactly.
+    assert ranges["0..1,0..0"]["low"] == pytest.approx(truth[[0, 3]].sum(), abs=1e-12)
+    assert ranges["0..1,0..0"]["high"] == pytest.approx(truth[[0, 3]].sum(), abs=1e-12)
+
+
+def test_quantiles_and_projections_can_be_asked_for(tmp_path: Path):
+    file = configured(tmp_path)
+    ages = "".join(f"{age}\n" for age in range(101)) * 5
+    reports = invoke("privatize", "-c", file, "ages", stdin=ages).stdout
+    asked = ["--quantile", "0.5", "--project", "simplex", "--top", "all"]
+    document = json.loads(invoke("estimate", "-c", file, *asked, "ages", stdin=reports).stdout)
+    shares = [entry["share"] for entry in document["distribution"]]
+    assert sum(shares) == pytest.approx(1.0)
+    assert min(shares) >= 0.0
+    assert document["projection"] == "simplex"
+    assert [entry["p"] for entry in document["quantiles"]] == [0.5]
+    low, high = document["quantiles"][0]["value"]
+    assert high - low == pytest.approx(10.0)
+
+
+HOURS = """
+[collection.hours]
+mechanism = "MECHANISM"
+epsilon = 1.0
+domain = { sizes = [7, 24] }
+minimum = 1
+
+[collection.weights]
+mechanism = "MECHANISM"
+epsilon = 0.5
+domain = { interval = [40.0, 120.0], bins = 16 }
+minimum = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "widest", "bins"), [("l1-geometric", 0.2, 4), ("l1-bits", 0.6, 10)]
+)
+def test_ordered_domains_answer_ranges_and_quantiles(
+    tmp_path: Path, mechanism: str, widest: float, bins: int
+):
+    """Bernstein bounds hold all together at every n: this fails with probability below 1e-7."""
+    file = configured(tmp_path, HOURS.replace("MECHANISM", mechanism))
+    rng = np.random.default_rng(8)
+    days, hours = rng.integers(0, 7, 20_000), rng.binomial(23, 0.4, 20_000)
+    lines = "".join(f"{day},{hour}\n" for day, hour in zip(days, hours, strict=True))
+    reports = invoke("privatize", "-c", file, "hours", stdin=lines)
+    asked = ["--method", "bernstein", "--simultaneous", "--confidence", "0.9999999"]
+    asked += ["--range", "1..4,6..12", "--range", "0..6,0..8", "--range", "0..6,0..23"]
+    result = invoke("estimate", "-c", file, *asked, "hours", stdin=reports.stdout)
+    assert (result.exit_code, result.stderr) == (0, "")
+    ranges = {entry["name"]: entry for entry in json.loads(result.stdout)["ranges"]}
+    week = (days >= 1) & (days <= 4) & (hours >= 6) & (hours <= 12)
+    for name, truth in (("1..4,6..12", week.mean()), ("0..6,0..8", (hours <= 8).mean())):
+        assert ranges[name]["low"] <= truth <= ranges[name]["high"]
+        assert ranges[name]["high"] - ranges[name]["low"] < widest
+    whole = ranges["0..6,0..23"]
+    assert (whole["low"], whole["share"], whole["high"]) == (1.0, 1.0, 1.0)
+    weights = rng.normal(75, 10, 20_000).clip(40, 120)
+    lines = "".join(f"{weight}\n" for weight in weights)
+    reports = invoke("privatize", "-c", file, "weights", stdin=lines)
+    asked = ["--quantile", "0.5", "--quantile", "0.9", *asked[:5]]
+    result = invoke("estimate", "-c", file, *asked, "weights", stdin=reports.stdout)
+    for entry, truth in zip(
+        json.loads(result.stdout)["quantiles"], np.quantile(weights, [0.5, 0.9]), strict=True
+    ):
+        assert entry["low"][0] <= truth <= entry["high"][1]
+        assert entry["high"][1] - entry["low"][0] <= 5.0 * bins
+    certificates = json.loads(invoke("certify", "-c", file).stdout)["collections"]
+    assert [c["pass"] for c in certificates] == [True, True]
+    # 16 values have 16 reports, or 2^15.
+    expected = "enumeration" if mechanism == "l1-geometric" else "structure"
+    assert [c["proof"] for c in certificates] == ["structure", expected]
+    assert "|u - v| + width" in certificates[1]["policy"]["guarantee"]
+
+
+def test_a_pipe_of_real_processes(tmp_path: Path):
+    file = configured(tmp_path)
+    reports = spawn("privatize", "-c", file, "modes", stdin=b"bus\n" * 50 + b"train\n" * 150)
+    assert (reports.returncode, reports.stderr) == (0, b"")
+    estimate = spawn("estimate", "-c", file, "modes", stdin=reports.stdout)
+    assert (estimate.returncode, estimate.stderr) == (0, b"")
+    assert json.loads(estimate.stdout)["n"] == 200

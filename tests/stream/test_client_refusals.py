@@ -1,0 +1,111 @@
+"""What the typed client raises: refusals in the worker's words, and whoever is no worker."""
+
+import asyncio
+import socket
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from ldpstream.agents.client import (
+    AddressError,
+    Client,
+    EstimateRequest,
+    NotAWorkerError,
+    RefusedError,
+    TokenRefusedError,
+    UnavailableError,
+    UnreachableError,
+    connect,
+    transport,
+)
+from ldpstream.agents.http import build_http
+from ldpstream.agents.http.access import Access
+from tests.ports import free_ports
+from tests.stream.asking import TOKEN
+from tests.stream.serving import CITY, Pipeline, serve_collections
+
+
+async def test_refusals_are_errors_with_the_workers_words(worker: Client) -> None:
+    with pytest.raises(RefusedError, match="no such collection; expected one of city") as refused:
+        await worker.status("nowhere")
+    assert refused.value.status == 404
+    with pytest.raises(RefusedError, match="end: expected start and end") as refused:
+        await worker.estimate("city", EstimateRequest(start=0))
+    assert refused.value.status == 400
+    with pytest.raises(RefusedError, match="no such collection"):
+        await anext(worker.events("nowhere"))
+    with pytest.raises(RefusedError, match="start: expected the start of a final"):
+        await worker.final("city", "0")
+
+
+async def test_who_is_no_worker_or_not_ready_or_not_there() -> None:
+    pipeline = serve_collections({"city": CITY}, read=False)
+    async with (
+        TestServer(build_http(pipeline)) as server,
+        connect(str(server.make_url("/"))) as worker,
+    ):
+        assert not (await worker.readiness()).ready
+        with pytest.raises(UnavailableError, match="has not been read to the end yet"):
+            await worker.estimate("city")
+
+    async def odd(request: web.Request) -> web.Response:
+        return web.json_response({"hello": request.path})
+
+    async def away(_: web.Request) -> web.Response:
+        raise web.HTTPFound("/elsewhere")
+
+    app = web.Application()
+    app.router.add_get("/api/collections", odd)
+    app.router.add_get("/api/collections/city/events", odd)
+    app.router.add_get("/api/collections/city", away)
+    async with TestServer(app) as server, connect(str(server.make_url("/"))) as worker:
+        with pytest.raises(NotAWorkerError, match="answer of a worker of this version"):
+            await worker.collections()
+        with pytest.raises(NotAWorkerError, match="got HTTP status 404"):
+            await worker.status("city")
+        with pytest.raises(NotAWorkerError, match="got HTTP status 302"):
+            await worker.collection("city")
+        with pytest.raises(NotAWorkerError, match="got HTTP status 200"):
+            await anext(worker.events("city"))
+    async with connect(f"http://127.0.0.1:{free_ports(1)[0]}") as worker:
+        with pytest.raises(UnreachableError, match="no worker answers at"):
+            await worker.collections()
+        with pytest.raises(UnreachableError):
+            await anext(worker.events("city", again=False))
+    for url in ("localhost:6066", "ftp://x"):
+        with pytest.raises(AddressError, match="expected a URL such as"):
+            async with connect(url):
+                pass
+
+
+async def test_somebody_who_takes_connections_and_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transport, "PATIENCE_SECONDS", 0.1)
+    silent = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    with silent:
+        async with connect(url) as worker, asyncio.timeout(20):
+            with pytest.raises(UnreachableError, match=r"has not answered for 0\.1 s: is it a"):
+                await worker.status("city")
+        async with connect(url, timeout_seconds=0.2) as worker, asyncio.timeout(20):
+            with pytest.raises(UnreachableError, match=r"has not answered for 0\.2 s: is it a"):
+                await worker.estimate("city")
+
+
+async def test_the_token_goes_to_the_worker_and_into_no_message(pipeline: Pipeline) -> None:
+    app = build_http(pipeline, access=Access(token=TOKEN.encode()))
+    async with TestServer(app) as server:
+        url = str(server.make_url("/"))
+        async with connect(url, token=TOKEN) as worker:
+            assert len(await worker.collections()) == 3
+            assert (await anext(worker.events("city"))).document.n == 400
+        for wrong in (None, "some-other-token-that-is-wrong"):
+            async with connect(url, token=wrong) as worker:
+                with pytest.raises(TokenRefusedError) as refused:
+                    await worker.collections()
+                assert refused.value.status == 401
+                assert "wrong" not in str(refused.value)
+                with pytest.raises(TokenRefusedError):
+                    await anext(worker.events("city"))

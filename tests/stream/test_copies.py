@@ -1,0 +1,72 @@
+"""What becomes of reports that do not count: rejected alone, copied whole, cut at 64 KiB."""
+
+import numpy as np
+
+from ldpstream.agents.state.copies import COPY_BYTES
+from ldpstream.mechanisms.frame import decode_frame, encode_frame
+from tests.stream.batches import NOW_MS, OLD, WINDOW
+from tests.stream.harness import Cluster, frame, make_context, make_spec
+
+
+def test_bad_messages_never_move_the_watermark():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    cluster.produce(0, frame((NOW_MS - 50, 0)))
+    cluster.step()
+    assert cluster.head().clock == NOW_MS - 50
+    cluster.produce(0, frame((NOW_MS + 11, 0)), frame((NOW_MS, 9)), None, b"no frame")
+    cluster.step()
+    assert cluster.head().clock == NOW_MS - 50
+    assert cluster.head().rejected == {"future": 1, "range": 1, "undecodable": 2}
+
+
+def test_one_bad_report_in_a_frame_rejects_that_report():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    cluster.produce(0, frame((NOW_MS, 0), (NOW_MS, 1), (NOW_MS, 7)))
+    cluster.step()
+    assert (cluster.head().n, cluster.head().rejected) == (2, {"range": 1})
+    (copy,) = cluster.copies
+    assert copy.value == frame((NOW_MS, 7))
+
+
+def test_a_message_of_one_fate_is_copied_as_it_came():
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    message = frame((NOW_MS + 100, 0), (NOW_MS + 200, 1))
+    cluster.produce(0, message)
+    cluster.step()
+    assert [copy.value for copy in cluster.copies] == [message]
+
+
+def test_copies_never_exceed_64_kib():
+    spec = make_spec()
+    cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
+    count = 100_000
+    late_ms, symbols = np.full(count, NOW_MS - 500), np.zeros((count, 1), dtype=np.uint8)
+    cluster.produce(0, frame((NOW_MS, 0)))
+    cluster.produce(0, encode_frame(spec.fingerprint, late_ms, symbols), b"x" * 100_000)
+    cluster.step()
+    assert cluster.head().late == count
+    assert max(len(copy.value) for copy in cluster.copies) <= COPY_BYTES
+    late = [copy.value for copy in cluster.copies if copy.kind == "late"]
+    frames = [decode_frame(value, fingerprint=spec.fingerprint, report_bytes=1) for value in late]
+    assert sum(len(decoded.payload) for decoded in frames) == count
+    (rejected,) = (copy.value for copy in cluster.copies if copy.kind == "rejected")
+    assert rejected == b"x" * COPY_BYTES
+
+
+def test_rejected_messages_are_counted_only_where_asked():
+    cluster = Cluster(make_context(WINDOW, copy_rejected=False), now_ms=NOW_MS)
+    cluster.produce(0, frame((NOW_MS, 0)), None, frame((NOW_MS, 9)), frame((NOW_MS - 500, 0)))
+    cluster.step()
+    assert cluster.head().rejected == {"undecodable": 1, "range": 1}
+    assert [copy.kind for copy in cluster.copies] == ["late"]
+
+
+def test_frames_of_accepted_specs_are_left_to_their_own_state():
+    mine = Cluster(make_context(WINDOW, accept=(OLD,)), now_ms=NOW_MS)
+    theirs = Cluster(make_context(WINDOW, spec=OLD, accept=(make_spec(),)), now_ms=NOW_MS)
+    stranger = frame((NOW_MS, 1), spec=make_spec(name="stranger"))
+    for cluster in (mine, theirs):
+        cluster.produce(0, frame((NOW_MS, 0)), frame((NOW_MS, 1), spec=OLD), stranger)
+        cluster.step()
+        assert (cluster.head().n, cluster.head().next) == (1, 3)
+        assert cluster.head().rejected == {"fingerprint": 1}

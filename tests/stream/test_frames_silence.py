@@ -1,0 +1,121 @@
+"""When packers are waited for, and when the source is read in their place."""
+
+import random
+
+from ldpstream.agents.reading.frames_guard import NEAR_RECORDS
+from tests.stream.untrusted_packers import Broker, silent
+
+
+def test_the_source_rests_while_packed_messages_come() -> None:
+    broker = Broker(random.Random(0), size=500, existing=1.0)
+    for _ in range(25):
+        broker.end += 20
+        broker.pack(broker.position, broker.end)
+        broker.now += 1
+        broker.guard.look(broker.held)
+        broker.read_frames()
+        assert broker.source.at is None
+    assert broker.state.next == 500
+    assert (broker.told, broker.lag) == ({"taken": 25}, 0)
+
+
+def test_a_packer_that_is_down_leaves_no_partition_idle_with_a_backlog() -> None:
+    broker = Broker(random.Random(0), size=100, existing=1.0)
+    broker.end = 100
+    assert broker.guard.end_offset(broker.held) is None
+    for _ in range(2):
+        broker.now += 2.5
+        broker.guard.look(broker.held)
+        broker.read_source()
+    assert broker.guard.end_offset(broker.held) == 100
+    while broker.state.next < 100:
+        broker.read_source()
+    assert broker.told["reread"] == 100
+
+
+def test_where_the_source_ends_is_not_learnt_from_packed_messages() -> None:
+    broker = Broker(random.Random(0), size=100, existing=1.0)
+    broker.end = 20
+    broker.pack(0, 20)
+    broker.end = 100
+    broker.read_frames()
+    # All is taken that was packed when the source ended there.
+    assert broker.state.next == 20
+    assert broker.guard.end_offset(broker.held) is None
+
+
+def test_the_source_is_read_while_only_reports_of_other_specs_are_packed() -> None:
+    broker = Broker(random.Random(0), size=500, existing=1.0)
+    broker.state.passing = True
+    for _ in range(20):
+        broker.end += 20
+        broker.pack(broker.position, broker.end)
+        broker.now += 1
+        broker.guard.look(broker.held)
+        broker.read_frames()
+        broker.read_source()
+    assert broker.guard.end_offset(broker.held) == 400
+    broker.state.passing = False
+    broker.end += 20
+    broker.pack(broker.position, broker.end)
+    broker.read_frames()
+    assert broker.state.next == 420
+    assert broker.source.at is None
+
+
+def test_after_a_silence_the_packer_comes_first() -> None:
+    broker = Broker(random.Random(0), size=500, existing=1.0)
+    broker.end = 20
+    broker.pack(0, 20)
+    broker.read_frames()
+    silent(broker)
+    broker.end = 500
+    broker.read_source()
+    # It is known that there is more, and it is left to the packer.
+    assert (broker.state.next, broker.lag, broker.source.at) == (20, 480, None)
+    assert broker.guard.end_offset(broker.held) is None
+    for stop in range(100, 501, 100):
+        broker.now += 1.9
+        broker.guard.look(broker.held)
+        broker.read_source()
+        broker.pack(broker.position, stop)
+        broker.read_frames()
+    assert broker.state.next == 500
+    assert broker.told == {"taken": 6}
+
+
+def test_a_packer_that_is_down_costs_no_freshness() -> None:
+    broker = Broker(random.Random(0), size=500, existing=1.0)
+    silent(broker)
+    broker.end = 20
+    broker.read_source()
+    assert broker.state.next == 0
+    broker.now += 2.1
+    broker.guard.look(broker.held)
+    broker.read_source()
+    assert broker.state.next > 0
+    # From then on all is taken at once, until packed messages come.
+    while broker.end < 400:
+        silent(broker)
+        broker.end += 20
+        while broker.state.next < broker.end:
+            broker.read_source()
+    broker.end = 420
+    broker.pack(400, 420)
+    broker.read_frames()
+    assert (broker.state.next, broker.source.at) == (420, None)
+
+
+def test_a_packer_that_repeats_old_messages_only_is_not_waited_for() -> None:
+    broker = Broker(random.Random(0), size=500, existing=1.0)
+    broker.state.next = NEAR_RECORDS + 100
+    silent_at = broker.state.next
+    broker.log = list(range(silent_at + 50))
+    broker.size = broker.end = silent_at + 50
+    for _ in range(20):
+        broker.now += 0.5
+        broker.guard.look(broker.held)
+        broker.pack(broker.position, broker.position + 5)
+        broker.read_frames()
+        broker.read_source()
+    assert broker.state.next > silent_at

@@ -1,0 +1,76 @@
+"""What `ldpstream plan` refuses: searches, priors, options and pictures."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.stream.cli import configured, invoke, refused
+from tests.stream.plans import COLLECTIONS
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["ages", "--search", "0"], "--search: expected some seconds with --optimise, got 0"),
+        (["clicks"], "--optimise: no search: the channels of lip are the best"),
+        (["modes", "--prior", "ZERO"], "--optimise: prior: expected 3 numbers above 0"),
+        (["modes", "--search", "-1"], "Invalid value for '--search'"),
+        (["modes", "--optimise", "no/such/file"], "--optimise: cannot write no/such/file"),
+    ],
+)
+def test_impossible_searches_are_refused(tmp_path: Path, options: list[str], message: str):
+    counts = tmp_path / "counts.txt"
+    counts.write_text("5\n0\n2\n")
+    options = [str(counts) if option == "ZERO" else option for option in options]
+    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "--respondents", "10"]
+    file = ["--optimise", str(tmp_path / "file")]
+    assert message in refused(invoke(*command, *file, *options))
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        (b"1\n2\n", "expected 3 counts, one for each value, got 2"),
+        (b"1\n2\n3\n4\n", "expected 3 counts, one for each value, got 4"),
+        (b"1\n-2\n3\n", "count 2: expected a finite number >= 0"),
+        (b"1\nnan\n3\n", "count 2: expected a finite number >= 0"),
+        (b"1\ntwo\n3\n", "count 2: expected a finite number >= 0"),
+        (b"1\n2\ninf\n", "count 3: expected a finite number >= 0"),
+        (b"0\n0\n0\n", "counts: expected at least one above 0"),
+        (b"\xff\n0\n0\n", "expected UTF-8, one count a line"),
+    ],
+)
+def test_impossible_priors_are_refused(tmp_path: Path, counts: bytes, message: str):
+    file = tmp_path / "counts.txt"
+    file.write_bytes(counts)
+    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "modes", "--respondents", "10"]
+    assert refused(invoke(*command, "--prior", str(file))) == f"{file}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["modes", "--respondents", "0"], "Invalid value for '--respondents': 0 is not in the"),
+        (["modes", "--respondents", f"1{'0' * 400}"], "Invalid value for '--respondents'"),
+        (["modes", "--respondents", "-5"], "Invalid value for '--respondents'"),
+        (["modes", "--respondents", "many"], "Invalid value for '--respondents'"),
+        (["modes"], "Missing option '--respondents'"),
+        (["none", "--respondents", "10"], "expected one of the collections ages, places, modes"),
+        (["modes", "--respondents", "10", "--workload", "all"], "Invalid value for '--workload'"),
+        (["modes", "--respondents", "10", "--prior", "none.txt"], "--prior: expected uniform, zip"),
+        (["modes", "--respondents", "10", "--plot", "p.pdf"], "--plot: expected a file that ends"),
+        (["modes", "--respondents", "10", "--plot", "no/such/p.png"], "--plot: cannot write no/su"),
+    ],
+)
+def test_wrong_use_is_refused_by_name(tmp_path: Path, arguments: list[str], message: str):
+    result = invoke("plan", "-c", configured(tmp_path, COLLECTIONS), *arguments)
+    assert message in refused(result)
+
+
+def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ldpstream.agents.cli.plan.find_spec", lambda _: None)
+    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "modes", "--respondents", "1000"]
+    message = refused(invoke(*command, "--plot", str(tmp_path / "plan.png")))
+    assert message == (
+        "--plot: expected matplotlib, which the extra plots brings: pip install 'ldpstream[plots]'"
+    )
