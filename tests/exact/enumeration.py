@@ -3,18 +3,21 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-
-import numpy as np
+from itertools import product
 
 from ldpstream.estimators.options import Estimand
-from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.mechanism import Mechanism
 
 Vector = Sequence[Fraction]
 Rows = list[list[Fraction]]
-UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
-"""Blocks of one, two, three and five values, in no order."""
+Bounds = list[tuple[int, int]]
 IMPOSSIBLE_EPSILONS = (0, -1.0, math.inf, math.nan, True, "1", 10**400)
+
+
+def boxes(shape: tuple[int, ...]) -> list[Bounds]:
+    """Return the bounds, both included, of every box of a domain."""
+    axes = [[(a, b) for a in range(m) for b in range(a, m)] for m in shape]
+    return [list(bounds) for bounds in product(*axes)]
 
 
 def rows_of(mechanism: Mechanism) -> Rows:

@@ -6,8 +6,7 @@ from itertools import product
 
 from ldpstream.mechanisms.entropy import WORD
 from ldpstream.mechanisms.l1_bits import L1Bits
-
-Bounds = list[tuple[int, int]]
+from tests.exact.enumeration import Bounds
 
 
 def contrast_of(mechanism: L1Bits) -> Fraction:
@@ -16,11 +15,6 @@ def contrast_of(mechanism: L1Bits) -> Fraction:
 
 def cells(mechanism: L1Bits) -> list[tuple[int, ...]]:
     return list(product(*map(range, mechanism.shape)))
-
-
-def boxes(shape: tuple[int, ...]) -> list[Bounds]:
-    axes = [[(a, b) for a in range(m) for b in range(a, m)] for m in shape]
-    return [list(bounds) for bounds in product(*axes)]
 
 
 def signs(mechanism: L1Bits, cell: tuple[int, ...]) -> list[int]:

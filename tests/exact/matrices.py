@@ -2,21 +2,11 @@
 
 import numpy as np
 
-from ldpstream.mechanisms.blocks import Blocks
 from ldpstream.mechanisms.matrix import Matrix
 from ldpstream.mechanisms.matrix_strategy import Strategy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BlockPolicy, Policy
+from ldpstream.mechanisms.policy import Policy
 
 SIZES = [2, 3, 8, 13]
-
-
-def classical(epsilon: float, size: int) -> BlockPolicy:
-    return BlockPolicy(epsilon, Blocks.one(size))
-
-
-def line(epsilon: float, size: int) -> MetricPolicy:
-    return MetricPolicy(epsilon, (size,))
 
 
 def built(name: str, policy: Policy, scales: tuple[float, ...] | None = None) -> Matrix:

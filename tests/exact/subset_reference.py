@@ -8,7 +8,8 @@ import pytest
 
 from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.subset_selection import SubsetSelection
-from tests.exact.enumeration import UNEQUAL, Rows
+from tests.conformance.instances import UNEQUAL
+from tests.exact.enumeration import Rows
 
 CASES = [
     SubsetSelection(epsilon, blocks)

@@ -18,9 +18,9 @@ from ldpstream.mechanisms.geometry import Geometry
 from ldpstream.mechanisms.geometry_choice import realise
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import (
     IMPOSSIBLE_EPSILONS,
-    UNEQUAL,
     Rows,
     rising_shares,
     rows_of,

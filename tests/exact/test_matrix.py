@@ -18,7 +18,8 @@ from ldpstream.mechanisms.matrix_policy import MatrixPolicy
 from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
-from tests.exact.matrices import SIZES, built, classical, line
+from tests.exact.matrices import SIZES, built
+from tests.exact.policies import classical, line
 
 ASYMMETRIC = MatrixPolicy.of([[0, 0.5, 2], [1, 0, math.inf], [math.inf, 0.25, 0]])
 POLICIES = [

@@ -12,7 +12,8 @@ from ldpstream.mechanisms.matrix_pairs import ProtectedPairs
 from ldpstream.mechanisms.matrix_proof import worst_ratios
 from ldpstream.mechanisms.matrix_strategy import STRATEGIES
 from ldpstream.mechanisms.policy import BlockPolicy, Policy
-from tests.exact.matrices import built, classical, line
+from tests.exact.matrices import built
+from tests.exact.policies import classical, line
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -12,7 +12,8 @@ from ldpstream.mechanisms.matrix import Matrix
 from ldpstream.mechanisms.matrix_policy import MatrixPolicy
 from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.policy import Policy
-from tests.exact.matrices import built, classical, line
+from tests.exact.matrices import built
+from tests.exact.policies import classical, line
 
 REFUSED = {
     "another size": (line(1.0, 3), STRATEGIES["prefix"](4), None, "policy", "one of 4 values"),

@@ -11,7 +11,8 @@ from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.matrix_policy import MatrixPolicy
 from ldpstream.mechanisms.matrix_strategy import STRATEGIES
 from ldpstream.mechanisms.workload import WORKLOADS
-from tests.exact.matrices import SIZES, built, classical, line, queries
+from tests.exact.matrices import SIZES, built, queries
+from tests.exact.policies import classical, line
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -13,7 +13,8 @@ from ldpstream.mechanisms.entropy import WORD
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.subset_selection import MAX_BLOCK, SubsetSelection
 from ldpstream.mechanisms.subsets import best_subsets, draw_subsets
-from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, UNEQUAL, rows_of, times
+from tests.conformance.instances import UNEQUAL
+from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, rows_of, times
 from tests.exact.subset_reference import CASES, EVERY, decoders_of, listed
 from tests.exact.test_draws import Scripted
 

@@ -24,6 +24,7 @@ from ldpstream.agents.metrics.gateway import GatewayMetrics
 from ldpstream.mechanisms import CollectionSpec, decode_frame
 
 NOW_MS = 1_795_255_200_000
+KEY = "0123456789abcdef" * 2
 TABLES: dict[str, Any] = {
     "collection": {
         "modes": {

@@ -11,10 +11,8 @@ from aiohttp import ClientError, ClientSession, TCPConnector
 from ldpstream.agents.gateway import app, listen
 from ldpstream.agents.http.serve import HttpUnavailableError, server_tls
 from tests.certificates import make_certificates, skip_without_openssl
-from tests.gateway.serving import Gateway, gateway
+from tests.gateway.serving import KEY, Gateway, gateway
 from tests.processes import eventually
-
-KEY = "0123456789abcdef" * 2
 
 
 async def connect(

@@ -1,0 +1,58 @@
+"""The channel of `l1-geometric` and its inverse from their definitions, in exact rationals."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from tests.exact.enumeration import Rows, Vector, times
+
+
+def alpha_of(mechanism: L1Geometric) -> Fraction:
+    return Fraction(mechanism.threshold, WORD)
+
+
+def by_definition(alpha: Fraction, m: int) -> Rows:
+    """clamp(x + G - G') of two geometrics: `P(D = d) = sum_g P(g + d) P(g)`, summed exactly."""
+
+    def difference(d: int) -> Fraction:
+        return (1 - alpha) ** 2 * alpha ** abs(d) / (1 - alpha**2)
+
+    def beyond(d: int) -> Fraction:
+        return difference(d) / (1 - alpha)  # P(D >= d), d >= 0
+
+    rows = []
+    for x in range(m):
+        inner = [difference(y - x) for y in range(1, m - 1)]
+        rows.append([beyond(x), *inner, beyond(m - 1 - x)] if m > 1 else [Fraction(1)])
+    return rows
+
+
+def kron(first: Rows, second: Rows) -> Rows:
+    return [[a * b for a in row for b in other] for row in first for other in second]
+
+
+def printed_inverse(alpha: Fraction, m: int) -> Rows:
+    """The tridiagonal inverse as section 8 of the theory prints it."""
+    if m == 1:
+        return [[Fraction(1)]]
+    out = [[Fraction(0)] * m for _ in range(m)]
+    for y in range(m):
+        end = y in (0, m - 1)
+        scale = 1 / (1 - alpha) if end else 1 / (1 - alpha) ** 2
+        out[y][y] = scale if end else (1 + alpha**2) * scale
+        for beside in (y - 1, y + 1):
+            if 0 <= beside < m:
+                out[y][beside] = -alpha * scale
+    return out
+
+
+def matrix_times(matrix: Rows, vector: Vector) -> list[Fraction]:
+    return [times(row, vector) for row in matrix]
+
+
+def over_shape(build: Callable[[Fraction, int], Rows], mechanism: L1Geometric) -> Rows:
+    out: Rows = [[Fraction(1)]]
+    for length in mechanism.shape:
+        out = kron(out, build(alpha_of(mechanism), length))
+    return out

@@ -1,0 +1,48 @@
+"""Collections with estimate documents, totals to make these of, and what is written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+
+from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.state.context import WindowTotals
+from ldpstream.mechanisms.entropy import SeededEntropy
+
+LABELS = {
+    "mechanism": "high-low",
+    "epsilon": 1.0,
+    "domain": {"values": ["a", "ä", 3]},
+    "sensitive": ["ä"],
+}
+BLOCKS = {"mechanism": "block-hadamard", "epsilon": 1.0, "domain": {"size": 40, "blocks": 8}}
+LINE = {
+    "mechanism": "block-hadamard",
+    "epsilon": 2.0,
+    "domain": {"interval": [0.0, 10.0], "bins": 20},
+}
+
+
+def collection(table: dict[str, Any], **more: Any) -> CollectionConfig:
+    tables = {"collection": {"c": {**table, "minimum": 0, **more}}}
+    return read_config(tables, base=Path(), environment={}).collections["c"]
+
+
+def totals(config: CollectionConfig, n: int, seed: int = 1) -> WindowTotals:
+    mechanism = config.spec.mechanism
+    values = np.random.default_rng(seed).binomial(mechanism.size - 1, 0.3, n)
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+    return WindowTotals(1_795_255_200_000, 1_795_258_800_000, statistic, n, late=3, rejected=5)
+
+
+def written(document: EstimateDocument) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    content = json.loads(document.to_json(), parse_constant=refuse)
+    jsonschema.validate(content, EstimateDocument.model_json_schema())
+    return dict(content)
