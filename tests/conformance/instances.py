@@ -51,45 +51,24 @@ HIGH_LOW = {
     "huge": HighLow(50.0, 6, frozenset({0, 5})),
     "large": HighLow(1.0, 300, frozenset(range(0, 300, 3))),
 }
-BLOCK_HADAMARD = {
-    "one-block": BlockHadamard(1.0, Blocks.one(8)),
-    "two-values": BlockHadamard(2.0, Blocks.one(2)),
-    "unequal": BlockHadamard(0.5, UNEQUAL),
-    "ragged-grid": BlockHadamard(1.0, RAGGED),
-    "enumerated": BlockHadamard(3.0, Blocks.one(64)),
-    "tiny": BlockHadamard(1e-6, UNEQUAL),
-    "huge": BlockHadamard(50.0, UNEQUAL),
-    "large": BlockHadamard(1.0, Blocks(np.arange(300) // 40)),
+OVER_BLOCKS = {
+    "one-block": (1.0, Blocks.one(8)),
+    "two-values": (2.0, Blocks.one(2)),
+    "unequal": (0.5, UNEQUAL),
+    "ragged-grid": (1.0, RAGGED),
+    "enumerated": (3.0, Blocks.one(64)),
+    "tiny": (1e-6, UNEQUAL),
+    "huge": (50.0, UNEQUAL),
+    "large": (1.0, Blocks(np.arange(300) // 40)),
 }
-RANDOMIZED_RESPONSE = {
-    "one-block": RandomizedResponse(1.0, Blocks.one(8)),
-    "two-values": RandomizedResponse(2.0, Blocks.one(2)),
-    "unequal": RandomizedResponse(0.5, UNEQUAL),
-    "ragged-grid": RandomizedResponse(1.0, RAGGED),
-    "enumerated": RandomizedResponse(3.0, Blocks.one(64)),
-    "tiny": RandomizedResponse(1e-6, UNEQUAL),
-    "huge": RandomizedResponse(50.0, UNEQUAL),
-    "large": RandomizedResponse(1.0, Blocks(np.arange(300) // 40)),
-}
-PROJECTIVE_GEOMETRY = {
-    "one-block": ProjectiveGeometry(1.0, Blocks.one(8)),
-    "two-values": ProjectiveGeometry(2.0, Blocks.one(2)),
-    "unequal": ProjectiveGeometry(0.5, UNEQUAL),
-    "ragged-grid": ProjectiveGeometry(1.0, RAGGED),
-    "enumerated": ProjectiveGeometry(3.0, Blocks.one(64)),
-    "tiny": ProjectiveGeometry(1e-6, UNEQUAL),
-    "huge": ProjectiveGeometry(50.0, UNEQUAL),
-    "large": ProjectiveGeometry(1.0, Blocks(np.arange(300) // 40)),
-}
+"""Budgets and blocks for the mechanisms that take these two."""
+BLOCK_HADAMARD = {name: BlockHadamard(*given) for name, given in OVER_BLOCKS.items()}
+RANDOMIZED_RESPONSE = {name: RandomizedResponse(*given) for name, given in OVER_BLOCKS.items()}
+PROJECTIVE_GEOMETRY = {name: ProjectiveGeometry(*given) for name, given in OVER_BLOCKS.items()}
+# Its reports are subsets: those of 64 values are too many to be listed.
+FEW_SUBSETS = {"enumerated": (3.0, Blocks(np.arange(64) // 16))}
 SUBSET_SELECTION = {
-    "one-block": SubsetSelection(1.0, Blocks.one(8)),
-    "two-values": SubsetSelection(2.0, Blocks.one(2)),
-    "unequal": SubsetSelection(0.5, UNEQUAL),
-    "ragged-grid": SubsetSelection(1.0, RAGGED),
-    "enumerated": SubsetSelection(3.0, Blocks(np.arange(64) // 16)),
-    "tiny": SubsetSelection(1e-6, UNEQUAL),
-    "huge": SubsetSelection(50.0, UNEQUAL),
-    "large": SubsetSelection(1.0, Blocks(np.arange(300) // 40)),
+    name: SubsetSelection(*given) for name, given in (OVER_BLOCKS | FEW_SUBSETS).items()
 }
 L1_GEOMETRIC = {
     "line": L1Geometric(1.0, (9,)),

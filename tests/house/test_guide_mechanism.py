@@ -28,10 +28,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place.made(tmp_path, {})
 
 
-def test_the_steps(place: Place) -> None:
+def test_a_mechanism_written_by_the_guide_passes_and_a_wrong_one_does_not(place: Place) -> None:
     listed = blocks(PAGE)
     taken = [block.language for block in listed]
-    assert taken == ["python", "diff", "diff", "sh", "diff", "diff", "sh"]
+    assert taken == ["python", "diff", "diff", "sh", "diff", "diff", "diff", "sh"]
     for block in listed:
         said = take(block, place)
     passed = re.search(r"^(\d+) passed", said, re.MULTILINE)
