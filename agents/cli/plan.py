@@ -9,6 +9,7 @@ import click
 from ldpstream.agents.cli.common import config_option, load_collection
 from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.cli.tables import table_console
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.plan.ask import UNIFORM, Asked, PriorError, ask
 from ldpstream.agents.plan.compose import compose
 from ldpstream.agents.plan.table import show_plan
@@ -24,6 +25,8 @@ from ldpstream.estimators.plan.optimum import (
 from ldpstream.estimators.plan.sweep import sweep
 from ldpstream.estimators.plan.workload import Objective
 from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.private_weights import WeightedDomain
+from ldpstream.mechanisms.rounded_interval import RoundedInterval
 
 _MOST_RESPONDENTS: Final = 10**12
 
@@ -84,6 +87,8 @@ def plan(
     if plot is not None:
         _check_picture(plot)
     _, collection = load_collection(config_file, name)
+    if optimise is not None:
+        _check_design(collection)
     try:
         asked = ask(collection, respondents=respondents, prior=prior, objective=workload)
     except PriorError as error:
@@ -106,6 +111,24 @@ def plan(
         click.echo(document.to_json())
     else:
         show_plan(document, table_console())
+
+
+def _check_design(collection: CollectionConfig) -> None:
+    """Refuse a channel that no collection of mechanism optimal over these values could use."""
+    domain = collection.spec.domain
+    if isinstance(domain, WeightedDomain):
+        raise Refused(
+            f"--optimise: collection.{collection.name}.weights: expected none, because the "
+            "mechanism optimal takes no weights: leave them out, or use the best mechanism "
+            "that the plan names without --optimise"
+        )
+    if isinstance(domain, RoundedInterval):
+        raise Refused(
+            f"--optimise: collection.{collection.name}.domain.rounding: expected none, because a "
+            "channel proves its policy for the edges, not for the numbers between them: leave "
+            "rounding out and have bins, or use the best mechanism that the plan names without "
+            "--optimise"
+        )
 
 
 def _search(asked: Asked, seconds: float | None, *, needed: bool) -> Optimum | None:

@@ -7,6 +7,25 @@ import pytest
 from tests.stream.cli import configured, invoke, refused
 from tests.stream.plans import COLLECTIONS
 
+NOT_FOR_CHANNELS = """
+[collection.heights]
+mechanism = "l1-geometric"
+epsilon = 1.0
+domain = { interval = [0.0, 10.0], bins = 5, rounding = "random" }
+
+[collection.trips]
+mechanism = "l1-geometric"
+epsilon = 1.0
+domain = { size = 4 }
+weights = { private = 2 }
+
+[collection.steps]
+mechanism = "l1-geometric"
+epsilon = 1.0
+domain = { size = 4 }
+weights = { public = 2 }
+"""
+
 
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -14,17 +33,22 @@ from tests.stream.plans import COLLECTIONS
         (["ages", "--search", "0"], "--search: expected some seconds with --optimise, got 0"),
         (["clicks"], "--optimise: no search: the channels of lip are the best"),
         (["modes", "--prior", "ZERO"], "--optimise: prior: expected 3 numbers above 0"),
+        (["heights"], "--optimise: collection.heights.domain.rounding: expected none, because"),
+        (["trips"], "--optimise: collection.trips.weights: expected none, because the mechanism"),
+        (["steps"], "--optimise: collection.steps.weights: expected none, because the mechanism"),
         (["modes", "--search", "-1"], "Invalid value for '--search'"),
         (["modes", "--optimise", "no/such/file"], "--optimise: cannot write no/such/file"),
     ],
 )
 def test_impossible_searches_are_refused(tmp_path: Path, options: list[str], message: str):
+    """Also where a channel can be found, but no collection over these values could use it."""
     counts = tmp_path / "counts.txt"
     counts.write_text("5\n0\n2\n")
     options = [str(counts) if option == "ZERO" else option for option in options]
-    command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "--respondents", "10"]
-    file = ["--optimise", str(tmp_path / "file")]
-    assert message in refused(invoke(*command, *file, *options))
+    file = configured(tmp_path, COLLECTIONS + NOT_FOR_CHANNELS)
+    command = ["plan", "-c", file, "--respondents", "10", "--optimise", str(tmp_path / "channel")]
+    assert message in refused(invoke(*command, *options))
+    assert not (tmp_path / "channel").exists()
 
 
 @pytest.mark.parametrize(
