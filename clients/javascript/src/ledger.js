@@ -9,13 +9,15 @@ import { doubleAbove, isAbove, readRational, write } from "./rational.js";
 import { deviceSecret } from "./token.js";
 import { post, uploadKey } from "./upload.js";
 
+// Of each storage, what was asked of it last: several ledgers may share one.
+const last = new WeakMap();
+
 export class Ledger {
   #storage;
   #place;
   #budget;
   #horizonMs;
   #collections;
-  #last = Promise.resolve();
 
   // `storage` is localStorage, a FileStorage (file.js), or anything with getItem and setItem, which
   // may be asynchronous; `place` the name of the item. `collections` are the ones that may report,
@@ -26,9 +28,12 @@ export class Ledger {
     if (allowed === null || allowed.numerator === 0n) {
       throw new LedgerError("budget: expected a finite number above 0");
     }
+    const isLength = (length) => Number.isSafeInteger(length) && length > 0;
+    if (horizonMs !== null && !isLength(horizonMs)) {
+      throw new LedgerError("horizonMs: expected whole milliseconds above 0, or null");
+    }
     for (const [{ name }, windowMs] of collections) {
-      const whole = Number.isSafeInteger(windowMs) && windowMs > 0;
-      if (!whole || !(horizonMs === null || (horizonMs > 0 && horizonMs % windowMs === 0))) {
+      if (!isLength(windowMs) || (horizonMs !== null && horizonMs % windowMs !== 0)) {
         throw new LedgerError(`${name}: expected windows that divide the horizon`);
       }
     }
@@ -121,10 +126,11 @@ export class Ledger {
     return { cutMs, startMs: cutTime(cutMs, this.#known(collection).windowMs) };
   }
 
+  // Windows of an earlier configuration may be longer than a period, and count in each they touch.
   #period(timeMs) {
     if (this.#horizonMs === null) return () => true;
     const start = cutTime(timeMs, this.#horizonMs);
-    return (startMs) => startMs >= start && startMs < start + this.#horizonMs;
+    return (startMs, windowMs) => startMs + windowMs > start && startMs < start + this.#horizonMs;
   }
 
   #charge(state, { name, fingerprint }, startMs) {
@@ -152,12 +158,13 @@ export class Ledger {
     await this.#storage.setItem(this.#place, JSON.stringify(state));
   }
 
-  // One at a time: in this ledger, and, where the platform has locks, in all tabs of its origin.
+  // One at a time: of all ledgers here that share the storage, and, where the platform has locks, of
+  // all tabs of its origin.
   #alone(run) {
     const locks = globalThis.navigator?.locks;
     const locked = () => (locks === undefined ? run() : locks.request(this.#place, run));
-    const turn = this.#last.then(locked);
-    this.#last = turn.catch(() => {});
+    const turn = (last.get(this.#storage) ?? Promise.resolve()).then(locked);
+    last.set(this.#storage, turn.catch(() => {}));
     return turn;
   }
 }
@@ -196,7 +203,7 @@ function given({ frame, key, startMs, sent }, fresh) {
 function spentOf({ specs, windows }, isInside) {
   const counts = new Map();
   for (const { fingerprint, startMs } of windows) {
-    if (isInside(startMs)) counts.set(fingerprint, (counts.get(fingerprint) ?? 0) + 1);
+    if (isInside(startMs, specs[fingerprint].windowMs)) counts.set(fingerprint, (counts.get(fingerprint) ?? 0) + 1);
   }
   return sum([...counts].map(([one, count]) => times(readRational(specs[one].loss), count)));
 }

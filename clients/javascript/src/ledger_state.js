@@ -5,6 +5,8 @@ import { LedgerError } from "./errors.js";
 import { readRational } from "./rational.js";
 
 const VERSION = 1;
+// At least 16 bytes.
+const SECRET = /^[A-Za-z0-9+/]{22,}={0,2}$/;
 
 export const EMPTY = Object.freeze({ version: VERSION, specs: {}, windows: [] });
 
@@ -18,8 +20,9 @@ export function readState(text, place) {
   } catch {
     state = null;
   }
-  const { specs, windows, secret = "" } = state ?? {};
-  const sound = isSpecs(specs) && isWindows(windows, specs) && typeof secret === "string";
+  const { specs, windows, secret } = state ?? {};
+  const isSecret = secret === undefined || (typeof secret === "string" && SECRET.test(secret));
+  const sound = isSpecs(specs) && isWindows(windows, specs) && isSecret;
   if (state?.version !== VERSION || !sound) {
     throw new LedgerError(`${place}: expected a ledger of version ${VERSION}`);
   }
@@ -27,25 +30,25 @@ export function readState(text, place) {
 }
 
 function isSpecs(specs) {
-  return (
-    typeof specs === "object" &&
-    specs !== null &&
-    Object.values(specs).every(
-      ({ windowMs, loss }) => Number.isSafeInteger(windowMs) && windowMs > 0 && readRational(loss) !== null,
-    )
-  );
+  return isTable(specs) && Object.values(specs).every((one) => isTable(one) && isSpec(one));
+}
+
+function isSpec({ windowMs, loss }) {
+  const isLoss = typeof loss === "string" && readRational(loss)?.numerator > 0n;
+  return Number.isSafeInteger(windowMs) && windowMs > 0 && isLoss;
 }
 
 function isWindows(windows, specs) {
-  return (
-    Array.isArray(windows) &&
-    windows.every(
-      ({ fingerprint, startMs, frame }) =>
-        Object.hasOwn(specs, fingerprint) &&
-        Number.isSafeInteger(startMs) &&
-        (frame === null || typeof frame === "string"),
-    )
-  );
+  return Array.isArray(windows) && windows.every((one) => isTable(one) && isWindow(one, specs));
+}
+
+function isWindow({ fingerprint, startMs, frame }, specs) {
+  const isKept = frame === null || typeof frame === "string";
+  return Object.hasOwn(specs, fingerprint) && Number.isSafeInteger(startMs) && isKept;
+}
+
+function isTable(given) {
+  return typeof given === "object" && given !== null;
 }
 
 export function toText(frame) {

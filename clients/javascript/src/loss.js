@@ -2,7 +2,7 @@
 // rational that is never below it. Pairs without a budget are not protected by any number of reports.
 
 import { SpecError } from "./errors.js";
-import { ZERO, add, isAbove, multiply, rational, readRational } from "./rational.js";
+import { ZERO, add, isAbove, multiply, nearest, rational, readRational } from "./rational.js";
 
 const WORD = 1n << 64n;
 // More than the rounding of a few operations on doubles.
@@ -43,7 +43,9 @@ function ofMetric({ epsilon, shape, p = 1 }) {
   const step = budget(epsilon);
   if (p === 1) return multiply(step, rational(steps.reduce((a, b) => a + b, 0)));
   if (p === "inf") return multiply(step, rational(Math.max(...steps)));
-  const norm = steps.reduce((sum, length) => sum + length ** p, 0) ** (1 / p);
+  // Beside the longest: powers of lengths are beyond all doubles.
+  const longest = Math.max(...steps);
+  const norm = longest * steps.reduce((sum, length) => sum + (length / longest) ** p, 0) ** (1 / p);
   return multiply(step, rational(norm * ABOVE));
 }
 
@@ -65,8 +67,7 @@ function ofPolicy(policy) {
       : policy.budgets.flatMap((row, x) => row.map((entry, z) => [x, z, entry]));
   for (const [x, z, entry] of arcs) {
     if (entry === "inf") continue;
-    const { numerator, denominator } = readRational(entry);
-    length[x][z] = Math.min(length[x][z], (Number(numerator) / Number(denominator)) * ABOVE);
+    length[x][z] = Math.min(length[x][z], nearest(readRational(entry)) * ABOVE);
   }
   for (let via = 0; via < size; via += 1) {
     for (let x = 0; x < size; x += 1) {

@@ -1,7 +1,7 @@
 // The ledger: one report a window, exact sums, refusals, and what survives.
 
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -41,6 +41,8 @@ class Memory {
     this.items.set(place, text);
   }
 }
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
 
 function ledgerOf(storage, options = {}) {
   const collections = [[roads, HOUR_MS], [city, DAY_MS]];
@@ -139,6 +141,21 @@ test("all who ask at once get the same, and are charged once", async () => {
   assert.equal((await ledger.spent()).exact, "2");
 });
 
+test("ledgers that share a storage wait for each other", async () => {
+  // As a file: other things happen between reading and writing.
+  const storage = new Memory();
+  const slow = {
+    getItem: async (place) => (await pause(), storage.getItem(place)),
+    setItem: async (place, text) => (await pause(), storage.setItem(place, text)),
+  };
+  const ledgers = Array.from({ length: 8 }, () => ledgerOf(slow, { budget: 1000 }));
+  const asked = ledgers.map((ledger, hour) =>
+    ledger.release(roads, label, { timeMs: START_MS + hour * HOUR_MS }),
+  );
+  for (const { fresh } of await Promise.all(asked)) assert.ok(fresh);
+  assert.equal((await ledgers[0].spent()).exact, "16");
+});
+
 test("what goes beyond the budget of a period is refused, exactly", async () => {
   const ledger = ledgerOf(new Memory(), { budget: "5.5" });
   const at = (hour) => ({ timeMs: START_MS + hour * HOUR_MS });
@@ -158,6 +175,24 @@ test("what goes beyond the budget of a period is refused, exactly", async () => 
   const forEver = ledgerOf(new Memory(), { budget: 2, horizonMs: null });
   await forEver.release(roads, label, at(0));
   await assert.rejects(forEver.release(roads, label, at(24_000)), BudgetError);
+});
+
+test("windows longer than a period count in all that they touch", async () => {
+  const storage = new Memory();
+  const weekMs = 7 * DAY_MS;
+  const startMs = START_MS - (START_MS % weekMs);
+  const weekly = new Ledger({ storage, budget: 9, collections: [[city, weekMs]] });
+  await weekly.release(city, "HIV", { timeMs: startMs });
+  const daily = new Ledger({ storage, budget: 4, horizonMs: DAY_MS, collections: [[roads, HOUR_MS]] });
+  for (const day of [0, 3, 6]) {
+    const timeMs = startMs + day * DAY_MS;
+    assert.equal((await daily.release(roads, label, { timeMs })).fresh, true);
+    await assert.rejects(daily.release(roads, label, { timeMs: timeMs + HOUR_MS }), BudgetError);
+    assert.equal((await daily.spent({ timeMs })).exact, "7/2");
+  }
+  for (const day of [-1, 7]) {
+    assert.equal((await daily.spent({ timeMs: startMs + day * DAY_MS })).exact, "0");
+  }
 });
 
 test("what a window has can be asked for without a value", async () => {
@@ -212,6 +247,9 @@ test("impossible ledgers are refused", async () => {
     assert.throws(() => ledgerOf(new Memory(), { budget }), /budget: expected/);
   }
   assert.throws(() => ledgerOf(new Memory(), { horizonMs: DAY_MS + 1 }), /divide the horizon/);
+  for (const horizonMs of [String(DAY_MS), 0, -DAY_MS, Number.NaN, 0.5]) {
+    assert.throws(() => ledgerOf(new Memory(), { horizonMs }), /horizonMs: expected whole/);
+  }
   const storage = new Memory();
   await ledgerOf(storage).release(roads, label, { timeMs: START_MS });
   const longer = new Ledger({ storage, budget: 9, collections: [[roads, DAY_MS]] });
@@ -224,7 +262,13 @@ test("impossible ledgers are refused", async () => {
 });
 
 test("a damaged ledger is refused, and not begun anew", async () => {
-  for (const text of ["", "{", "[]", '{"version":2}', '{"version":1,"specs":{},"windows":[{}]}']) {
+  const ones = ['{"specs":{},"windows":[{}]', '{"specs":{},"windows":[null]', '{"specs":{"a":null},"windows":[]'];
+  const losses = ['"0"', '"-1"', "1", "null"].map(
+    (loss) => `{"specs":{"a":{"name":"a","windowMs":1,"loss":${loss}}},"windows":[]`,
+  );
+  const secrets = ['""', '"AAAA"', "7", "null"].map((text) => `{"specs":{},"windows":[],"secret":${text}`);
+  const damaged = [...ones, ...losses, ...secrets].map((text) => `${text},"version":1}`);
+  for (const text of ["", "\0", "{", "[]", "null", '{"version":2}', ...damaged]) {
     const storage = new Memory();
     storage.items.set("ldpstream.ledger", text);
     await assert.rejects(ledgerOf(storage).release(roads, label), /expected a ledger of version 1/);
@@ -259,12 +303,50 @@ test("a file of one process, readable for its owner only, taken over from one th
     assert.equal((await stat(path)).mode & 0o777, 0o600);
     await assert.rejects(FileStorage.open(path), LedgerError);
     await storage.close();
+    await assert.rejects(ledgerOf(storage).release(roads, label, { timeMs: START_MS }), /is open/);
     await writeFile(`${path}.lock`, "2147483646"); // larger than any process's number
     const later = await FileStorage.open(path);
     const again = await ledgerOf(later).release(roads, other, { timeMs: START_MS + 1 });
     assert.deepEqual(content(again), kept);
     await later.close();
     await assert.rejects(FileStorage.open(join(folder, "missing", "x")), LedgerError);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("of those who find the file of one that was killed, one has it", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "ledger-"));
+  try {
+    const path = join(folder, "me.ledger");
+    for (let round = 0; round < 10; round += 1) {
+      await writeFile(`${path}.lock`, "2147483646 7");
+      const tried = await Promise.allSettled(Array.from({ length: 8 }, () => FileStorage.open(path)));
+      const [storage, ...others] = tried.flatMap(({ value }) => value ?? []);
+      assert.equal(others.length, 0);
+      for (const { reason } of tried) assert.ok(reason === undefined || reason instanceof LedgerError);
+      await storage.close();
+      assert.deepEqual(await readdir(folder), []);
+    }
+    for (const text of ["", "7 ", "0 1", "-1 1"]) {
+      await writeFile(`${path}.lock`, text); // of one who is about to write it, or nobody knows
+      await assert.rejects(FileStorage.open(path), LedgerError);
+    }
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("a lock of another process that had this one's number is stale", async (context) => {
+  if (process.platform !== "linux") return context.skip("only Linux says when a process began");
+  const folder = await mkdtemp(join(tmpdir(), "ledger-"));
+  try {
+    const path = join(folder, "me.ledger");
+    await writeFile(`${path}.lock`, `${process.pid} 1`);
+    const storage = await FileStorage.open(path);
+    const lock = await readFile(`${path}.lock`, "utf8");
+    assert.match(lock, new RegExp(`^${process.pid} [0-9]{2,}$`));
+    await storage.close();
   } finally {
     await rm(folder, { recursive: true });
   }
