@@ -4,7 +4,8 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -105,24 +106,49 @@ async def _accept(request: web.Request, name: str) -> Accepted:
         detail = "expected one Idempotency-Key of 32 hexadecimal digits, lower case"
         raise UploadRefusedError(400, "key", detail)
     key = bytes.fromhex(keys[0])
-    return await served.uploads.submit(name, key, await _body(request, served.upload_bytes))
+    body = await _body(request, served.uploads, served.upload_bytes)
+    with _not_reading(request.transport):
+        return await served.uploads.submit(name, key, body)
 
 
-async def _body(request: web.Request, limit: int) -> bytes:
+async def _body(request: web.Request, uploads: Uploads, limit: int) -> bytes:
+    """Read a body, as far as there is room for it: what has arrived of all of them is bounded."""
     too_large = UploadRefusedError(413, "too_large", f"expected at most {limit} bytes")
-    if request.content_length is not None and request.content_length > limit:
+    announced = request.content_length or 0
+    if announced > limit:
         raise too_large
     body = bytearray()
     try:
+        uploads.check_room(announced)
         async with asyncio.timeout(BODY_SECONDS):
             while chunk := await request.content.read(_CHUNK_BYTES):
+                uploads.check_room(len(chunk))
+                uploads.arriving_bytes += len(chunk)
                 body += chunk
                 if len(body) > limit:
                     raise too_large
     except TimeoutError as error:
         detail = f"expected the whole body within {BODY_SECONDS:g} s"
         raise UploadRefusedError(503, "unavailable", detail) from error
+    finally:
+        uploads.arriving_bytes -= len(body)
     return bytes(body)
+
+
+@contextmanager
+def _not_reading(transport: asyncio.Transport | None) -> Iterator[None]:
+    """Take nothing from a connection for the length of a block.
+
+    Whoever sends the next requests before the answer would otherwise have them held in memory.
+    """
+    if transport is None:
+        yield
+        return
+    transport.pause_reading()
+    try:
+        yield
+    finally:
+        transport.resume_reading()
 
 
 async def _preflight(request: web.Request) -> web.Response:

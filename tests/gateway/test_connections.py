@@ -1,8 +1,10 @@
 """Connections: how many, how slow, over TLS, and of clients that break off."""
 
 import asyncio
+import socket
 import ssl
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -25,10 +27,10 @@ async def connect(
     return reader, writer
 
 
-def head(length: int) -> bytes:
+def head(length: int, key: str = KEY) -> bytes:
     return (
         "POST /v1/collections/modes/reports HTTP/1.1\r\nHost: here\r\n"
-        f"Content-Type: {app.MEDIA_TYPE}\r\nIdempotency-Key: {KEY}\r\n"
+        f"Content-Type: {app.MEDIA_TYPE}\r\nIdempotency-Key: {key}\r\n"
         f"Content-Length: {length}\r\n\r\n"
     ).encode()
 
@@ -95,6 +97,50 @@ async def test_connections_are_bounded(tmp_path: Path):
             other.close()
         await eventually(lambda: running.served.connections() == 0)
         assert (await running.post(running.frame()))[0] == 200
+
+
+async def test_bodies_that_arrive_share_the_bytes_of_the_queue(tmp_path: Path):
+    async with gateway(tmp_path, queue_bytes=500_000) as running:
+        frame, uploads = running.frame(200_000), running.served.uploads
+        held = [await connect(running, head(len(frame), n * 32) + frame[:-1]) for n in "ab"]
+        await eventually(lambda: uploads.arriving_bytes == 2 * (len(frame) - 1))
+        reader, writer = await connect(running, head(len(frame)))
+        # Before any of its body is sent.
+        assert await reader.readline() == b"HTTP/1.1 429 Too Many Requests\r\n"
+        writer.close()
+        chunked = head(0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+        reader, writer = await connect(running, chunked)
+        writer.write(b"1fffff\r\n" + frame)
+        assert await reader.readline() == b"HTTP/1.1 429 Too Many Requests\r\n"
+        writer.close()
+        for reader, writer in held:
+            writer.write(frame[-1:])
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            writer.close()
+        assert running.broker.reports(running.spec()) == 400_000
+        assert (uploads.arriving_bytes, uploads.waiting_bytes) == (0, 0)
+
+
+async def test_requests_sent_before_the_answer_are_not_held_in_memory(tmp_path: Path):
+    async with gateway(tmp_path, linger="0s") as running:
+        running.broker.open.clear()
+        frame = running.frame(200_000)
+        sent = b"".join(head(len(frame), f"{n:032x}") + frame for n in range(30))
+        host, port = running.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.setblocking(False)
+            tracemalloc.start()
+            loop = asyncio.get_running_loop()
+            sending = asyncio.create_task(loop.sock_sendall(client, sent))
+            await eventually(lambda: running.served.uploads.waiting == 1)
+            for _ in range(300):
+                await asyncio.sleep(0)
+            held, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert held < 1_500_000
+            running.broker.open.set()
+            await sending
+            await eventually(lambda: running.broker.reports(running.spec()) == 30 * 200_000)
 
 
 async def test_who_breaks_off_has_uploaded_all_the_same(tmp_path: Path):
