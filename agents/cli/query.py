@@ -15,13 +15,14 @@ from ldpstream.agents.cli.errors import Failed, Refused
 from ldpstream.agents.cli.options import QueryOptions, query_options
 from ldpstream.agents.cli.plots import show_plots
 from ldpstream.agents.cli.tables import show_document, table_console
-from ldpstream.agents.client import Client
+from ldpstream.agents.client import Client, RefusedError
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.http.answers import WindowState
 
 PLOTTED: Final = 200
 """Windows that one picture shows at most: the newest."""
+_GONE: Final = 410
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +102,8 @@ async def _print(
         asked = options.parameters()
         if fingerprint := wanted.fingerprint:
             asked.append(("fingerprint", fingerprint))
-        documents = _documents(worker, name, windows, asked)
+        gone: list[WindowState] = []
+        documents = _documents(worker, name, windows, asked, gone)
         together = options.simultaneous is True
         if wanted.json:
             await _print_json(documents)
@@ -113,12 +115,16 @@ async def _print(
         elif wanted.plot:
             parsed = [_parse(document) async for document in documents]
             minimum = (await worker.collection(name)).minimum
-            show_plots(parsed, table_console(), minimum=minimum, together=together)
+            if parsed:
+                show_plots(parsed, table_console(), minimum=minimum, together=together)
         else:
             console = table_console()
             minimum = (await worker.collection(name)).minimum
             async for document in documents:
                 show_document(_parse(document), console, minimum=minimum, together=together)
+    if gone:
+        said = f"{len(gone)} of {len(windows)} windows expired before they were read: left out"
+        click.echo(f"{name}: {said}", err=True)
 
 
 async def _windows(worker: Client, name: str, wanted: Wanted) -> list[WindowState]:
@@ -135,12 +141,24 @@ async def _windows(worker: Client, name: str, wanted: Wanted) -> list[WindowStat
 
 
 async def _documents(
-    worker: Client, name: str, windows: list[WindowState], asked: list[tuple[str, str]]
+    worker: Client,
+    name: str,
+    windows: list[WindowState],
+    asked: list[tuple[str, str]],
+    gone: list[WindowState],
 ) -> AsyncIterator[bytes]:
+    """Yield the windows' documents; those that expire meanwhile are added to `gone` instead."""
     path = f"/api/collections/{quote(name, safe='')}/estimate"
     for one in windows:
         span = [("start", one.window.start), ("end", one.window.end)]
-        yield await worker.get(path, span + asked)
+        try:
+            document = await worker.get(path, span + asked)
+        except RefusedError as refused:
+            if refused.status != _GONE:
+                raise
+            gone.append(one)
+        else:
+            yield document
 
 
 def _parse(document: bytes) -> EstimateDocument:

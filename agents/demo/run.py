@@ -93,7 +93,7 @@ async def _run(options: DemoOptions, interrupts: Interrupts) -> int:
     city = build_city(options.seed)
     try:
         with embedded_broker() as broker:
-            port = _free_port() if options.port is None else options.port
+            port = _choose_port(options.port)
             config = demo_config(city, bootstrap=broker.bootstrap, port=port)
             demo = _Demo(options, config, city, broker, console)
             summary = await demo.run(interrupts)
@@ -109,16 +109,24 @@ async def _run(options: DemoOptions, interrupts: Interrupts) -> int:
     return 0 if summary.good else 1
 
 
-def _free_port() -> int:
-    """Return the worker's usual port if it is free now, else 0."""
+def _choose_port(asked: int | None) -> int:
+    """Return the port that was asked for, else the worker's usual one if it is free now, else 0.
+
+    Raises:
+        DemoError: where the one that was asked for cannot be listened on.
+    """
+    port = USUAL_PORT if asked is None else asked
     with socket.socket() as probe:
         # As the server does: a port that a demonstration has just left is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", USUAL_PORT))
-        except OSError:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            if asked is not None:
+                said = f"--port: cannot serve HTTP on 127.0.0.1:{port}: {error.strerror}"
+                raise DemoError(f"{said}; 0 is any free one") from error
             return 0
-    return USUAL_PORT
+    return port
 
 
 class _Demo:

@@ -133,8 +133,21 @@ def _list_values(spec: CollectionSpec, totals: WindowTotals, options: EstimateOp
     if options.top is not None:
         shares = everything.value if projected is None else projected
         # Projection makes ties, at 0 above all: there the unprojected shares decide.
-        indices = np.lexsort((-everything.value, -shares))[: options.top]
+        indices = largest(shares, everything.value, options.top)
     return _Listed(indices, everything.take(indices), projected)
+
+
+def largest(first: Floats, then: Floats, number: int) -> Integers:
+    """Return the places of the largest, by `first`, `then`, and place, `(min(number, k),)`.
+
+    A list is much shorter than a large domain: what cannot be in it is not sorted.
+    """
+    places = np.arange(first.size)
+    if 0 < number < first.size:
+        last = np.partition(-first, number - 1)[number - 1]
+        # Written so that what is undefined, and sorted last, stays.
+        places = np.flatnonzero(~(-first > last))
+    return places[np.lexsort((-then[places], -first[places]))[:number]]
 
 
 def _estimate_all(spec: CollectionSpec, totals: WindowTotals, keywords: OptionKeywords) -> Estimate:
@@ -175,6 +188,8 @@ def _value_estimates(domain: Domain, listed: _Listed, n: int) -> list[ValueEstim
 def _range_estimates(
     spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions, projected: Floats | None
 ) -> list[RangeEstimate]:
+    if not options.ranges:
+        return []
     sets = [asked.values(spec.domain.estimated) for asked in options.ranges]
     given = [_given(spec, values) for values in sets]
     keywords = options.keywords()

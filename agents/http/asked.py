@@ -61,7 +61,8 @@ def check_span(
     """Return the span if it is one of whole panes, none of which has expired.
 
     Raises:
-        AnswerError: 400, naming the end of the span and what was expected.
+        AnswerError: 400, naming the end of the span and what was expected; 410, where a part of it
+            has expired.
     """
     if start_ms is None or end_ms is None:
         missing = "start" if start_ms is None else "end"
@@ -73,7 +74,7 @@ def check_span(
     kept_ms = _kept_ms(served)
     if start_ms < kept_ms:
         raise AnswerError(
-            400,
+            410,
             f"start: expected {format_time(kept_ms)} or later, because what is older has expired, "
             f"got {format_time(start_ms)}",
         )

@@ -23,6 +23,7 @@ from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.keys import COMPUTING
 from ldpstream.agents.http.limits import check_number, check_size, check_work
 from ldpstream.agents.http.parameters import (
+    FINGERPRINT,
     AnswerError,
     parse_moment,
     read_estimate_options,
@@ -37,7 +38,11 @@ from ldpstream.agents.state.view import Snapshot, add_up, snapshot
 CHECK_AGAIN: Final = "private, no-cache"
 """Lates and rejected messages are counted after a final too: no estimate is for ever."""
 FOR_A_DAY: Final = "private, max-age=86400, immutable"
-"""A stored final never changes, unless `ldpstream reset` throws the collection's state away."""
+"""A stored final never changes, unless `ldpstream reset` throws the collection's state away.
+
+Only where the address names the spec: a collection that is given another spec has finals of its own
+under the same address without it.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +131,8 @@ async def stored_final(request: web.Request) -> web.Response:
     tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
     if not _has(request, tag) and form == "csv":
         body = written(EstimateDocument.model_validate_json(body), form)
-    return _tagged(request, tag, body, form, FOR_A_DAY)
+    named = FINGERPRINT.name in request.query
+    return _tagged(request, tag, body, form, FOR_A_DAY if named else CHECK_AGAIN)
 
 
 async def _answer(
@@ -140,8 +146,8 @@ async def _answer(
     check_size(options, config.options, config.spec.domain.estimated)
     async with request.app[COMPUTING].turn():
         # What is counted meanwhile is in the answer: the state is looked at when its turn has come.
-        known = kept_windows(served)
         if start_ms is None and end_ms is None:
+            known = kept_windows(served)
             if not known:
                 raise AnswerError(404, f"{config.name}: no window holds reports yet")
             start_ms, end_ms = known[-1].start_ms, known[-1].end_ms

@@ -22,6 +22,7 @@ _ERRORS: Final = {
     400: "A parameter is wrong: the text names it and what was expected. In plain text: no HTTP",
     401: "A token is set, and the right one was not shown",
     404: "There is no such collection, or no window yet",
+    410: "The span, or a part of it, has expired",
     413: f"A body of more than {BODY_BYTES} bytes",
     415: "A body that does not say that it is application/json",
     421: "Asked by a name that may be another site's; only on loopback without a token",
@@ -70,8 +71,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
         responses["304"] = {"description": "As the reader has it, by the ETag in If-None-Match"}
     if operation.unready:
         responses["503"] = _response("Not ready", operation.answer)
-    errors = operation.errors if operation.public else (*operation.errors, 401)
-    for status in sorted({*errors, 400, 421}):
+    for status in sorted(operation.refusals):
         responses[str(status)] = _response(_ERRORS[status], Problem)
     # What is no HTTP, or longer than 8 KiB, is refused before there is a request.
     responses["400"]["content"]["text/plain"] = {"schema": {"type": "string"}}

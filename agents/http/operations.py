@@ -39,11 +39,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Operation:
     """One path that can be read.
 
-    `answer` is the model of a JSON answer, None for text of type `text`. `errors` are the statuses
-    that answer with a `Problem`; `unready` says that 503 answers with `answer` too; an `endless`
-    answer goes on until one side ends it; a `public` one needs no token;
-    a `csv` one comes as CSV too; a `tagged` one with an ETag. With a `body`, of a request in JSON,
-    it is asked by POST.
+    `answer` is the model of a JSON answer, None for text of type `text`. `errors` are statuses that
+    answer with a `Problem`, beside those that its path and `public` give; `unready` says that 503
+    answers with `answer` too; an `endless` answer goes on until one side ends it; a `public` one
+    needs no token; a `csv` one comes as CSV too; a `tagged` one with an ETag. With a `body`, of a
+    request in JSON, it is asked by POST.
     """
 
     path: str
@@ -51,7 +51,7 @@ class Operation:
     handler: Handler
     answer: type[BaseModel] | None
     parameters: tuple[Parameter, ...] = ()
-    errors: tuple[int, ...] = (400,)
+    errors: tuple[int, ...] = ()
     unready: bool = False
     endless: bool = False
     public: bool = False
@@ -64,6 +64,16 @@ class Operation:
     def method(self) -> str:
         """The HTTP method, as OpenAPI writes it."""
         return "get" if self.body is None else "post"
+
+    @property
+    def refusals(self) -> frozenset[int]:
+        """All statuses that answer with a `Problem`."""
+        found = {400, 421, *self.errors}
+        if not self.public:
+            found.add(401)
+        if "{name}" in self.path:
+            found.add(404)
+        return frozenset(found)
 
 
 OPERATIONS: Final = (
@@ -78,14 +88,12 @@ OPERATIONS: Final = (
         summary="One collection",
         handler=api.collection,
         answer=Collection,
-        errors=(400, 404),
     ),
     Operation(
         path="/api/collections/{name}/spec",
         summary="What devices need to privatize and frame",
         handler=api.device_spec,
         answer=DeviceDocument,
-        errors=(400, 404),
     ),
     Operation(
         path="/api/collections/{name}/windows",
@@ -93,7 +101,7 @@ OPERATIONS: Final = (
         handler=window_list,
         answer=WindowList,
         parameters=WINDOWS,
-        errors=(400, 404, 503),
+        errors=(503,),
         csv=True,
     ),
     Operation(
@@ -102,7 +110,7 @@ OPERATIONS: Final = (
         handler=estimate,
         answer=EstimateDocument,
         parameters=ESTIMATE,
-        errors=(400, 404, 503),
+        errors=(410, 503),
         csv=True,
         tagged=True,
     ),
@@ -112,17 +120,17 @@ OPERATIONS: Final = (
         handler=estimate_posted,
         answer=EstimateDocument,
         parameters=(FORMAT, FINGERPRINT),
-        errors=(400, 404, 413, 415, 503),
+        errors=(410, 413, 415, 503),
         csv=True,
         body=EstimateRequest,
     ),
     Operation(
         path="/api/collections/{name}/finals/{start}",
-        summary="The final document of a window, as it was stored: it never changes",
+        summary="The final document of a window, as it was stored",
         handler=stored_final,
         answer=EstimateDocument,
         parameters=(FORMAT, FINGERPRINT),
-        errors=(400, 404, 503),
+        errors=(503,),
         csv=True,
         tagged=True,
     ),
@@ -133,7 +141,7 @@ OPERATIONS: Final = (
         handler=events,
         answer=None,
         parameters=EVENTS,
-        errors=(400, 404, 503),
+        errors=(503,),
         endless=True,
         text="text/event-stream",
     ),
@@ -143,7 +151,6 @@ OPERATIONS: Final = (
         handler=api.status,
         answer=CollectionStatus,
         parameters=STATUS,
-        errors=(400, 404),
     ),
     Operation(
         path="/healthz",
@@ -160,7 +167,5 @@ OPERATIONS: Final = (
         unready=True,
         public=True,
     ),
-    Operation(
-        path="/metrics", summary="Prometheus metrics", handler=api.metrics, answer=None, errors=()
-    ),
+    Operation(path="/metrics", summary="Prometheus metrics", handler=api.metrics, answer=None),
 )

@@ -185,7 +185,10 @@ def test_a_taken_port_is_said_to_be_taken(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with demo(tmp_path, "--port", str(port)) as running:
             assert running.ended() == 1, running.output
-            assert f"cannot serve HTTP on 127.0.0.1:{port}" in running.output
+            assert (
+                f"--port: cannot serve HTTP on 127.0.0.1:{port}: Address already" in running.output
+            )
+            assert "[worker]" not in running.output
             assert "Traceback" not in running.output
 
 

@@ -18,9 +18,7 @@ def text(label: Any) -> str:
     """Return a label as the page writes it: JSON with a space, labels without quotes."""
     if isinstance(label, list):
         return f"[{', '.join(text(one) for one in label)}]"
-    if isinstance(label, float) and label.is_integer():
-        return str(int(label))
-    return str(label)
+    return f"{label:.12g}" if isinstance(label, float) else str(label)
 
 
 def listed(entries: list[dict[str, Any]], name: str) -> list[list[Any]]:

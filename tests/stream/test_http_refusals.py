@@ -123,7 +123,7 @@ async def test_a_span_that_has_expired_is_refused(client: Client, pipeline: Pipe
     city.close(START_MS + 70 * MINUTE_MS)
     city.close(START_MS + 70 * MINUTE_MS)
     answer = await ask(
-        client, f"/api/collections/city/estimate?start={FIRST[0]}&end={FIRST[1]}", 400
+        client, f"/api/collections/city/estimate?start={FIRST[0]}&end={FIRST[1]}", 410
     )
     assert answer["error"].startswith("start: expected 2026-11-21T10:10:00Z or later")
     assert (await ask(client, "/api/collections/city/windows"))["windows"] == []

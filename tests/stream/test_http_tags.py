@@ -68,10 +68,15 @@ async def test_a_stored_final_is_answered_as_it_was_published_and_for_ever(
 ) -> None:
     city = pipeline.collections["city"]
     stored = final_content(city.context, city.tails, START_MS)
+    named = {"fingerprint": city.config.spec.fingerprint.hex()}
     for start in (FIRST[0], str(START_MS)):
-        answer = await client.get(f"/api/collections/city/finals/{start}")
+        answer = await client.get(f"/api/collections/city/finals/{start}", params=named)
         assert (answer.status, await answer.read()) == (200, stored)
         assert "immutable" in answer.headers["Cache-Control"]
+        # Under another spec the same address without it has another final.
+        answer = await client.get(f"/api/collections/city/finals/{start}")
+        assert (answer.status, await answer.read()) == (200, stored)
+        assert answer.headers["Cache-Control"] == "private, no-cache"
     tag = answer.headers["ETag"]
     city.report(1, visits(7, 3), times_ms=[START_MS] * 3)
     again = await client.get(FINAL, headers={"If-None-Match": tag})

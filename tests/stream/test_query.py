@@ -3,10 +3,14 @@
 import csv
 import io
 import json
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
+from ldpstream.agents.client import Client
 from ldpstream.agents.document import compose
+from ldpstream.agents.http.answers import WindowState
 from ldpstream.agents.state.view import totals
 from tests.stream.querying import five_minutes, ldpstream, windows
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline
@@ -45,6 +49,37 @@ async def test_documents_are_printed_as_the_worker_composes_them(
         city.config, totals(city.context, city.tails, *span), window=span, final=False
     )
     assert document.to_json().decode() in result.stdout
+
+
+@pytest.mark.parametrize("form", [("--json",), ("--csv",), ("--plot",), ()])
+async def test_windows_that_expire_while_they_are_read_are_left_out_and_told(
+    url: str, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+) -> None:
+    listed = Client.windows
+
+    async def expiring(*asked: Any, **more: Any) -> AsyncIterator[WindowState]:
+        async for one in listed(*asked, **more):
+            yield one
+        for _ in range(2):
+            pipeline.collections["city"].close(START_MS + 63 * MINUTE_MS)
+
+    monkeypatch.setattr(Client, "windows", expiring)
+    monkeypatch.setattr(Client, "newest", lambda *a, **k: collect(expiring(a[0], "city")))
+    result = await ldpstream("query", url, "city", "--all", *form)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == "city: 3 of 5 windows expired before they were read: left out\n"
+    if form == ("--json",):
+        assert starts(json.loads(result.stdout)["windows"]) == ["10:03", "10:04"]
+    elif form == ("--csv",):
+        found = csv.DictReader(io.StringIO(result.stdout))
+        assert {row["start"][11:16] for row in found} == {"10:03", "10:04"}
+    else:
+        assert "10:02" not in result.stdout
+        assert "10:04" in result.stdout
+
+
+async def collect(found: AsyncIterator[WindowState]) -> list[WindowState]:
+    return [one async for one in found]
 
 
 async def test_options_reach_the_worker(url: str) -> None:

@@ -6,7 +6,7 @@ import { boundsText } from "./bounds.js";
 import { drawBand, restyleCharts } from "./charts.js";
 import { element, figure, say } from "./dom.js";
 import { fillQuantiles } from "./entries.js";
-import { decimalsFor, labelText, percentText } from "./format.js";
+import { decimalsFor, labelText, percentText, tickText } from "./format.js";
 import { fillTable } from "./table.js";
 
 /** @typedef {import("./types.js").Domain} Domain */
@@ -86,7 +86,7 @@ function draw(domain, places, estimate) {
     final: ranges.map(() => true),
     time: false,
     dots: false,
-    yText: (value) => `${value}%`,
+    yText: (value) => tickText(value, "%"),
     label: "Chart of the cumulative distribution; its numbers are in the tables below",
     height: 320,
     across: quantiles.flatMap(whiskerOf),

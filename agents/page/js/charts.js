@@ -1,5 +1,6 @@
 // Lines with bands on uPlot: the chart library knows about axes, this module about bounds.
 
+import { tickText } from "./format.js";
 import { colour } from "./theme.js";
 
 /**
@@ -18,6 +19,10 @@ import { colour } from "./theme.js";
  */
 /** @typedef {{y: number, low: number, middle: number, high: number}} Whisker */
 /** @typedef {{chart: any, band: Band, watch: ResizeObserver}} Kept */
+
+const FONT = "12px system-ui, sans-serif";
+const APART = 50; // Pixels from one number of an axis to the next, at least.
+const ruler = document.createElement("canvas");
 
 /** @type {Map<HTMLElement, Kept>} */
 const charts = new Map();
@@ -78,7 +83,6 @@ function build(host, kept) {
   const { uPlot } = /** @type {any} */ (globalThis);
   const [ink, line, mark, span] = ["faint", "line", "mark", "band"].map(colour);
   const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
-  const font = "12px system-ui, sans-serif";
   const none = { stroke: "transparent", points: { show: false } };
   return new uPlot(
     {
@@ -86,26 +90,42 @@ function build(host, kept) {
       height: kept.band.height,
       /** @param {number} seconds */
       tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), "UTC"),
-      padding: [10, 22, 0, 0],
+      padding: [10, () => roomAtTheEnd(kept.band), 0, 0],
       cursor: { show: false },
       legend: { show: false },
-      scales: { x: { time: kept.band.time } },
+      scales: {
+        x: {
+          time: kept.band.time,
+          ...(kept.band.time ? {} : { range: () => extentOf(kept.band) }),
+        },
+      },
       axes: [
         {
           ...axis,
-          font,
+          font: FONT,
           size: 34,
           ...(kept.band.time
             ? {
+                /** @param {any} _ @param {number} at @param {number} low @param {number} high @param {number} wide */
+                space: (_, at, low, high, wide) =>
+                  // Where a minute is wider than two moments, seconds are written too.
+                  (60 * wide) / (high - low) < 2 * APART ? APART : widthOf(["00:00:00"]) + 14,
                 /** @param {any} _ @param {number[]} ticks */
                 values: (_, ticks) => ticks.map((tick, at) => timeText(tick, ticks[at - 1])),
               }
-            : {}),
+            : {
+                /** @param {any} _ @param {number} at @param {number} low @param {number} high */
+                space: (_, at, low, high) =>
+                  Math.max(APART, widthOf([tickText(low, ""), tickText(high, "")]) + 14),
+                /** @param {any} _ @param {number[]} ticks */
+                values: (_, ticks) => ticks.map((tick) => tickText(tick, "")),
+              }),
         },
         {
           ...axis,
-          font,
-          size: 58,
+          font: FONT,
+          /** @param {any} _ @param {string[] | null} texts */
+          size: (_, texts) => Math.max(58, widthOf(texts ?? []) + 20),
           /** @param {any} _ @param {number[]} ticks */
           values: (_, ticks) => ticks.map((tick) => kept.band.yText(tick)),
         },
@@ -117,6 +137,38 @@ function build(host, kept) {
     dataOf(kept.band),
     host,
   );
+}
+
+/**
+ * How wide the widest of some numbers is, in pixels.
+ *
+ * @param {string[]} texts
+ */
+function widthOf(texts) {
+  const pen = /** @type {CanvasRenderingContext2D} */ (ruler.getContext("2d"));
+  pen.font = FONT;
+  return Math.max(0, ...texts.map((text) => pen.measureText(text).width));
+}
+
+/**
+ * How much of its last number an axis draws beyond the last value, in pixels.
+ *
+ * @param {Band} band
+ */
+function roomAtTheEnd(band) {
+  return band.time ? 22 : Math.max(22, widthOf([tickText(extentOf(band)[1], "")]) / 2 + 4);
+}
+
+/**
+ * From the first value, or the least of a whisker, to the last.
+ *
+ * @param {Band} band
+ * @returns {[number, number]}
+ */
+function extentOf({ x, across = [] }) {
+  const ends = [...x, ...across.flatMap(({ low, high }) => [low, high])];
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  return low < high ? [low, high] : [low - 0.5, high + 0.5];
 }
 
 /**

@@ -5,6 +5,7 @@
 /** @typedef {{low: number | null, high: number | null}} Bounded */
 
 export const UNDEFINED = "undefined";
+const DAY_MS = 86_400_000;
 
 /**
  * @param {Label} value
@@ -12,9 +13,17 @@ export const UNDEFINED = "undefined";
  */
 export function labelText(value) {
   if (value === null) return UNDEFINED;
-  return Array.isArray(value)
-    ? `[${value.map((one) => labelText(one)).join(", ")}]`
-    : String(value);
+  if (Array.isArray(value)) return `[${value.map((one) => labelText(one)).join(", ")}]`;
+  return typeof value === "number" ? numberText(value) : value;
+}
+
+/**
+ * A number without the digits that binary fractions add to decimal ones: 0.3, not 0.30000000000000004.
+ *
+ * @param {number} value
+ */
+export function numberText(value) {
+  return String(Number(value.toPrecision(12))).replace("-", "−");
 }
 
 /** @param {number | null | undefined} value */
@@ -49,6 +58,17 @@ export function decimalsFor(entries) {
   return Math.min(6, Math.max(1, 1 - Math.floor(Math.log10(usual))));
 }
 
+/**
+ * A number at an axis.
+ *
+ * @param {number} value
+ * @param {string} unit
+ */
+export function tickText(value, unit) {
+  const text = Number(value.toPrecision(6)).toLocaleString("en", { maximumSignificantDigits: 6 });
+  return `${text.replace("-", "−")}${unit}`;
+}
+
 /** @param {number} confidence */
 export function confidenceText(confidence) {
   return `${Number((100 * confidence).toPrecision(6))}%`;
@@ -60,11 +80,12 @@ function partsOf(time) {
   return { day, clock: clock.replace(/(?<=^\d\d:\d\d):00$/, "") };
 }
 
-/** @param {Span} span */
+/** @param {Span} span Of a whole day, 00:00 to 24:00. */
 export function spanText({ start, end }) {
   const from = partsOf(start);
   const to = partsOf(end);
-  const until = from.day === to.day ? to.clock : `${to.day} ${to.clock}`;
+  const midnight = to.clock === "00:00" && Date.parse(end) - Date.parse(start) <= DAY_MS;
+  const until = from.day === to.day ? to.clock : midnight ? "24:00" : `${to.day} ${to.clock}`;
   return `${from.day} ${from.clock} – ${until}`;
 }
 

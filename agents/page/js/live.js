@@ -11,7 +11,7 @@ const SILENCE_MS = 45000; // Three comments of a stream that is alive.
  * Follow a collection until stopped.
  *
  * @param {string} name
- * @param {() => void} changed Called for every event, and at every poll.
+ * @param {() => void} changed Called for every event, and at every poll, while the page is shown.
  * @param {(streaming: boolean) => void} told Called when the stream begins or ends.
  * @returns {() => void} Stops.
  */
@@ -20,8 +20,12 @@ export function follow(name, changed, told) {
   let streaming = false;
   let timer = 0;
 
-  const poll = () => {
+  // Nobody looks at a page that is hidden: it asks once it is shown again.
+  const look = () => {
     if (document.visibilityState === "visible") changed();
+  };
+  const poll = () => {
+    look();
     timer = window.setTimeout(poll, streaming ? IDLE_POLL_MS : POLL_MS);
   };
   const opened = () => {
@@ -38,7 +42,7 @@ export function follow(name, changed, told) {
   const listen = async () => {
     while (!stop.signal.aborted) {
       try {
-        await readEvents(name, stop.signal, opened, changed);
+        await readEvents(name, stop.signal, opened, look);
       } catch {
         // Whatever ended the stream, polling goes on and says what is wrong.
       }
@@ -48,6 +52,7 @@ export function follow(name, changed, told) {
     }
   };
 
+  document.addEventListener("visibilitychange", look, { signal: stop.signal });
   timer = window.setTimeout(poll, POLL_MS);
   void listen();
   return () => {

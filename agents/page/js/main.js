@@ -82,9 +82,9 @@ async function refresh(current) {
       ? `The window of ${wanted} is not kept: this is the newest one.`
       : "",
   );
-  element("waiting").hidden = window !== undefined;
   if (!window) {
     say(element("waiting"), "No reports have been counted yet. This page shows them as they come.");
+    element("waiting").hidden = false;
     forgetFacts();
     drawPrivacy(collection);
     return;
@@ -96,8 +96,12 @@ async function refresh(current) {
     window,
     method: methodFor(collection, window, chosen("method")),
   };
+  say(element("waiting"), "Asking the worker for the numbers of this window.");
+  element("waiting").hidden = !element("facts").hidden;
   const estimate = await view.update(shown, current);
-  if (current()) drawFacts(shown, estimate);
+  if (!current()) return;
+  drawFacts(shown, estimate);
+  element("waiting").hidden = true;
 }
 
 /**
@@ -124,6 +128,8 @@ function viewOf(collection) {
   const fitting = VIEWS.filter((view) => view.fits(collection));
   const view = fitting.find(({ id }) => id === chosen("view")) ?? fitting[0];
   showTab(view.id, new Set(fitting.map(({ id }) => id)));
+  const title = element(`tab-${view.id}`).textContent;
+  document.title = `${collection.name}: ${title} · ldpstream`;
   return view;
 }
 
@@ -133,8 +139,7 @@ function offerWindows(windows) {
   const options = [...windows]
     .reverse()
     .map((one) => [keyOf(one), `${spanText(one.window)}${one.final ? "" : " · open"}`]);
-  const newest = options.length ? `newest: ${options[0][1]}` : "newest";
-  offer(select("window"), [["", newest], ...options], chosen("window"));
+  offer(select("window"), [["", "newest"], ...options], chosen("window"));
   const at = select("window").selectedIndex;
   /** @type {HTMLButtonElement} */ (element("older")).disabled = Math.max(at, 1) >= windows.length;
   /** @type {HTMLButtonElement} */ (element("newer")).disabled = at === 0;

@@ -121,8 +121,7 @@ function draw({ shape: [rows, columns] }, values, pale, range) {
     canvas.width = columns;
     canvas.height = rows;
     // As wide as there is room, never higher than what can be seen at once, every cell visible.
-    element("map-frame").style.maxWidth =
-      `max(16rem, ${2 * columns}px, ${(65 * columns) / rows}vh)`;
+    element("map-frame").style.maxWidth = `max(${2 * columns}px, ${(65 * columns) / rows}vh)`;
     element("map-frame").style.minWidth = `${2 * columns}px`;
     element("map-frame").style.aspectRatio = `${columns} / ${rows}`;
   }

@@ -3,7 +3,7 @@
 import { drawBand, forgetChart, restyleCharts } from "./charts.js";
 import { chosen } from "./choices.js";
 import { element, figure, make, say } from "./dom.js";
-import { countText, decimalsFor, percentText, spanText } from "./format.js";
+import { countText, decimalsFor, percentText, spanText, tickText } from "./format.js";
 import { estimatesOf } from "./history.js";
 import { MOST_VALUES, seriesOf } from "./series.js";
 import { fillTable } from "./table.js";
@@ -52,7 +52,7 @@ async function update({ collection, windows, window }, current) {
     `${last.length} windows. Bounds hold for each window by itself, and in it ` +
       `${together ? "for all values together" : "for each line by itself"} ` +
       `(final windows: ${methodsOf(true)}; open ones: ${methodsOf(false)}). ` +
-      "Filled points are final, hollow ones with a dashed whisker provisional.",
+      "Filled points are final, hollow ones with a dashed whisker provisional. Times are UTC.",
   );
   const host = element("time-charts");
   const titles = series.map(({ title }) => title);
@@ -109,7 +109,7 @@ function drawSeries(id, { title, share, points }) {
     final: points.map(({ window }) => window.final),
     time: true,
     dots: true,
-    yText: (value) => (share ? `${Number(value.toPrecision(6))}%` : value.toLocaleString("en")),
+    yText: (value) => tickText(value, share ? "%" : ""),
     label: `Chart of ${title} over ${points.length} windows; its numbers are in the table below`,
     height: 200,
   });

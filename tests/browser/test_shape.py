@@ -1,0 +1,159 @@
+"""Pages of long names, large numbers and tall grids, and pages that nobody sees."""
+
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, Request, Route, expect
+
+from ldpstream.agents.http import serve
+from tests.browser.looking import open_view
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverordnung" * 3
+_WINDOW: dict[str, Any] = {
+    "partitions": 1,
+    "minimum": 0,
+    "window": {"size": "1m", "retention": "1d"},
+}
+NAMED: dict[str, Any] = {
+    "mechanism": "randomized-response",
+    "epsilon": 1.0,
+    "domain": {"values": [LONG, "short"]},
+    **_WINDOW,
+}
+INCOMES: dict[str, Any] = {
+    "mechanism": "block-hadamard",
+    "epsilon": 1.0,
+    "domain": {"interval": [0.0, 10_000_000.0], "bins": 16},
+    "publish": {"quantiles": [0.5], "ranges": {LONG: [0.0, 5_000_000.0]}},
+    **_WINDOW,
+}
+TALL: dict[str, Any] = {
+    "mechanism": "block-hadamard",
+    "epsilon": 1.0,
+    "domain": {"grid": [60, 5]},
+    **_WINDOW,
+}
+# Of every text that is drawn: the canvas, the text, and from where to where it goes, in pixels.
+_RECORD = """
+window.drawnTexts = [];
+const draw = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  const width = this.measureText(text).width;
+  const at = this.getTransform().transformPoint(new DOMPoint(x, y));
+  const part = {left: 0, start: 0, center: 0.5, right: 1, end: 1}[this.textAlign];
+  window.drawnTexts.push({
+    text, y: at.y, low: at.x - part * width, high: at.x + (1 - part) * width,
+    room: this.canvas.width,
+  });
+  return draw.apply(this, arguments);
+};
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pipeline() -> Pipeline:
+    """Collections of long names, of large numbers, and of many rows, one with a long name."""
+    served = serve_collections({"named": NAMED, "incomes": INCOMES, "t" * 90: TALL})
+    for minute in range(3):
+        times = [START_MS + minute * MINUTE_MS] * 200
+        served.collections["named"].report(0, [LONG, "short"] * 100, times_ms=times)
+        served.collections["incomes"].report(0, [9e6, 2e6] * 100, times_ms=times)
+    served.collections["t" * 90].report(0, [[59, 4]] * 200, times_ms=[START_MS] * 200)
+    for one in served.collections.values():
+        one.close(START_MS + 2 * MINUTE_MS)
+    return served
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def url(pipeline: Pipeline) -> AsyncIterator[str]:
+    """Serve them."""
+    async with serve(pipeline, port=0) as started:
+        yield started
+
+
+@pytest.mark.parametrize("width", [1280, 320])
+async def test_long_names_make_no_view_wider_than_the_screen(
+    page: Page, url: str, width: int
+) -> None:
+    await page.set_viewport_size({"width": width, "height": 800})
+    for collection, view in (
+        ("named", "values"), ("named", "time"), ("incomes", "values"), ("incomes", "time"),
+    ):  # fmt: skip
+        await open_view(page, url, collection, view)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width, view
+
+
+@pytest.mark.parametrize(("view", "chart"), [("cumulative", "#cdf-chart"), ("time", "#series-1")])
+async def test_numbers_at_axes_are_whole_and_apart(
+    page: Page, url: str, view: str, chart: str
+) -> None:
+    await page.add_init_script(_RECORD)
+    await open_view(page, url, "incomes", view)
+    await expect(page.locator(f"{chart} canvas")).to_be_visible()
+    texts: list[dict[str, Any]] = await page.evaluate("window.drawnTexts")
+    assert any(len(one["text"]) >= 9 for one in texts)
+    for one in texts:
+        assert 0 <= one["low"] <= one["high"] <= one["room"], one
+    for one, other in pairwise(texts):
+        assert one["y"] != other["y"] or one["high"] < other["low"], (one, other)
+
+
+async def test_a_tall_grid_is_seen_at_once(page: Page, url: str) -> None:
+    await open_view(page, url, "t" * 90, "map")
+    box = await page.locator("#map-canvas").bounding_box()
+    assert box is not None
+    assert box["height"] <= 0.66 * 900
+    # The long name leaves room for the other choices in its line.
+    tops = [await page.locator(name).bounding_box() for name in ("#collection", "#method")]
+    assert len({box and box["y"] for box in tops}) == 1
+
+
+async def test_the_title_says_what_is_shown(page: Page, url: str) -> None:
+    await open_view(page, url, "named", "time")
+    await expect(page).to_have_title("named: Over time · ldpstream")
+
+
+async def test_a_page_that_is_hidden_asks_nothing_until_it_is_seen(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    await page.add_init_script(
+        "window.seen = 'visible';"
+        "Object.defineProperty(document, 'visibilityState', {get: () => window.seen});"
+    )
+    await open_view(page, url, "named", "values")
+    await expect(page.locator("#live")).to_have_text("Live")
+    await page.evaluate("window.seen = 'hidden'")
+    asked: list[Request] = []
+    page.on("request", lambda one: asked.append(one))
+    # Long enough for an event and the poll after it: a page that is seen asks at both.
+    times = [START_MS + 2 * MINUTE_MS] * 50
+    for seed in range(4):
+        pipeline.collections["named"].report(0, ["short"] * 50, times_ms=times, seed=seed)
+        await page.wait_for_timeout(600)
+    assert asked == []
+    await page.evaluate(
+        "window.seen = 'visible'; document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    await expect(page.locator("#n")).to_have_text("400")
+
+
+async def test_a_window_that_is_counted_anew_is_asked_for_anew(page: Page, url: str) -> None:
+    """As after `ldpstream reset`: the same final window, with other reports."""
+    await open_view(page, url, "named", "time")
+    first = "start=2026-11-21T10%3A00%3A00Z"
+
+    async def other(route: Route) -> None:
+        answer = await route.fetch()
+        body = await answer.json()
+        body["windows"][0]["n"] += 1
+        await route.fulfill(response=answer, json=body)
+
+    await page.route("**/named/windows*", other)
+    async with page.expect_request(lambda asked: first in asked.url):
+        await page.select_option("#method", "normal")
