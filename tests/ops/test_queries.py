@@ -110,3 +110,17 @@ def test_every_alert_has_a_test_in_which_it_fires():
         for test in yaml.safe_load((DOCKER / "prometheus" / name).read_text())["tests"]:
             fires |= {t["alertname"] for t in test["alert_rule_test"] if t.get("exp_alerts")}
     assert fires == {rule["alert"] for rule in rules() if "alert" in rule}
+
+
+def test_a_share_of_nothing_is_no_panel_of_nan():
+    divided = [text for _, text in board_expressions() if " / " in text]
+    assert len(divided) > 3
+    for text in divided:
+        assert re.search(r" / \(.* > 0\)$", text), text
+
+
+def test_estimates_go_on_where_another_worker_speaks_for_a_collection():
+    texts = [text for _, text in EXPRESSIONS if re.search(r"(?<!:)ldpstream_estimate", text)]
+    assert len(texts) > 6
+    for text in texts:
+        assert re.match(r"(max|count) by \((collection, )?query\) \(", text), text
