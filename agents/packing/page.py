@@ -13,6 +13,7 @@ from ldpstream.agents.config import WorkerConfig
 from ldpstream.agents.http import HttpUnavailableError
 from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.quiet import server_log
 from ldpstream.agents.http.serve import reading_access
 from ldpstream.agents.metrics.packing import PackMetrics
 
@@ -78,7 +79,7 @@ async def serve_page(
     app.router.add_get("/metrics", exposition)
     app.router.add_get("/healthz", healthy)
     app.router.add_get("/readyz", readiness)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False)
+    runner = web.AppRunner(app, access_log=None, logger=server_log(), handle_signals=False)
     await runner.setup()
     try:
         host, _, port = address.rpartition(":")

@@ -72,3 +72,20 @@ def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
     Path(file).write_text(text + '\ninput = "frames"\n')
     said = refused(invoke("pack", "-c", file, "--http", "0.0.0.0:6067"), code=1)
     assert said.startswith("worker.token: expected a token, because others reach 0.0.0.0")
+
+
+async def test_nothing_is_logged_of_who_asks(
+    worker: WorkerConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    port = free_ports(1)[0]
+    address = f"127.0.0.1:{port}"
+    caplog.set_level("DEBUG")
+    health = Health(asyncio.Event())
+    access = check_page(address, worker)
+    async with serve_page(address, access, metrics=PackMetrics(["modes"]), health=health):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"who are you?\r\n\r\n")
+        assert (await reader.read(12)).split()[1] == b"400"
+        writer.close()
+    said = [record.getMessage() + str(record.exc_info) for record in caplog.records]
+    assert not [text for text in said if "127.0.0.1" in text or "who are you" in text]
