@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import KafkaConfig
-from ldpstream.agents.http.serve import HttpUnavailableError
+from ldpstream.agents.http.door import HttpUnavailableError
 from ldpstream.agents.kafka.clients import ClientOptionError
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 

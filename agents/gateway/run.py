@@ -18,7 +18,8 @@ from ldpstream.agents.gateway.remembered import Remembered, RememberedError
 from ldpstream.agents.gateway.topics import SourceTopics
 from ldpstream.agents.gateway.uploads import Uploads
 from ldpstream.agents.http.access import Access, TokenError, is_loopback
-from ldpstream.agents.http.serve import HttpUnavailableError, server_tls
+from ldpstream.agents.http.door import HttpUnavailableError
+from ldpstream.agents.http.serve import server_tls
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.producing import NoIdempotenceError
 from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted

@@ -11,16 +11,17 @@ from aiohttp import web
 from ldpstream.agents.config import WorkerConfig
 from ldpstream.agents.http.access import Access, TokenError, is_loopback
 from ldpstream.agents.http.app import build_http
+from ldpstream.agents.http.door import Door, HttpUnavailableError
 from ldpstream.agents.http.quiet import server_log
 from ldpstream.agents.kafka.secret import Secret, SecretError
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.served import ServedPipeline
 
+CONNECTIONS_LIMIT: Final = 500
+"""Open at once: whoever may not read can open connections too, and a worker needs some itself."""
+_IDLE_SECONDS: Final = 300.0
+"""From an answer to the next request: longer than reverse proxies keep a connection."""
 _SHUTDOWN_SECONDS: Final = 1.0
-
-
-class HttpUnavailableError(RuntimeError):
-    """The address cannot be listened on; the message says which and why."""
 
 
 @asynccontextmanager
@@ -46,26 +47,19 @@ async def serve(
     """
     access = reading_access(host, token, open_to_everybody=open_to_everybody)
     context = None if certificate is None else server_tls(*certificate)
+    app, door = build_http(pipeline, metrics=metrics, access=access), Door(CONNECTIONS_LIMIT)
+    app.middlewares.insert(0, door.watching())
     runner = web.AppRunner(
-        build_http(pipeline, metrics=metrics, access=access),
+        app,
         access_log=None,
         logger=server_log(),
         handle_signals=False,
         shutdown_timeout=_SHUTDOWN_SECONDS,
+        keepalive_timeout=_IDLE_SECONDS,
     )
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, host.strip("[]"), port, ssl_context=context).start()
-        except OSError as error:
-            raise HttpUnavailableError(
-                f"cannot serve HTTP on {host}:{port}: {error.strerror}; "
-                f"choose another address with `http` in [worker]"
-            ) from error
-        taken = runner.addresses[0][1]
-        yield f"{'http' if context is None else 'https'}://{host}:{taken}"
-    finally:
-        await runner.cleanup()
+    address = f"{host}:{port}"
+    async with door.opened(runner, address=address, tls=context, table="worker") as url:
+        yield url
 
 
 def check_serving(worker: WorkerConfig) -> None:

@@ -11,7 +11,9 @@ import pytest
 from aiohttp import ClientError, ClientSession, TCPConnector
 
 from ldpstream.agents.gateway import app, listen
-from ldpstream.agents.http.serve import HttpUnavailableError, server_tls
+from ldpstream.agents.http import door
+from ldpstream.agents.http.door import HttpUnavailableError
+from ldpstream.agents.http.serve import server_tls
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.gateway.serving import KEY, Gateway, gateway
 from tests.processes import eventually
@@ -36,7 +38,7 @@ def head(length: int, key: str = KEY) -> bytes:
 
 
 async def test_who_says_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(listen, "FIRST_REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(door, "FIRST_REQUEST_SECONDS", 0.3)
     monkeypatch.setattr(listen, "_IDLE_SECONDS", 0.3)
     monkeypatch.setattr(app, "BODY_SECONDS", 0.3)
     async with gateway(tmp_path) as running:
