@@ -6,6 +6,8 @@ Times are RFC 3339 UTC; durations and precisions are milliseconds; an unknown nu
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ldpstream.agents.document.model import Window
+
 
 class Answer(BaseModel):
     """Base of all answers: closed, so that a field without a description cannot slip in."""
@@ -30,13 +32,6 @@ class Readiness(Answer):
 
     ready: bool
     reasons: list[str] = Field(description="What is missing, one sentence each")
-
-
-class Span(Answer):
-    """A half-open span of event time."""
-
-    start: str = Field(description="First moment inside")
-    end: str = Field(description="First moment after it")
 
 
 class Windows(Answer):
@@ -133,7 +128,7 @@ class CollectionList(Answer):
 class WindowState(Answer):
     """One window that holds reports."""
 
-    window: Span
+    window: Window
     n: int = Field(description="Reports counted")
     late: int = Field(description="Reports for panes of it that came after they had closed")
     final: bool = Field(description="Closed in every partition and stored")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.document import Window
 from ldpstream.agents.http.answers import (
     AcceptedSpec,
     Collection,
@@ -12,7 +13,6 @@ from ldpstream.agents.http.answers import (
     PartitionStatus,
     Privacy,
     Readiness,
-    Span,
     Windows,
     WindowState,
 )
@@ -111,7 +111,7 @@ def describe_spec(served: ServedCollection) -> DeviceDocument:
 def describe_window(info: WindowInfo) -> WindowState:
     """Return one window of a collection."""
     return WindowState(
-        window=Span(start=format_time(info.start_ms), end=format_time(info.end_ms)),
+        window=Window(start=format_time(info.start_ms), end=format_time(info.end_ms)),
         n=info.n,
         late=info.late,
         final=info.final,

@@ -29,7 +29,7 @@ class Door:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._server: web.Server[web.Request] | None = None
+        self._server: web.Server | None = None
         self._silent: set[asyncio.BaseProtocol] = set()
 
     def count(self) -> int:

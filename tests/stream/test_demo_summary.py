@@ -13,7 +13,7 @@ from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.summary import Summary, print_summary
 from ldpstream.agents.demo.view import Comparison, Moment, compare, live_view
 from ldpstream.agents.document import EstimateDocument, ValueEstimate, Window
-from ldpstream.agents.http.answers import CollectionStatus, PartitionStatus, Span, WindowState
+from ldpstream.agents.http.answers import CollectionStatus, PartitionStatus, WindowState
 from ldpstream.mechanisms.times import format_time
 
 START_MS = 1_795_255_200_000
@@ -71,7 +71,7 @@ def status(counted: int, late: int, rejected: Mapping[str, int]) -> CollectionSt
 
 
 def window(start_ms: int, n: int, *, final: bool = True) -> WindowState:
-    span = Span(start=format_time(start_ms), end=format_time(start_ms + 1_000))
+    span = Window(start=format_time(start_ms), end=format_time(start_ms + 1_000))
     return WindowState(window=span, n=n, late=0, final=final, published=final)
 
 

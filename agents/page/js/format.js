@@ -23,7 +23,7 @@ export function labelText(value) {
  * @param {number} value
  */
 export function numberText(value) {
-  return String(Number(value.toPrecision(12))).replace("-", "−");
+  return String(Number(value.toPrecision(12)));
 }
 
 /** @param {number | null | undefined} value */
