@@ -1,5 +1,6 @@
 """`ldpstream send`: a device or a gateway, from value lines to produced frames."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -217,7 +218,8 @@ async def _send(
 ) -> Acknowledged:
     topic = collection.topics.source
     partitions = await source_partitions(kafka, collection)
-    console = Console(stderr=True)
+    # Colours may be forced upon a pipe; what moves would only fill it.
+    console = Console(stderr=True, force_terminal=None if sys.stderr.isatty() else False)
     async with broker.producer(kafka) as producer:
         await producer.partitions_for(topic)
         delivery = Delivery(producer, topic, partitions, precision_ms=collection.spec.precision_ms)

@@ -1,5 +1,6 @@
 """Estimate documents as tables in a terminal."""
 
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,12 +12,18 @@ from rich.text import Text
 from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
 
 _FILE_WIDTH: Final = 160
+_FILE_LINES: Final = 50
 
 
 def table_console() -> Console:
-    """Return a console for tables: as wide as the terminal, and wide enough in files and pipes."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_FILE_WIDTH)
+    """Return a console for tables: as wide as the terminal, and wide enough in files and pipes.
+
+    FORCE_COLOR asks for colours in a pipe: it makes no terminal of it that lines have to fit.
+    """
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    # Of a dumb terminal that is none, rich takes the width only where the height is given too.
+    return Console(highlight=False, width=_FILE_WIDTH, height=_FILE_LINES)
 
 
 def show_document(

@@ -28,7 +28,8 @@ class Screen(Protocol):
 @contextmanager
 def open_screen(console: Console, seconds: float | None) -> Iterator[Screen]:
     """Return where to show moments of a demonstration of so many seconds, or without an end."""
-    if not console.is_terminal:
+    # Not `is_terminal`: FORCE_COLOR says yes for a pipe as well.
+    if not console.file.isatty():
         yield _lines(console, seconds)
         return
     with Live(console=console, auto_refresh=False) as live:

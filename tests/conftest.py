@@ -1,0 +1,36 @@
+"""What surrounds a test is the same in every run: the examples it draws, and the environment."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SET_BY_OTHERS = (
+    # Who colours what goes into a pipe, and how wide it is.
+    *("CI", "FORCE_COLOR", "CLICOLOR_FORCE", "PY_COLORS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
+    *("COLUMNS", "LINES", "NODE_OPTIONS", "PYTEST_ADDOPTS"),
+    # The user's own broker and token.
+    *("LDPSTREAM_KAFKA_BOOTSTRAP", "LDPSTREAM_READ_TOKEN", "LDPSTREAM_TOKEN"),
+)
+"""Variables that no test, and nothing that a test starts, is to be changed by."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure() -> None:
+    """Let a rare example, or a busy machine, fail nobody's change.
+
+    `--hypothesis-profile explore` looks for examples that nobody has seen.
+    """
+    patient = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
+    settings.register_profile("same", derandomize=True, **patient)
+    settings.register_profile("explore", derandomize=False, max_examples=1_000, **patient)
+    settings.load_profile("same")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_environment() -> Iterator[None]:
+    """Take away what others have set for as long as tests run."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in SET_BY_OTHERS:
+            patch.delenv(name, raising=False)
+        yield

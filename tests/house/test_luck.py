@@ -1,0 +1,59 @@
+"""Tests give the same answer in every run: none draws from a generator that nobody has seeded."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+TESTS = Path(__file__).resolve().parents[1]
+MAKERS = {"default_rng", "Random", "PCG64", "SeedSequence"}
+DRAWS = {"random", "randint", "randrange", "choice", "choices", "sample", "shuffle", "uniform"}
+"""Of the module's own generator, which the system seeds."""
+
+
+def test_properties_are_checked_on_the_same_examples_however_long_they_take():
+    assert settings.default is not None
+    assert settings.default.derandomize
+    assert settings.default.deadline is None
+    assert settings.default.database is None
+
+
+def test_every_generator_has_a_seed():
+    texts = {file: file.read_text("utf-8") for file in sorted(TESTS.rglob("*.py"))}
+    found = {
+        file: list(unseeded(ast.parse(text)))
+        for file, text in texts.items()
+        if any(word in text for word in ("random", *MAKERS))
+    }
+    assert {file: calls for file, calls in found.items() if calls} == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["rng = np.random.default_rng()", "random.Random()", "random.shuffle(x)", "np.random.rand(3)"],
+)
+def test_one_without_is_noticed(code: str):
+    assert list(unseeded(ast.parse(code))) != []
+
+
+@pytest.mark.parametrize(
+    "code", ["np.random.default_rng([1, 2])", "random.Random(1)", "rng.choice(x)"]
+)
+def test_one_with_a_seed_is_not(code: str):
+    assert list(unseeded(ast.parse(code))) == []
+
+
+def unseeded(tree: ast.AST) -> Iterator[str]:
+    """Yield the calls that begin, or draw from, a generator without a seed."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            module, _, name = called.rpartition(".")
+            makes = name in MAKERS and not node.args and not node.keywords
+            draws = module == "random" and name in DRAWS
+            # Classes begin with a capital; the functions draw from NumPy's global generator.
+            legacy = module == "np.random" and name.islower() and name not in MAKERS
+            if makes or draws or legacy:
+                yield f"line {node.lineno}: {called}"
