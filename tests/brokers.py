@@ -161,7 +161,7 @@ class KafkaServer:
         """Wait until it serves clients.
 
         Raises:
-            KafkaUnavailableError: with what it said, if it ended, or does not serve in a minute.
+            KafkaUnavailableError: with what it said, if it ended, or does not serve in two minutes.
         """
         started = self._running
         assert started is not None
@@ -169,7 +169,7 @@ class KafkaServer:
             wait_until(
                 lambda: _accepts(self.port) or not started.running,
                 f"Kafka on port {self.port}",
-                seconds=60,
+                seconds=120,
             )
         if not (started.running and _accepts(self.port)):
             raise KafkaUnavailableError(
@@ -200,7 +200,7 @@ def _listeners(port: int, controller: int, more: Mapping[str, tuple[int, int]]) 
     }
 
 
-def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 30.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 120.0) -> None:
     """Return as soon as `condition` holds.
 
     Raises:

@@ -40,6 +40,7 @@ CHECKS: Final = [
     content_type_conformance,
     response_schema_conformance,
 ]
+_ROOT: Final = Path(__file__).resolve().parents[1]
 _URL: Final = re.compile(r"ready (http://\S+)")
 _LONG: Final = "/api/collections/{name}/estimate"
 _STARTS: Final = [str(START_MS), "2026-11-21T10:01:00Z", "2026-11-21T10:00:30Z", "0", "-1"]
@@ -85,6 +86,7 @@ def server() -> Iterator[tuple[str, int, Path]]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=out,
+            cwd=_ROOT,
         )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -36,7 +36,7 @@ from ldpstream.agents.state.view import totals
 from tests.brokers import Broker
 from tests.configuring import collection, configuration
 from tests.ledger import WINDOW_MS, Ledger
-from tests.processes import Worker
+from tests.processes import PATIENCE_SECONDS, Worker
 from tests.running import running
 from tests.tails import read_tails
 
@@ -237,7 +237,7 @@ class Lab:
         async with self.reader() as reader:
             return await read_tails(reader, self.collection, self._context)
 
-    async def check_exact(self, *, seconds: float = 60.0) -> None:
+    async def check_exact(self, *, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until every window of the ledger is final, and compare with the ledger.
 
         Counts in the changelog are the ledger's, report for report; finals hold the ledger's n,

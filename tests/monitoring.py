@@ -22,8 +22,11 @@ from ldpstream.agents.kafka.guarded import start_guarded
 from tests import missing
 from tests.brokers import wait_until
 from tests.ports import free_ports
+from tests.processes import PATIENCE_SECONDS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docker" / "prometheus"
+_RANGES = 60
+"""Five minutes are five seconds."""
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
@@ -44,7 +47,9 @@ class Prometheus:
     def get(self, path: str, **parameters: str) -> Any:
         """Return the data of an answer of its API."""
         query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=10) as answer:
+        with urllib.request.urlopen(
+            f"{self.url}/api/v1/{path}?{query}", timeout=PATIENCE_SECONDS
+        ) as answer:
             body = json.loads(answer.read())
         assert body["status"] == "success", body
         return body["data"]
@@ -61,15 +66,16 @@ class Prometheus:
 
     def answers(self, expression: str) -> bool:
         """Whether a query of a dashboard, with all its variables at "All", has an answer."""
-        for variable, value in (("collection", ".+"), ("query", ".+"), ("__rate_interval", "1s")):
+        for variable, value in (("collection", ".+"), ("query", ".+"), ("__rate_interval", "5s")):
             expression = expression.replace(f"${variable}", value)
         return bool(self.query(expression.replace('=".+"', '=~".+"')))
 
 
-def hurried(text: str, *, factor: int) -> str:
-    """Return rules with all of their durations divided by a factor."""
+def hurried(text: str, *, ranges: int, holds: int) -> str:
+    """Return rules whose ranges of time and whose `for:` are divided by these."""
 
     def shorter(found: re.Match[str]) -> str:
+        factor = ranges if found[1] == "[" else holds
         return f"{found[1]}{int(found[2]) * _UNIT_MS[found[3]] // factor}ms"
 
     return re.sub(r"(\[|for: )(\d+)(ms|s|m|h)(?=[\]\n])", shorter, text)
@@ -77,14 +83,16 @@ def hurried(text: str, *, factor: int) -> str:
 
 @contextmanager
 def prometheus(
-    folder: Path, *, targets: Mapping[str, Sequence[str]], token: Path, factor: int
+    folder: Path, *, targets: Mapping[str, Sequence[str]], token: Path, holds: int
 ) -> Iterator[Prometheus]:
     """Run a server with the shipped configuration in `folder`, in a hurry.
 
-    `targets` are addresses by job; shipped jobs that are not among them are left out.
+    `targets` are addresses by job; shipped jobs that are not among them are left out. An alert
+    fires after the `holds`-th part of its `for:`. Whatever is asked of a busy machine is answered
+    within a second or counts as lost, and every range holds five such answers.
     """
     config = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
-    config["global"] = {"scrape_interval": "200ms", "evaluation_interval": "200ms"}
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "200ms"}
     shipped = {job["job_name"]: job for job in config["scrape_configs"]}
     config["scrape_configs"] = [
         {
@@ -96,7 +104,9 @@ def prometheus(
     ]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     for name in config["rule_files"]:
-        (folder / name).write_text(hurried((FOLDER / name).read_text(), factor=factor))
+        (folder / name).write_text(
+            hurried((FOLDER / name).read_text(), ranges=_RANGES, holds=holds)
+        )
     port = free_ports(1)[0]
     server = Prometheus(f"http://127.0.0.1:{port}")
     command = [

@@ -136,7 +136,7 @@ class Place:
         try:
             yield process
             process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=30) == 0
+            assert process.wait(timeout=120) == 0
         finally:
             process.kill()
             process.wait()

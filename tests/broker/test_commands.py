@@ -14,6 +14,7 @@ from ldpstream.agents.state.control import decode_control
 from ldpstream.mechanisms.frame import decode_frame
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
+from tests.processes import PATIENCE_SECONDS
 from tests.stream.cli import invoke, refused, spawn
 
 pytestmark = pytest.mark.broker
@@ -197,9 +198,7 @@ def test_the_published_final_is_what_estimate_prints(lab: Lab, tmp_path: Path):
 
 
 async def _until_final(lab: Lab) -> list[dict[str, object]]:
-    for _ in range(200):
-        finals = await lab.finals()
-        if START_MS in finals:
-            return finals[START_MS]
-        await asyncio.sleep(0.1)
-    raise AssertionError("the window did not become final")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while START_MS not in (finals := await lab.finals()):  # noqa: ASYNC110 (the broker sends no event)
+            await asyncio.sleep(0.1)
+    return finals[START_MS]

@@ -78,7 +78,7 @@ class Demo:
         wait_until(
             lambda: re.search(text, self.output) is not None or self.process.poll() is not None,
             text,
-            seconds=60,
+            seconds=120,
         )
         assert self.process.poll() is None, self.output
         # The worker and the broker with its guard: the checks of what remains can see them.
@@ -86,8 +86,8 @@ class Demo:
 
     def ended(self) -> int:
         """Wait for its end, see that nothing remains, and return its exit code."""
-        code = self.process.wait(timeout=90)
-        wait_until(lambda: not self.processes(), "all processes to end", seconds=10)
+        code = self.process.wait(timeout=180)
+        wait_until(lambda: not self.processes(), "all processes to end")
         assert list(self.temporary.iterdir()) == []
         assert list(self.home.iterdir()) == []
         return code
@@ -161,7 +161,7 @@ def test_an_impatient_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
                 os.killpg(running.process.pid, signal.SIGINT)
             return running.process.poll() is not None
 
-        wait_until(interrupt, "the demonstration to end", seconds=30)
+        wait_until(interrupt, "the demonstration to end")
         assert running.ended() == 130, running.output
         assert "Traceback" not in running.output
 
@@ -197,4 +197,4 @@ def test_a_kill_leaves_no_process(tmp_path: Path) -> None:
         running.wait_for("live page")
         os.kill(running.process.pid, signal.SIGKILL)
         running.process.wait()
-        wait_until(lambda: not running.processes(), "all processes to end", seconds=10)
+        wait_until(lambda: not running.processes(), "all processes to end")

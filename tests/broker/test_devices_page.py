@@ -40,12 +40,13 @@ async def test_the_python_programs(lab: Lab) -> None:
         ]
         counts.append(sum(int(frame.counts.sum()) for frame in frames))
     assert counts == [3, 1_003]
-    assert len(frames) <= 1 + 20
+    # However slow the machine is, many share a frame.
+    assert len(frames) <= 1 + 1_000 / 5
 
 
 def run(program: str, folder: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", program]
-    assert subprocess.run(command, cwd=folder, timeout=60).returncode == 0
+    assert subprocess.run(command, cwd=folder, timeout=180).returncode == 0
 
 
 def test_the_javascript_programs(tmp_path: Path) -> None:
@@ -62,7 +63,7 @@ def test_the_javascript_programs(tmp_path: Path) -> None:
         program = program.replace('"ldpstream-device"', json.dumps(f"file://{CLIENT}/index.js"))
         ended = subprocess.run(
             ["node", "--input-type=module", "-e", program],
-            cwd=tmp_path, capture_output=True, text=True, timeout=60,
+            cwd=tmp_path, capture_output=True, text=True, timeout=180,
         )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.split() == ["25", "1"]

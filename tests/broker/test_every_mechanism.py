@@ -14,6 +14,7 @@ import pytest
 from ldpstream.mechanisms import MECHANISMS
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
+from tests.processes import PATIENCE_SECONDS
 from tests.stream.cli import invoke
 
 pytestmark = pytest.mark.broker
@@ -44,7 +45,7 @@ def command(*words: str | Path) -> str:
 
 
 def final(url: str, name: str, *options: str) -> dict[str, Any]:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         windows = json.loads(command("query", url, name, "--all", "--json", *options))["windows"]
         if windows and windows[0]["final"]:

@@ -11,7 +11,7 @@ from ldpstream.agents.stores.rocks import RocksDatabase
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.processes import Worker, eventually
+from tests.processes import PATIENCE_SECONDS, Worker, eventually
 
 pytestmark = pytest.mark.broker
 WINDOWS = 40
@@ -26,7 +26,7 @@ EAGER = {
 
 
 def gauge(worker: Worker, name: str) -> float:
-    with urllib.request.urlopen(worker.url + "/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(worker.url + "/metrics", timeout=PATIENCE_SECONDS) as answer:
         lines = answer.read().decode().splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith(f"ldpstream_{name}{{"))
 
@@ -44,7 +44,7 @@ async def compacted(lab: Lab, *, windows: int) -> int:
 
     A segment is compacted only once another has begun, so a window more is sent every few seconds.
     """
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         for window in itertools.count(windows):
             for _ in range(10):
                 records = await lab.records(lab.collection.topics.changelog)
@@ -72,7 +72,7 @@ async def test_what_has_expired_leaves_state_store_and_changelog(
         await send(lab, windows=range(WINDOWS, WINDOWS + 1))
         await lab.close(START_MS + (WINDOWS + 1) * WINDOW_MS)
         finals = await lab.finals()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(finals) < WINDOWS + 1:
                 finals = await lab.finals()
         assert {start: one[0]["n"] for start, one in finals.items()} == dict.fromkeys(

@@ -18,7 +18,7 @@ import pytest
 from ldpstream.mechanisms import decode_frame
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
 from tests.lab import Lab
-from tests.processes import Worker, eventually
+from tests.processes import PATIENCE_SECONDS, Worker, eventually
 
 pytestmark = pytest.mark.broker
 
@@ -75,7 +75,7 @@ def post(url: str, body: bytes, key: str = "") -> int:
         f"{url}/v1/collections/trips/reports", data=body, headers=headers, method="POST"
     )
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -165,23 +165,32 @@ async def test_a_broker_that_dies_and_comes_back_has_everything_once(tmp_path: P
         with started(lab) as gateway:
             uploads = [(frame(lab, n), secrets.token_hex(16)) for n in range(1, 21)]
 
-            async def send(body: bytes, key: str) -> list[int]:
-                """Send the same bytes until they are accepted, and return all answers."""
-                said = [await asyncio.to_thread(post, gateway.url, body, key)]
-                while said[-1] != 200:
-                    await asyncio.sleep(0.2)
+            async def send(body: bytes, key: str, said: list[int]) -> None:
+                """Send the same bytes until they are accepted; `said` gets all answers."""
+                while 200 not in said:
                     said.append(await asyncio.to_thread(post, gateway.url, body, key))
-                return said
+                    await asyncio.sleep(0.2)
 
-            before = await asyncio.gather(*(send(*one) for one in uploads[:5]))
+            before: list[list[int]] = [[] for _ in uploads[:5]]
+            await asyncio.gather(
+                *(send(*one, said) for one, said in zip(uploads[:5], before, strict=True))
+            )
             server.stop()
-            during = [asyncio.create_task(send(*one)) for one in uploads]
+            answers: list[list[int]] = [[] for _ in uploads]
+            during = [
+                asyncio.create_task(send(*one, said))
+                for one, said in zip(uploads, answers, strict=True)
+            ]
+            # Known keys are answered without a broker, others are refused.
+            await eventually(lambda: all(answers))
             await eventually(lambda: gateway.status("/readyz") == 503)
             assert gateway.status("/healthz") == 200
-            server.start()
-            async with asyncio.timeout(60):
-                answers = await asyncio.gather(*during)
-            assert before == answers[:5] == [[200]] * 5
+            await asyncio.to_thread(server.start)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await asyncio.gather(*during)
+            # On a busy machine the first ones too may have been refused for a while.
+            assert all(set(said) <= {503, 200} for said in before)
+            assert answers[:5] == [[200]] * 5
             assert all(set(said) == {503, 200} for said in answers[5:])
             assert gateway.terminate() == 0
             said = gateway.errors()

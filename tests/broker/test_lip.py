@@ -12,6 +12,7 @@ import pytest
 
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
+from tests.processes import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.broker
 COMMAND = [sys.executable, "-m", "ldpstream.agents.cli"]
@@ -22,7 +23,7 @@ def command(*words: str | Path) -> str:
 
 
 def final(url: str) -> dict[str, object]:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         windows = json.loads(command("query", url, "ill", "--all", "--json"))["windows"]
         if windows and windows[0]["final"]:
@@ -32,7 +33,7 @@ def final(url: str) -> dict[str, object]:
 
 
 def samples(url: str) -> dict[str, float]:
-    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE_SECONDS) as answer:
         lines = answer.read().decode().splitlines()
     named = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
     return {name: float(number) for name, number in named}
@@ -72,7 +73,7 @@ publish = {{ every = "500ms", top = 2 }}
         command("close", "-c", lab.file, "ill", "--until", str(START_MS + WINDOW_MS))
         document = final(worker.url)
         name = 'ldpstream_prior_calibration_wrong{collection="ill"}'
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while samples(worker.url).get(name) is None and time.monotonic() < deadline:
             time.sleep(0.3)
         found = samples(worker.url)

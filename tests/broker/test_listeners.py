@@ -20,7 +20,7 @@ from tests.certificates import KEY_PASSWORD, skip_without_openssl
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.listeners import PASSWORD, STRANGER, USER, Secured, secured_kafka
-from tests.processes import Worker
+from tests.processes import PATIENCE_SECONDS, Worker
 from tests.stream.cli import invoke, refused, spawn
 
 pytestmark = pytest.mark.broker
@@ -110,7 +110,7 @@ def published(worker: Worker) -> str:
     """Return all that a worker tells over HTTP."""
     found = ""
     for path in ("/", "/metrics", "/healthz", "/readyz", "/openapi.json", "/api/collections"):
-        with urllib.request.urlopen(worker.url + path, timeout=10) as answer:
+        with urllib.request.urlopen(worker.url + path, timeout=PATIENCE_SECONDS) as answer:
             found += answer.read().decode()
     return found
 
@@ -323,9 +323,10 @@ async def test_a_packer_works_with_the_documented_permissions(
         frame = own.frame(1, first_ms=START_MS, last_ms=START_MS)
         await producer.send_and_wait(topics.source, frame, partition=2)
     with lab.packer() as packer:
-        for _ in range(100):
-            if packed := await own.records(topics.frames or ""):
-                break
-            await asyncio.sleep(0.2)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            packed = await own.records(topics.frames or "")
+            while not packed:
+                await asyncio.sleep(0.2)
+                packed = await own.records(topics.frames or "")
         assert packer.terminate() == 0
     assert len(packed) == 1

@@ -93,7 +93,7 @@ async def test_one_report_of_a_device_and_window_counts_whoever_is_killed(lab: L
         repeated, misplaced = await expected(lab)
         assert (repeated > 400, misplaced) == (True, 1)
         await lab.close(START_MS + WINDOWS * WINDOW_MS)
-        await lab.check_exact(seconds=30)
+        await lab.check_exact()
         heads = await lab.heads()
         assert sum(head.n for head in heads) == lab.ledger.n
         assert sum(head.rejected.get("repeated", 0) for head in heads) == repeated

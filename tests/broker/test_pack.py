@@ -10,7 +10,7 @@ from ldpstream.agents.packing.packed import HEAD, decode_packed
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.processes import Worker, eventually
+from tests.processes import PATIENCE_SECONDS, Worker, eventually
 
 pytestmark = pytest.mark.broker
 
@@ -37,7 +37,7 @@ def metric(worker: Worker, name: str) -> float:
     """Return the sum of a metric over its labels."""
     import urllib.request
 
-    with urllib.request.urlopen(worker.url + "/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(worker.url + "/metrics", timeout=PATIENCE_SECONDS) as answer:
         lines = answer.read().decode().splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
@@ -47,7 +47,7 @@ async def counted(lab: Lab, worker: Worker, n: int) -> None:
         status = worker.get("/api/collections/trips/status")
         return bool(status["counted"] == n)
 
-    await eventually(lambda: enough(), seconds=20)
+    await eventually(enough)
 
 
 async def test_singles_are_packed_and_counted(lab: Lab) -> None:
@@ -57,7 +57,7 @@ async def test_singles_are_packed_and_counted(lab: Lab) -> None:
             await counted(lab, worker, 500)
             await send(lab, producer, 500, window=1)
         await lab.close(START_MS + 2 * WINDOW_MS)
-        await lab.check_exact(seconds=20)
+        await lab.check_exact()
         assert (
             metric(worker, 'ldpstream_packed_messages_total{collection="trips",result="taken"') > 0
         )
@@ -66,7 +66,8 @@ async def test_singles_are_packed_and_counted(lab: Lab) -> None:
     heads = await lab.heads()
     assert sum(sum(head.rejected.values()) for head in heads) == 20
     packed = await lab.records(lab.collection.topics.frames or "")
-    assert 0 < len(packed) < 200
+    # However slowly they came, many share a message.
+    assert 0 < len(packed) < 1_020 / 2
     assert [head.frames for head in heads] == [
         sum(record.partition == p for record in packed) for p in range(2)
     ]
@@ -96,7 +97,7 @@ async def test_input_is_switched_and_packers_stay_away(lab: Lab) -> None:
             await send(lab, producer, 200, window=1)
             await counted(lab, worker, 800)
             await lab.close(START_MS + 2 * WINDOW_MS)
-            await lab.check_exact(seconds=20)
+            await lab.check_exact()
 
 
 @pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the embedded one has no codecs
@@ -131,7 +132,7 @@ async def test_what_any_producer_wrote_is_packed_byte_for_byte(lab: Lab) -> None
             }
 
         found = await packed()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while found < written:
                 await asyncio.sleep(0.1)
                 found = await packed()

@@ -84,7 +84,10 @@ def _start(lab: Lab, orders: str, data: Path, port: int) -> Worker:
 
 
 def _orders(port: int) -> dict[str, int]:
-    """Return what the user's own page shows."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/orders/", timeout=5) as answer:
-        counts: dict[str, int] = json.loads(answer.read())
+    """Return what the user's own page shows, nothing until Faust serves it."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/orders/", timeout=5) as answer:
+            counts: dict[str, int] = json.loads(answer.read())
+    except OSError:
+        return {}
     return counts

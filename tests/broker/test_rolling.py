@@ -1,9 +1,11 @@
 """Configurations change by a rolling restart of two workers, while reports flow."""
 
 import asyncio
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -20,6 +22,9 @@ pytestmark = [
 ]
 
 
+GROWN = "no window closes until all workers are restarted with 4"
+
+
 @contextmanager
 def fleet() -> Iterator[list[Worker]]:
     """Yield a list whose workers are killed at the end."""
@@ -31,8 +36,10 @@ def fleet() -> Iterator[list[Worker]]:
             worker.kill()
 
 
-async def start(workers: list[Worker], lab: Lab) -> Worker:
-    worker = lab.start_worker()
+async def start(
+    workers: list[Worker], lab: Lab, *, stderr: int | IO[bytes] = subprocess.PIPE
+) -> Worker:
+    worker = lab.start_worker(stderr=stderr)
     workers.append(worker)
     await asyncio.to_thread(worker.wait_ready)
     return worker
@@ -68,7 +75,8 @@ async def test_a_spec_changes_while_devices_move(running: Broker, tmp_path: Path
         print_of_old = old.collection.spec.fingerprint.hex()
         path = f"/api/collections/trips/status?fingerprint={print_of_old}"
         await eventually(lambda: newest.get(path)["counted"] == old.ledger.n)
-        assert newest.get("/api/collections/trips/status")["counted"] == new.ledger.n
+        path = "/api/collections/trips/status"
+        await eventually(lambda: newest.get(path)["counted"] == new.ledger.n)
         assert newest.metrics("ldpstream_problems") == 0
         assert newest.metrics("ldpstream_accepted_problems") == 0
         for worker in workers:
@@ -140,9 +148,10 @@ async def test_collections_come_change_and_go(running: Broker, tmp_path: Path) -
 
 
 async def test_partitions_are_added_while_reports_flow(running: Broker, tmp_path: Path) -> None:
-    lab = Lab(running, tmp_path, partitions=2)
-    with fleet() as workers:
-        await asyncio.gather(start(workers, lab), start(workers, lab))
+    lab, said = Lab(running, tmp_path, partitions=2), tmp_path / "said"
+    with fleet() as workers, said.open("wb") as stream:
+        await start(workers, lab, stderr=stream)
+        await start(workers, lab)
         async with lab.producer() as producer:
             flow = Flow(producer, [lab])
             async with flow.run():
@@ -150,19 +159,18 @@ async def test_partitions_are_added_while_reports_flow(running: Broker, tmp_path
                 await lab.add_partitions(4)
                 await producer.client.force_metadata_update()
                 flow.partitions = 4
-                await asyncio.sleep(1)
+                # Nothing is late in the new partitions: no window closed before they were counted.
+                await eventually(lambda: GROWN in said.read_text(), what=GROWN)
                 assert await asyncio.to_thread(workers[0].terminate) == 0
-                said = workers[0].errors()
                 await replace(workers, lab)
                 newest = await replace(workers, lab)
                 await asyncio.sleep(0.5)
             await lab.close(flow.end_ms)
-        # Nothing is late in the new partitions: no window closed before they were counted.
-        assert "no window closes until all workers are restarted with 4" in said
         await lab.check_exact()
         assert sum(head.late for head in await lab.heads()) == 0
-        partitions = newest.get("/api/collections/trips/status")["partitions"]
-        assert [one["counted"] > 0 for one in partitions] == [True] * 4
+        path = "/api/collections/trips/status"
+        await eventually(lambda: all(p["counted"] > 0 for p in newest.get(path)["partitions"]))
+        assert len(newest.get(path)["partitions"]) == 4
         assert newest.metrics("ldpstream_problems") == 0
         for worker in workers:
             assert worker.terminate() == 0

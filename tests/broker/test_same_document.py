@@ -12,6 +12,7 @@ import pytest
 
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
+from tests.processes import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.broker
 COMMAND = [sys.executable, "-m", "ldpstream.agents.cli"]
@@ -23,7 +24,7 @@ def command(*words: str | Path) -> str:
 
 
 def final(url: str, name: str, *options: str) -> dict[str, Any]:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         windows = json.loads(command("query", url, name, "--all", "--json", *options))["windows"]
         if windows and windows[0]["final"]:

@@ -15,7 +15,7 @@ from ldpstream.agents.stores.choice import Stores
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.processes import eventually
+from tests.processes import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.broker
 WINDOWS = 4
@@ -57,11 +57,9 @@ async def counted(lab: Lab, n: int) -> None:
     async def n_now() -> int:
         return sum(head.n for head in await lab.heads())
 
-    for _ in range(100):
-        if await n_now() == n:
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"{await n_now()} of {n} reports counted")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await n_now() != n:  # noqa: ASYNC110 (the broker sends no event)
+            await asyncio.sleep(0.1)
 
 
 @pytest.mark.parametrize("running", ["kafka"], indirect=True)

@@ -35,8 +35,9 @@ EMPTY: dict[str, Any] = {**NAMED, "domain": {"size": 2}}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pipeline() -> Pipeline:
-    """Collections of strange names, one of 205 windows, and one of none."""
-    served = serve_collections({"named": NAMED, "line": LINE, "empty": EMPTY})
+    """Collections of strange names, one of 205 windows, one of one window, and one of none."""
+    served = serve_collections({"named": NAMED, "line": LINE, "only": EMPTY, "empty": EMPTY})
+    served.collections["only"].report(0, [0, 1] * 100, times_ms=[START_MS] * 200)
     labels = [label for label in LABELS for _ in range(40)]
     for minute, n in enumerate((320, 320, 30)):
         times = [START_MS + minute * MINUTE_MS] * n
@@ -135,11 +136,7 @@ async def test_a_collection_without_reports_shows_none_of_the_one_before(
     await expect(page.locator("#value-rows")).to_be_hidden()
 
 
-async def test_nothing_is_older_than_the_only_window(
-    page: Page, url: str, pipeline: Pipeline
-) -> None:
-    only = pipeline.collections["empty"]
-    only.report(0, [0, 1] * 100, times_ms=[START_MS] * 200)
-    await open_view(page, url, "empty", "values")
+async def test_nothing_is_older_than_the_only_window(page: Page, url: str) -> None:
+    await open_view(page, url, "only", "values")
     await expect(page.locator("#older")).to_be_disabled()
     await expect(page.locator("#newer")).to_be_disabled()

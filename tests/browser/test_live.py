@@ -15,6 +15,7 @@ from tests.browser.showing import MODES, report
 from tests.browser.test_numbers import listed
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
+from tests.ports import free_ports
 from tests.stream.serving import MINUTE_MS, Pipeline, serve_collections
 from tests.stream.serving import START_MS as SERVED_MS
 
@@ -115,8 +116,9 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(page: Page, pipeline: P
 async def test_a_worker_that_goes_away_is_told_and_taken_up_again(page: Page) -> None:
     pipeline = serve_collections({"modes": MODES})
     report(pipeline.collections["modes"], 0, 500, seed=1)
-    async with serve(pipeline, port=0) as url:
-        port = int(url.rsplit(":", 1)[1])
+    # One that nobody is given while nobody serves it.
+    (port,) = free_ports(1)
+    async with serve(pipeline, port=port) as url:
         await open_view(page, url, "modes", "values")
         await expect(page.locator("#live")).to_have_text("Live")
     await expect(page.locator("#problem")).to_contain_text("does not answer")

@@ -47,7 +47,7 @@ async def run_with_nodes_killed(
             await stream.run(disturbances, frames_a_second=rate)
             await disturbances
         await lab.close(START_MS + WINDOWS * WINDOW_MS)
-        await lab.check_exact(seconds=60)
+        await lab.check_exact()
         heads = await lab.heads()
         assert sum(head.n for head in heads) == lab.ledger.n
         assert sum(head.late for head in heads) == stream.sent.late

@@ -115,7 +115,7 @@ async def run(
             await stream.run(disturbances, frames_a_second=reports / a_frame / estimate_seconds)
             await disturbances
         await lab.close(START_MS + WINDOWS * WINDOW_MS)
-        await lab.check_exact(seconds=60)
+        await lab.check_exact()
         await _check_fates(lab, stream.sent)
         assert all(worker.process.poll() is None for worker in fleet), "a worker died by itself"
     return stream.sent

@@ -41,7 +41,7 @@ async def test_many_faults(broker: str, tmp_path: Path) -> None:
         workers=2,
         visitors=0,
     )
-    async with asyncio.timeout(240):
+    async with asyncio.timeout(600):
         result = await run(settings, tmp_path)
     assert (result.wrong, result.differences) == ([], [])
     assert result.exact

@@ -63,8 +63,9 @@ def test_killed_at_random_moments_no_window_has_two_reports(tmp_path: Path):
         device = run(_DEVICE, path)
         assert device.stdout is not None
         with device.stdout:
-            lines = [device.stdout.readline()]
-            time.sleep(rng.uniform(0, 0.2))
+            lines = [device.stdout.readline() for _ in range(rng.randint(1, 40))]
+            # Wherever it is by now: between two lines, or in the middle of one.
+            time.sleep(rng.uniform(0, 0.02))
             os.kill(device.pid, signal.SIGKILL)
             lines += device.stdout.readlines()
         assert device.wait() == -signal.SIGKILL
@@ -104,6 +105,6 @@ def test_killed_at_every_statement_what_left_is_what_stays(tmp_path: Path):
 
 def leave(path: str, statement: int) -> str:
     device = run(_AT_A_STATEMENT, path, str(statement))
-    said, _ = device.communicate(timeout=60)
+    said, _ = device.communicate(timeout=180)
     assert device.returncode == -signal.SIGKILL
     return said.strip()

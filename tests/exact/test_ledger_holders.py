@@ -31,7 +31,7 @@ def test_those_who_ask_at_once_get_the_same(tmp_path: Path):
 
     def ask(label: str) -> list[tuple[bytes, int]]:
         with open_ledger(tmp_path, modes, budget=1) as ledger:
-            gate.wait(timeout=30)
+            gate.wait(timeout=180)
             releases = (
                 ledger.release(modes, label, time_ms=START_MS + hour * HOUR_MS) for hour in hours
             )
@@ -71,7 +71,7 @@ def test_processes_share_windows_and_budget(tmp_path: Path):
     for device in devices:
         assert device.stdout is not None
         assert device.stdout.readline() == "ready\n"
-    first, second = (device.communicate("go\n", timeout=60)[0].split() for device in devices)
+    first, second = (device.communicate("go\n", timeout=180)[0].split() for device in devices)
     assert first == second
     assert first.count("refused") == 5
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.fuzz.collection import fuzzer_of, rules_of
 from tests.fuzz.expected import Expected
 from tests.lab import Lab
-from tests.processes import Worker, eventually
+from tests.processes import PATIENCE_SECONDS, Worker, eventually
 
 HOUR_MS = 3_600_000
 WINDOW = 'grace = "2h", idle = "off"'
@@ -64,7 +64,7 @@ async def send_fuzz(lab: Lab, fuzzed: Fuzzed, messages: int, *, seed: int, big: 
 
 def metric_fates(worker: Worker) -> Counter[str]:
     """Return the reports by fate as `/metrics` has them."""
-    with urllib.request.urlopen(f"{worker.url}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{worker.url}/metrics", timeout=PATIENCE_SECONDS) as answer:
         families = text_string_to_metric_families(answer.read().decode())
     found: Counter[str] = Counter()
     for sample in (sample for family in families for sample in family.samples):
@@ -75,7 +75,9 @@ def metric_fates(worker: Worker) -> Counter[str]:
     return found
 
 
-async def check_fuzz(lab: Lab, worker: Worker, fuzzed: Fuzzed, *, seconds: float) -> None:
+async def check_fuzz(
+    lab: Lab, worker: Worker, fuzzed: Fuzzed, *, seconds: float = PATIENCE_SECONDS
+) -> None:
     """Wait for all to be decided; compare metrics, heads, copies and counts, one by one."""
     total = sum(fuzzed.fates.values())
     await eventually(lambda: metric_fates(worker).total() >= total, seconds=seconds)

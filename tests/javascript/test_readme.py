@@ -45,7 +45,7 @@ def test_the_programs(block: Block, tmp_path: Path):
         (tmp_path / "storage.mjs").write_text(STORAGE)
         (tmp_path / "program.mjs").write_text('import "./storage.mjs";\n' + program)
         ran = subprocess.run(
-            ["node", "program.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+            ["node", "program.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=180
         )
     assert ran.returncode == 0, ran.stderr
     (upload,) = uploads

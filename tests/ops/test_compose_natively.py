@@ -153,7 +153,7 @@ async def test_the_containers_configuration_counts_and_is_scraped(bootstrap: str
         }
         for device in devices.values():
             stack.callback(device.kill)
-        server = stack.enter_context(prometheus(tmp_path, targets=targets, token=token, factor=60))
+        server = stack.enter_context(prometheus(tmp_path, targets=targets, token=token, holds=60))
         counted = 'sum by (collection) (ldpstream_reports_total{result="counted"})'
         await eventually(
             lambda: (
@@ -164,7 +164,7 @@ async def test_the_containers_configuration_counts_and_is_scraped(bootstrap: str
                 == dict.fromkeys(devices, True)
             )
         )
-        # A scrape that takes longer than its hurried interval counts as down until the next.
+        # A scrape that takes longer than a second counts as down until the next.
         await eventually(lambda: len(server.query('up{job="ldpstream"} == 1')) == 2)
         problems = "ldpstream_problems > 0"
         assert server.query(problems) == []

@@ -82,7 +82,7 @@ async def test_the_program_of_the_documentation_runs(
         exec(here.replace("asyncio.run(main())", ""), names)
         running = asyncio.create_task(names["main"]())
         said = ""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while "provisional 300" not in said:
                 await asyncio.sleep(0.02)
                 said += capsys.readouterr().out

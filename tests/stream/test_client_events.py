@@ -36,7 +36,7 @@ async def test_events_go_on_over_connections_that_break(pipeline: Pipeline) -> N
     def finals() -> list[int | None]:
         return [event.id for event in found if event.kind == "final"]
 
-    async with connect(f"http://127.0.0.1:{port}") as worker, asyncio.timeout(20):
+    async with connect(f"http://127.0.0.1:{port}") as worker, asyncio.timeout(60):
         following = asyncio.create_task(follow(worker))
         for minute in range(1, 4):
             async with TestServer(build_http(pipeline), port=port):

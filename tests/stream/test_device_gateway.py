@@ -59,9 +59,9 @@ async def test_a_frame_goes_after_it_has_lingered():
     spec = collection()
     sender = FakeSender(spec)
     async with gateway(sender, linger_seconds=0.02) as one:
-        await asyncio.wait_for(one.add(spec.privatize([1, 2]), times_ms=times(2)), 5)
+        await asyncio.wait_for(one.add(spec.privatize([1, 2]), times_ms=times(2)), 60)
         assert len(sender.frames) == 1
-        await asyncio.wait_for(one.add(spec.privatize([3]), times_ms=times(1)), 5)
+        await asyncio.wait_for(one.add(spec.privatize([3]), times_ms=times(1)), 60)
         assert len(sender.frames) == 2
 
 

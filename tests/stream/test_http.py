@@ -179,7 +179,7 @@ async def test_long_computations_leave_the_event_loop(
             running += 1
             most = max(most, running)
             threads.add(threading.get_ident())
-        both.wait(timeout=10)
+        both.wait(timeout=120)
         with counting:
             running -= 1
         return original(*args, **kwargs)

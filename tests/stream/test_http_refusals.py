@@ -188,5 +188,5 @@ async def test_a_store_that_lacks_a_value_is_said_and_ends_events(
     assert answer["error"] == "the state cannot be read: the store lacks a value"
     events = await client.get("/api/collections/city/events")
     assert events.status == 200
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await events.read()

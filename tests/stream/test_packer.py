@@ -137,7 +137,7 @@ async def test_a_packer_without_partitions_neither_spins_nor_sleeps_through_its_
 
     for linger_ms in (0, 60_000):
         consumer = Idle([])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await packed(consumer, linger_ms=linger_ms, rest_seconds=0.1)
         assert consumer.looks < 20
 
