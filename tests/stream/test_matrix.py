@@ -104,7 +104,7 @@ def test_a_report_out_of_range_is_rejected_alone(served: Served):
 
 
 def test_from_values_to_estimates(tmp_path: Path):
-    """Bernstein bounds hold together at every n: left with probability below 1e-7."""
+    """Bernstein bounds hold together at every n: left with probability below 1e-9."""
     (tmp_path / "strategy.csv").write_text("1,0,0\n0,2,1\n", "utf-8")
     (tmp_path / "edges.csv").write_text("bus,train,1.0\ntrain,walk,0.5\n", "utf-8")
     file = configured(tmp_path, TOML)
@@ -113,7 +113,7 @@ def test_from_values_to_estimates(tmp_path: Path):
     reports = invoke("privatize", "-c", file, "ages", stdin=lines)
     assert (reports.exit_code, reports.stderr) == (0, "")
     asked = ["--range", "3..9", "--range", "0..23", "--quantile", "0.5", "--confidence"]
-    asked += ["0.9999999", "--method", "bernstein", "--simultaneous"]
+    asked += ["0.9999999999", "--method", "bernstein", "--simultaneous"]
     result = invoke("estimate", "-c", file, *asked, "ages", stdin=reports.stdout)
     assert (result.exit_code, result.stderr) == (0, "")
     document = json.loads(result.stdout)
