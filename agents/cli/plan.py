@@ -56,7 +56,7 @@ _MOST_RESPONDENTS: Final = 10**12
     "--search",
     type=click.FloatRange(0.0),
     metavar="SECONDS",
-    help="How long to search the best channel of any kind; 0: not at all. "
+    help="How long to compute on the best channel of any kind; 0: not at all. "
     f"By default {SEARCH_SECONDS:g} up to {SEARCHED_VALUES} values, 0 beyond.",
 )
 @click.option(

@@ -1,5 +1,8 @@
 """Priors, workloads and budgets that no channel is best for, and searches that do not end."""
 
+import itertools
+import time
+
 import numpy as np
 import pytest
 
@@ -46,6 +49,14 @@ def test_a_search_that_is_out_of_time_says_what_is_left():
     finished = optimise(MetricPolicy(0.3, (16,)), ranges((16,)))
     assert design.gap > 0.01 * design.population
     assert design.population - design.gap <= finished.population <= design.population
+
+
+def test_a_busy_machine_does_not_end_a_search(monkeypatch: pytest.MonkeyPatch):
+    """Of the time on the wall it may get little: here an hour passes whenever somebody looks."""
+    hours = itertools.count(0, 3600)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(hours)))
+    design = optimise(MetricPolicy(0.3, (8,)), ranges((8,)), seconds=60.0)
+    assert design.status == "proved"
 
 
 def test_a_budget_too_small_for_double_precision_says_so():

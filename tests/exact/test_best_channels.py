@@ -135,7 +135,7 @@ def test_the_bound_is_below_every_channel_of_the_policy(
     policy: Policy, workload: Workload, prior: np.ndarray | None
 ):
     rng = np.random.default_rng(3)
-    design = optimise(policy, workload, prior, seconds=20.0)
+    design = optimise(policy, workload, prior)
     channel = realise(design)
     assert channel.certify("optimal", []).passed
     assert trace_of(channel.matrix, design.prior, workload) == pytest.approx(
