@@ -18,7 +18,7 @@ from tests.lab import Lab
 from tests.processes import Worker
 
 RESTART_SECONDS = 1.0
-TERMINATE_SECONDS = 30.0
+TERMINATE_SECONDS = 120.0
 
 
 @dataclass

@@ -79,6 +79,8 @@ class Scrapes:
     def __init__(self, fleet: Fleet) -> None:
         self.began = 0
         """How many workers became ready."""
+        self.cut_off = 0
+        """How many of them were killed before they could be asked."""
         self._fleet = fleet
         self._seen: dict[tuple[int, float], Counted] = {}
         self._starting: set[asyncio.Task[None]] = set()
@@ -109,11 +111,17 @@ class Scrapes:
         if place.command != "worker":
             return
         self.began += 1
-        task = asyncio.create_task(self._scrape(place))
+        task = asyncio.create_task(self._first(place))
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
 
-    async def _scrape(self, place: Place) -> None:
+    async def _first(self, place: Place) -> None:
+        worker = place.worker
+        assert worker is not None
+        if not await self._scrape(place) and worker.process.poll() is not None:
+            self.cut_off += 1
+
+    async def _scrape(self, place: Place) -> bool:
         worker = place.worker
         assert worker is not None
         with suppress(aiohttp.ClientError, TimeoutError):
@@ -123,6 +131,8 @@ class Scrapes:
                 session.get(worker.url + "/metrics") as answer,
             ):
                 self._take(place.number, await answer.text())
+                return True
+        return False
 
     def _take(self, place: int, text: str) -> None:
         found: Counted = Counter()
