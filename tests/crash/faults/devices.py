@@ -1,16 +1,18 @@
 """The processes of all devices, started again whenever one was killed or lost its broker."""
 
 import asyncio
+import math
 import os
+import subprocess
 import time
-from asyncio.subprocess import Process
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tests.crash.faults.device import TROUBLE, Order
 from tests.crash.faults.journal import Journal
 from tests.crash.faults.stream import PLANS, how_many
+from tests.crash.faults.waiting import holds
 from tests.crash.faults.watch import Ends
 from tests.lab import Lab
 
@@ -25,7 +27,7 @@ class Device:
     name: str
     journal: Journal
     messages: int
-    process: Process | None = None
+    process: "subprocess.Popen[bytes] | None" = None
 
 
 class Devices:
@@ -64,13 +66,13 @@ class Devices:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for device in self.all:
             if device.process is not None:
-                _kill(device.process)
-                await device.process.wait()
+                device.process.kill()
+                await asyncio.to_thread(device.process.wait)
 
     def kill(self, device: Device) -> None:
         """Kill a device with -9; it is started again."""
         if device.process is not None:
-            _kill(device.process)
+            device.process.kill()
 
     def ends(self) -> Ends:
         """Return the offset after the last message acknowledged, by collection and partition."""
@@ -95,14 +97,10 @@ class Devices:
             rate=max(1, until - first) / seconds,
             transactions=self._transactions,
         )
-        environment = {**os.environ, "PYTHONPATH": f"{_ROOT}:{os.environ.get('PYTHONPATH', '')}"}
         with (self._folder / f"device-{device.name}.log").open("ab") as log:
             while True:
-                process = await asyncio.create_subprocess_exec(
-                    *order.command(), stderr=log, env=environment
-                )
-                device.process = process
-                code = await process.wait()
+                device.process = _start(order, log)
+                code = await _code(device.process)
                 if code == 0:
                     return
                 if code not in {TROUBLE, -9}:
@@ -111,6 +109,16 @@ class Devices:
                 await asyncio.sleep(RESTART_SECONDS)
 
 
-def _kill(process: Process) -> None:
-    with suppress(ProcessLookupError):
-        process.kill()
+def _start(order: Order, log: IO[bytes]) -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, "PYTHONPATH": f"{_ROOT}:{os.environ.get('PYTHONPATH', '')}"}
+    return subprocess.Popen(order.command(), stderr=log, env=environment)
+
+
+async def _code(process: "subprocess.Popen[bytes]") -> int:
+    """Wait until a process ends, and return its exit code.
+
+    It is asked for as `kill` asks for it. A process of asyncio is waited for in a thread: of one
+    that is killed while it ends `kill` may learn the code first, and the thread then says 255.
+    """
+    await holds(lambda: process.poll() is not None, seconds=math.inf)
+    return process.returncode
