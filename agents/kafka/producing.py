@@ -194,12 +194,21 @@ async def _send_batches(
     for key, value, headers in records:
         fields = {"key": key, "value": value, "headers": list(headers)}
         if batch.append(timestamp=now_ms, **fields) is None:
-            sent.append(await producer.send_batch(batch, topic, partition=partition))
+            sent.append(_heard(await producer.send_batch(batch, topic, partition=partition)))
             batch = producer.create_batch()
             batch.append(timestamp=now_ms, **fields)
             await asyncio.sleep(0)
-    sent.append(await producer.send_batch(batch, topic, partition=partition))
+    sent.append(_heard(await producer.send_batch(batch, topic, partition=partition)))
     await asyncio.gather(*sent)
+
+
+def _heard(sent: "asyncio.Future[Any]") -> "asyncio.Future[Any]":
+    """Return a batch's future that may fail without anybody waiting for it.
+
+    Where a batch cannot be sent, nobody waits for those before it: asyncio would log an error.
+    """
+    sent.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return sent
 
 
 @asynccontextmanager

@@ -7,16 +7,22 @@ come out of it. What aiokafka decides about batches
 (checksums, aborted transactions, control batches, positions) it goes on deciding.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import aiokafka
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer.fetcher import FetchResult
 
+KNOWN: Final = "0.14."
+"""How the versions begin of which is known how they keep their fetches."""
 _FEW: Final = 8
 """With fewer records a batch costs less record by record than wrapped."""
+
+log = logging.getLogger(__name__)
 
 
 class Fetched(Protocol):
@@ -55,8 +61,16 @@ class Run:
 def take_whole(consumer: AIOKafkaConsumer) -> None:
     """Let a started consumer return a `Run` for each batch, and the records of small ones.
 
-    `max_records` of its `getmany` is then a number of these.
+    `max_records` of its `getmany` is then a number of these. The fetches of an aiokafka that is not
+    known are left alone: an offset that it passed over otherwise would be taken for none.
     """
+    if not aiokafka.__version__.startswith(KNOWN):
+        log.warning(
+            "aiokafka %s may keep its fetches otherwise than %sx: messages are read one by one, "
+            "several times slower",
+            *(aiokafka.__version__, KNOWN),
+        )
+        return
     fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
     fetcher._records = _Results()  # noqa: SLF001 (see the module)
 

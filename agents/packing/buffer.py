@@ -23,23 +23,25 @@ class Buffer:
     """
 
     position: int
+    records: int = 0
     held_bytes: int = 0
     values: list[Sequence[bytes | None]] = field(default_factory=list)
     offsets: list[Sequence[int]] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-        return sum(map(len, self.values))
 
     @property
     def seen(self) -> int:
         """The offset after the last record read."""
         return self.offsets[-1][-1] + 1 if self.offsets else self.position
 
+    def full(self, limit_bytes: int) -> bool:
+        """Return whether it holds a message; of records without bytes it would never be one."""
+        return self.held_bytes >= limit_bytes or self.records >= MAX_MESSAGES
+
     def add(self, run: Run) -> None:
         """Take records that follow those before."""
         self.offsets.append(run.offsets)
         self.values.append(run.values)
+        self.records += len(run.values)
         self.held_bytes += _size(run.values)
 
     def cut(self, *, end: int, limit_bytes: int) -> Iterator[Packed]:
@@ -49,7 +51,7 @@ class Buffer:
         worker reads it from the source.
         """
         records = _join(list(chain.from_iterable(self.values)), self.offsets)
-        self.held_bytes, self.values, self.offsets = 0, [], []
+        self.records, self.held_bytes, self.values, self.offsets = 0, 0, [], []
         for part in _parts(records, limit_bytes):
             first, last = int(part.offsets[0]), int(part.offsets[-1])
             after = self.position if last - self.position <= MAX_SPAN else first

@@ -101,7 +101,8 @@ class Packer(ConsumerRebalanceListener):
             try:
                 await self._step()
             except OffsetOutOfRangeError as error:
-                await self._to_beginning(list(error.args[0]))
+                for source in error.args[0].keys() & self._shares.keys():
+                    self._shares[source].astray = True
             except (NoOffsetForPartitionError, IllegalStateError) as error:
                 # A partition that we have been to the beginning of since, or have lost.
                 log.debug("a rebalance: %r", error)
@@ -109,7 +110,8 @@ class Packer(ConsumerRebalanceListener):
 
     async def _step(self) -> None:
         await self._take_over()
-        open_ = [share.source for share in self._shares.values() if not self._full(share)]
+        await self._to_beginnings()
+        open_ = [s.source for s in self._shares.values() if not (self._full(s) or s.astray)]
         if not open_:
             await self._wait()
         else:
@@ -172,29 +174,31 @@ class Packer(ConsumerRebalanceListener):
         for run in taken:
             share.buffer.add(run)
 
-    async def _to_beginning(self, sources: Sequence[TopicPartition]) -> None:
-        """Go to the beginnings of partitions in which our place does not exist any more."""
-        # What has been read may not be in the source any more.
-        await self._drain(LEAVE_SECONDS)
-        with suppress(IllegalStateError):
-            await self._consumer.seek_to_beginning(*sources)
-            for source in sources:
-                log.warning(
-                    "topic %s[%d]: our place in it is gone; going on at its beginning", *source
-                )
-                self._shares[source] = Share(source, Buffer(await self._consumer.position(source)))
+    async def _to_beginnings(self) -> None:
+        """Go to the beginnings of partitions in which our place does not exist any more.
+
+        What was read may not be in the source any more: workers must find it before what is.
+        """
+        for share in [share for share in self._shares.values() if share.astray]:
+            if share.buffer.values or share.flight is not None or share.given_up:
+                continue
+            source = share.source
+            log.warning("topic %s[%d]: our place in it is gone; going on at its beginning", *source)
+            await self._consumer.seek_to_beginning(source)
+            self._shares[source] = Share(source, Buffer(await self._consumer.position(source)))
 
     # --- writing --------------------------------------------------------------------------------
 
     def _full(self, share: Share) -> bool:
-        return share.buffer.held_bytes >= self._options.limit_bytes
+        return share.buffer.full(self._options.limit_bytes)
 
     def _due(self, share: Share, now: float) -> bool:
         waited = (now - share.began) * 1000 >= self._options.linger_ms / 2
-        return share.flight is None and bool(share.buffer.values) and (self._full(share) or waited)
+        soon = waited or share.astray or self._full(share)
+        return share.flight is None and bool(share.buffer.values) and soon
 
     def _launch(self, share: Share) -> None:
-        end, held = self._consumer.highwater(share.source) or 0, len(share.buffer)
+        end, held = self._consumer.highwater(share.source) or 0, share.buffer.records
         cut = list(share.buffer.cut(end=end, limit_bytes=self._options.limit_bytes))
         left_out = held - sum(len(packed.records) for packed in cut)
         self._hooks.left_out(self._named(share)[0], left_out)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from ldpstream.agents.config import CollectionConfig
@@ -35,7 +36,7 @@ class Sender:
         self._topic_ids = topic_ids
         self._producer = producer
         self._hooks = hooks
-        self._complaint = ""
+        self._complaints: dict[TopicPartition, str] = {}
 
     async def send_all(self, share: Share, cut: Sequence[Packed]) -> None:
         """Send messages of a partition one after the other; end early where it is given up."""
@@ -59,18 +60,21 @@ class Sender:
                 return parts
             except KafkaError as error:
                 self._hooks.failed(name)
-                self._complain(frames, partition, error)
+                self._complain(share.source, frames, error)
                 await asyncio.sleep(RETRY_SECONDS)
             else:
-                self._complaint = ""
                 self._hooks.packed(name, len(packed.records), len(value))
                 break
+        self._complaints.pop(share.source, None)
         return ()
 
-    def _complain(self, frames: str, partition: int, error: KafkaError) -> None:
-        """Say once what does not pass by itself."""
-        if not error.retriable and repr(error) != self._complaint:
-            self._complaint = repr(error)
+    def _complain(self, source: TopicPartition, frames: str, error: KafkaError) -> None:
+        """Say once what does not pass by itself, whatever becomes of other partitions."""
+        if error.retriable:
+            return
+        if repr(error) not in self._complaints.values():
             log.warning(
-                "topic %s[%d] cannot be written and is tried again: %r", frames, partition, error
+                "topic %s[%d] cannot be written and is tried again: %r",
+                *(frames, source.partition, error),
             )
+        self._complaints[source] = repr(error)

@@ -42,3 +42,5 @@ class Share:
     acknowledged: int | None = None
     flight: "asyncio.Task[None] | None" = None
     given_up: bool = False
+    astray: bool = False
+    """Whether the source does not have our place in it any more."""

@@ -41,7 +41,7 @@ class Flights:
         self._title = title
         self._carrier = carrier
         self._hooks = hooks
-        self._complaint = ""
+        self._complaints: dict[int, str] = {}
         self._every_seconds = FLUSH_SECONDS
         self._last_round = -math.inf
 
@@ -94,7 +94,7 @@ class Flights:
                 assert held.state.outcome is not None
                 seconds = time.monotonic() - held.flushed
                 self._hooks.won(held.partition, flush.next, held.state.outcome, seconds)
-                self._complaint = ""
+                self._complaints.pop(held.partition, None)
                 return
             self._hooks.lost(held)
         except SourceChangedError as error:
@@ -115,10 +115,12 @@ class Flights:
             self._hooks.stop(f"internal error: {error!r}")
 
     def _complain(self, partition: int, error: KafkaError) -> None:
-        """Say once what does not pass by itself."""
-        if not error.retriable and repr(error) != self._complaint:
-            self._complaint = repr(error)
+        """Say once what does not pass by itself, whatever becomes of other partitions."""
+        if error.retriable:
+            return
+        if repr(error) not in self._complaints.values():
             log.warning(
                 "collection %s: partition %d cannot be written and is tried again: %r",
                 *(self._title, partition, error),
             )
+        self._complaints[partition] = repr(error)

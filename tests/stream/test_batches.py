@@ -6,10 +6,13 @@ taken out, transactions of both fates and their markers, and fetches that begin 
 
 import random
 import struct
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import aiokafka
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult, PartitionRecords
@@ -18,7 +21,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c_py
 
-from ldpstream.agents.packing.batches import Run, runs, take_whole
+from ldpstream.agents.packing.batches import KNOWN, Run, runs, take_whole
 
 ONE = TopicPartition("trips", 0)
 CODECS = range(5)
@@ -140,6 +143,24 @@ def test_batches_hold_what_their_records_hold(seed: int) -> None:
     again, _ = log.fetched(places[0])
     rest = [record.offset for record in again.getall()]
     assert rest == [offset for offset, _ in expected if offset >= places[0]]
+
+
+def test_an_aiokafka_that_is_not_known_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fetches: dict[TopicPartition, Any] = {}
+    consumer = SimpleNamespace(_fetcher=SimpleNamespace(_records=fetches))
+    monkeypatch.setattr(aiokafka, "__version__", "0.15.0")
+    take_whole(cast("AIOKafkaConsumer", consumer))
+    assert consumer._fetcher._records is fetches
+    assert "one by one" in caplog.text
+
+
+def test_only_what_is_known_is_installed() -> None:
+    project = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    wanted = tomllib.loads(project.read_text())["project"]["dependencies"]
+    major, minor = map(int, KNOWN.rstrip(".").split("."))
+    assert f"aiokafka>={major}.{minor},<{major}.{minor + 1}" in wanted
 
 
 def test_a_damaged_batch_is_refused_as_before() -> None:

@@ -7,15 +7,22 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import (
+    NotEnoughReplicasError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+)
 
-from ldpstream.agents.config import read_config
-from ldpstream.agents.kafka import producing
+from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.packing.packed import decode_packed
+from ldpstream.agents.packing import sending
+from ldpstream.agents.packing.batches import Run
+from ldpstream.agents.packing.buffer import Buffer
+from ldpstream.agents.packing.packed import MAX_MESSAGES, Packed, decode_packed, make_records
 from ldpstream.agents.packing.packer import Packer
-from ldpstream.agents.packing.share import PackHooks, PackOptions
+from ldpstream.agents.packing.sending import Sender
+from ldpstream.agents.packing.share import PackHooks, PackOptions, Share
 from tests.processes import eventually
 from tests.stream.serving import CITY
 
@@ -90,13 +97,18 @@ class Told:
         self.left_out += count
 
 
-async def packed(consumer: Consumer, *, linger_ms: int, rest_seconds: float = 0.0) -> Told:
-    """Run a packer until the consumer has nothing more, and stop it after a while."""
-    told, stop = Told(), asyncio.Event()
+def city() -> list[CollectionConfig]:
     mapping = {"collection": {"city": {**CITY, "input": "frames"}}}
-    config = read_config(mapping, base=Path(), environment={})
+    return list(read_config(mapping, base=Path(), environment={}).collections.values())
+
+
+async def packed(
+    consumer: Consumer, *, linger_ms: int, rest_seconds: float = 0.0, told: Told | None = None
+) -> Told:
+    """Run a packer until the consumer has nothing more, and stop it after a while."""
+    told, stop = told or Told(), asyncio.Event()
     packer = Packer(
-        list(config.collections.values()),
+        city(),
         {SOURCE.topic: ID},
         consumer=cast("AIOKafkaConsumer", consumer),
         producer=cast("LastingProducer", told),
@@ -127,6 +139,70 @@ async def test_what_was_read_is_sent_though_the_source_has_lost_it() -> None:
     assert consumer.committed_at == 51
 
 
+async def test_what_the_source_has_lost_is_sent_before_what_comes_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise a worker finds a hole where nothing has been lost, and goes on behind it."""
+    monkeypatch.setattr(sending, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("ldpstream.agents.packing.packer.LEAVE_SECONDS", 0.02)
+
+    @dataclass
+    class Slow(Told):
+        """Does not take the first message for a while."""
+
+        refused: int = 0
+
+        async def send(self, topic: str, partition: int, key: None, value: bytes) -> None:
+            if decode_packed(value, partition=0, topic_id=ID).after == 0 and self.refused < 5:
+                self.refused += 1
+                raise NotEnoughReplicasError
+            await super().send(topic, partition, key, value)
+
+    read = [Record(offset, b"a") for offset in range(3)]
+    consumer, told = Consumer([read, 50, [Record(50, b"b")]]), Slow()
+    await packed(consumer, linger_ms=1, rest_seconds=0.1, told=told)
+    assert told.offsets == [0, 1, 2, 50]
+
+
+def test_records_without_bytes_fill_a_buffer_too() -> None:
+    buffer = Buffer(0)
+    buffer.add(Run(range(MAX_MESSAGES - 1), [None] * (MAX_MESSAGES - 1)))
+    assert not buffer.full(1)
+    buffer.add(Run(range(MAX_MESSAGES - 1, MAX_MESSAGES), [b""]))
+    assert buffer.full(1)
+    assert sum(len(one.records) for one in buffer.cut(end=0, limit_bytes=1)) == MAX_MESSAGES
+    assert not buffer.full(1)
+
+
+async def test_a_partition_that_cannot_be_written_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sending, "RETRY_SECONDS", 0.0)
+
+    class Guarded:
+        refusals = 0
+
+        async def send(self, topic: str, partition: int, *_: object) -> None:
+            await asyncio.sleep(0)
+            if partition:
+                self.refusals += 1
+                raise TopicAuthorizationFailedError(topic)
+
+    producer = Guarded()
+    hooks = PackHooks(*[lambda *_: None] * 4)
+    sender = Sender(city(), {SOURCE.topic: ID}, cast("LastingProducer", producer), hooks)
+    good, *closed = (Share(TopicPartition(SOURCE.topic, p), Buffer(0)) for p in range(3))
+    message = Packed(0, 1, 1, make_records([(0, b"a")]))
+    refused = [asyncio.create_task(sender.send_all(share, [message])) for share in closed]
+    while producer.refusals < 10:
+        await sender.send_all(good, [message])
+    for share in closed:
+        share.given_up = True
+    await asyncio.gather(*refused)
+    (said,) = caplog.messages
+    assert "topic city.reports.frames[1] cannot be written" in said
+
+
 async def test_a_packer_without_partitions_neither_spins_nor_sleeps_through_its_end() -> None:
     class Idle(Consumer):
         looks = 0
@@ -140,39 +216,6 @@ async def test_a_packer_without_partitions_neither_spins_nor_sleeps_through_its_
         async with asyncio.timeout(60):
             await packed(consumer, linger_ms=linger_ms, rest_seconds=0.1)
         assert consumer.looks < 20
-
-
-class Forgetful:
-    """A client that does not know a partition until it has asked again."""
-
-    def __init__(self) -> None:
-        self.known = False
-        self.client = self
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    async def force_metadata_update(self) -> bool:
-        self.known = True
-        return True
-
-    async def send(self, *_: object, **__: object) -> "asyncio.Future[None]":
-        assert self.known, "Unrecognized partition"
-        sent = asyncio.get_running_loop().create_future()
-        sent.set_result(None)
-        return sent
-
-
-async def test_a_partition_that_the_client_does_not_know_yet_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made = Forgetful()
-    monkeypatch.setattr(producing.clients, "producer", lambda *_: cast("AIOKafkaProducer", made))
-    producer = LastingProducer("nowhere:1", {})
-    with pytest.raises(UnknownTopicOrPartitionError, match="added"):
-        await producer.send("added", 3, None, b"x")
-    await producer.send("added", 3, None, b"x")
 
 
 async def test_offsets_that_no_message_could_tell_apart_are_packed_one_by_one() -> None:

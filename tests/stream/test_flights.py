@@ -1,0 +1,60 @@
+"""Flushes on their way: what is said of those that cannot be written."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOutError
+
+from ldpstream.agents.pipeline.carrier import Carrier
+from ldpstream.agents.pipeline.flights import FlightHooks, Flights
+from ldpstream.agents.reading.held import Held
+from ldpstream.agents.state.outcomes import Settled
+
+
+class Refusing:
+    """Refuses the first partitions, each with an error of its own."""
+
+    def __init__(self, errors: list[KafkaError]) -> None:
+        self.errors = errors
+
+    async def carry(self, partition: int, _: object) -> KafkaError | None:
+        return self.errors[partition] if partition < len(self.errors) else None
+
+
+def held(partition: int) -> Held:
+    state: Any = SimpleNamespace(
+        partition=partition,
+        full=True,
+        outcome=object(),
+        flush=lambda: SimpleNamespace(next=1),
+        settle=lambda: Settled.WON,
+    )
+    return Held(state, heard=0.0)
+
+
+async def test_a_partition_that_cannot_be_written_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    carrier = Refusing([MessageSizeTooLargeError(), MessageSizeTooLargeError()])
+    carrier.errors.append(RequestTimedOutError())
+    ignored = [lambda *_: None] * 4
+    flights = Flights("trips", cast("Carrier", carrier), FlightHooks(*ignored))
+    partitions = [held(partition) for partition in range(4)]
+
+    async def rounds(number: int) -> None:
+        for _ in range(number):
+            for one in partitions:
+                flights.start(one)
+                assert one.flight is not None
+                await one.flight
+
+    await rounds(5)
+    (said,) = caplog.messages
+    assert "partition 0 cannot be written" in said
+    # Once it could be written it is said again.
+    refused, carrier.errors = carrier.errors, []
+    await rounds(1)
+    carrier.errors = refused
+    await rounds(5)
+    assert len(caplog.messages) == 2

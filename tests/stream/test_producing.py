@@ -1,0 +1,116 @@
+"""The producer that is replaced when it can write no more, over clients that do as told."""
+
+import asyncio
+import gc
+from typing import Any, cast
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaTimeoutError, RequestTimedOutError, UnknownTopicOrPartitionError
+
+from ldpstream.agents.kafka import clients, producing
+from ldpstream.agents.kafka.producing import LastingProducer
+
+Sent = asyncio.Future[None]
+
+
+def lasting(monkeypatch: pytest.MonkeyPatch, made: object) -> LastingProducer:
+    """Return one whose client is `made`."""
+    monkeypatch.setattr(producing.clients, "producer", lambda *_: cast("AIOKafkaProducer", made))
+    return LastingProducer("nowhere:1", {})
+
+
+class Forgetful:
+    """A client that does not know a partition until it has asked again."""
+
+    def __init__(self) -> None:
+        self.known = False
+        self.client = self
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def force_metadata_update(self) -> bool:
+        self.known = True
+        return True
+
+    async def send(self, *_: object, **__: object) -> "asyncio.Future[None]":
+        assert self.known, "Unrecognized partition"
+        sent = asyncio.get_running_loop().create_future()
+        sent.set_result(None)
+        return sent
+
+
+async def test_a_partition_that_the_client_does_not_know_yet_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    producer = lasting(monkeypatch, Forgetful())
+    with pytest.raises(UnknownTopicOrPartitionError, match="added"):
+        await producer.send("added", 3, None, b"x")
+    await producer.send("added", 3, None, b"x")
+
+
+class Batching:
+    """Makes batches of 400 bytes, and takes as many as there are answers."""
+
+    def __init__(self, answers: list[Sent]) -> None:
+        self.batches: list[Any] = []
+        self._answers = answers
+        self._maker = clients.producer("nowhere:1", {"max_batch_size": 400})
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None:
+        await self._maker.stop()
+
+    def create_batch(self) -> Any:
+        return self._maker.create_batch()
+
+    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> Sent:
+        assert (topic, partition) == ("changelog", 3)
+        if not self._answers:
+            raise KafkaTimeoutError
+        self.batches.append(batch)
+        return self._answers.pop(0)
+
+
+def answers(number: int) -> list[Sent]:
+    return [asyncio.get_running_loop().create_future() for _ in range(number)]
+
+
+async def test_what_goes_whole_is_one_batch_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    (answer,) = answers(1)
+    made = Batching([answer])
+    producer = lasting(monkeypatch, made)
+    cells = [(b"cell %d" % number, bytes(100)) for number in range(5)]
+    assert not await producer.send_whole("changelog", 3, cells)
+    assert made.batches == []
+    sending = asyncio.create_task(producer.send_whole("changelog", 3, cells[:2]))
+    await asyncio.sleep(0)
+    assert not sending.done()
+    answer.set_result(None)
+    assert await sending
+    (batch,) = made.batches
+    assert batch.record_count() == 2
+    assert batch.closed()
+    await producer.stop()
+
+
+async def test_a_batch_that_fails_after_a_later_one_was_refused_is_no_error_of_asyncio(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    (pending,) = pendings = answers(1)
+    made = Batching(pendings)
+    producer = lasting(monkeypatch, made)
+    cells = [(b"cell %d" % number, bytes(100)) for number in range(5)]
+    with pytest.raises(KafkaTimeoutError):
+        await producer.send_records("changelog", 3, cells)
+    assert len(made.batches) == 1
+    pending.set_exception(RequestTimedOutError())
+    await asyncio.sleep(0)
+    del pending
+    gc.collect()
+    assert said == []
