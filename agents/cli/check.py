@@ -14,6 +14,7 @@ from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.kafka.clients import replication_factor
 from ldpstream.agents.kafka.declare import TopicError, check_topics, refused_topics
+from ldpstream.agents.kafka.metadata import count_brokers
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.stores.choice import why_no_store
@@ -56,7 +57,7 @@ def _check_http(config: Config) -> list[str]:
 async def _check(config: Config) -> list[str]:
     problems = [why for why in [why_no_store(config.worker)] if why]
     async with broker.admin(config.kafka) as admin:
-        brokers = len((await admin.describe_cluster())["brokers"])
+        brokers = count_brokers(admin)
         click.echo(f"{config.kafka.bootstrap}: {count(brokers, 'broker')}")
         problems += _check_replication(config.kafka, brokers)
         missing = {}

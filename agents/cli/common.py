@@ -28,6 +28,42 @@ def config_option(command: Command) -> Command:
     )(command)
 
 
+def number_option(
+    flag: str, least: int, most: int, *, default: int, text: str, metavar: str = "N"
+) -> Callable[[Command], Command]:
+    """Add a whole number between two limits, both included, with a default; `text` is its help."""
+    return click.option(
+        flag,
+        type=click.IntRange(least, most),
+        default=default,
+        show_default=True,
+        metavar=metavar,
+        help=text,
+    )
+
+
+def verbose_option(command: Command) -> Command:
+    """Add `--verbose`, of a process that runs on."""
+    return click.option("--verbose", is_flag=True, help="Log what the Kafka clients say, too.")(
+        command
+    )
+
+
+class AddressParameter(click.ParamType):
+    """A `host:port` on the command line."""
+
+    name = "address"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the address; wrong use where the text is none."""
+        host, _, port = str(value).rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 0xFFFF:
+            self.fail(f"expected HOST:PORT, such as 127.0.0.1:6067, got {value}", param, ctx)
+        return str(value)
+
+
 def load(config_file: str) -> Config:
     """Load the configuration.
 

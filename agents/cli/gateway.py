@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import click
 
-from ldpstream.agents.cli.common import config_option, load
+from ldpstream.agents.cli.common import AddressParameter, config_option, load, verbose_option
 from ldpstream.agents.cli.errors import Refused
-from ldpstream.agents.cli.pack import AddressParameter
 
 
 @click.command()
 @config_option
 @click.option("--http", type=AddressParameter(), help="Serve this address, not gateway.http.")
-@click.option("--verbose", is_flag=True, help="Log what the Kafka clients say, too.")
+@verbose_option
 @click.pass_context
 def gateway(context: click.Context, config_file: str, *, http: str | None, verbose: bool) -> None:
     """Take frames over HTTP from devices that cannot speak Kafka, and produce them.

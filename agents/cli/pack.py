@@ -4,49 +4,38 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.cli.common import config_option, load
+from ldpstream.agents.cli.common import (
+    AddressParameter,
+    config_option,
+    load,
+    number_option,
+    verbose_option,
+)
 from ldpstream.agents.cli.errors import Refused
 
 _MOST_BYTES: Final = 900_000
 
 
-class AddressParameter(click.ParamType):
-    """A `host:port` on the command line."""
-
-    name = "address"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Return the address; wrong use where the text is none."""
-        host, _, port = str(value).rpartition(":")
-        if not host or not port.isdecimal() or int(port) > 0xFFFF:
-            self.fail(f"expected HOST:PORT, such as 127.0.0.1:6067, got {value}", param, ctx)
-        return str(value)
-
-
 @click.command()
 @config_option
-@click.option(
+@number_option(
     "--linger",
-    type=click.IntRange(0, 60_000),
+    *(0, 60_000),
     default=100,
-    show_default=True,
     metavar="MS",
-    help="How long a message may wait for others, in milliseconds.",
+    text="How long a message may wait for others, in milliseconds.",
 )
-@click.option(
+@number_option(
     "--limit",
-    type=click.IntRange(1_000, _MOST_BYTES),
+    *(1_000, _MOST_BYTES),
     default=512 << 10,
-    show_default=True,
     metavar="BYTES",
-    help="The most that is packed into one message, before compression.",
+    text="The most that is packed into one message, before compression.",
 )
 @click.option(
     "--http", type=AddressParameter(), help="Serve /metrics, /healthz and /readyz on this address."
 )
-@click.option("--verbose", is_flag=True, help="Log what the Kafka clients say, too.")
+@verbose_option
 @click.pass_context
 def pack(
     context: click.Context,

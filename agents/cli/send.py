@@ -18,6 +18,7 @@ from ldpstream.agents.cli.common import (
     config_option,
     count,
     load_collection,
+    number_option,
     refuse_one_report,
 )
 from ldpstream.agents.cli.errors import Failed, Refused
@@ -56,14 +57,7 @@ class Chunk:
 
 @click.command()
 @config_option
-@click.option(
-    "--batch",
-    type=click.IntRange(1, LARGEST_BATCH),
-    default=1_000,
-    show_default=True,
-    metavar="N",
-    help="Reports a message.",
-)
+@number_option("--batch", 1, LARGEST_BATCH, default=1_000, text="Reports a message.")
 @click.option("--reports", is_flag=True, help="Lines are reports that privatize wrote.")
 @click.option("--times", is_flag=True, help="Lines begin with a time; otherwise it is now.")
 @ledger_options

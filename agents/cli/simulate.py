@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.common import config_option, count, load_collection
+from ldpstream.agents.cli.common import config_option, count, load_collection, number_option
+from ldpstream.agents.cli.send import LARGEST_BATCH
 from ldpstream.agents.cli.source import source_partitions
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.demo.crowd import Crowd
@@ -23,22 +24,8 @@ _TICK_SECONDS: Final = 0.1
 
 @click.command()
 @config_option
-@click.option(
-    "--rate",
-    type=click.IntRange(1, 1_000_000),
-    default=1_000,
-    show_default=True,
-    metavar="N",
-    help="Reports a second.",
-)
-@click.option(
-    "--batch",
-    type=click.IntRange(1, 50_000),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Reports a message at most.",
-)
+@number_option("--rate", 1, 1_000_000, default=1_000, text="Reports a second.")
+@number_option("--batch", 1, LARGEST_BATCH, default=100, text="Reports a message at most.")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),

@@ -7,7 +7,7 @@ from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.kafka.clients import replication_factor
 from ldpstream.agents.kafka.declare import declare_topics, lacking_partitions
-from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.kafka.metadata import count_brokers, describe
 
 
 async def source_partitions(kafka: KafkaConfig, collection: CollectionConfig) -> int:
@@ -20,12 +20,8 @@ async def source_partitions(kafka: KafkaConfig, collection: CollectionConfig) ->
     async with broker.admin(kafka) as admin:
         found = await describe(admin, [topic])
         if topic not in found:
-            brokers = len((await admin.describe_cluster())["brokers"])
-            found = await declare_topics(
-                admin,
-                collection,
-                replication_factor=replication_factor(kafka.options, brokers=brokers),
-            )
+            factor = replication_factor(kafka.options, brokers=count_brokers(admin))
+            found = await declare_topics(admin, collection, replication_factor=factor)
             click.echo(f"created the topics of {collection.name}", err=True)
     there = found[topic].partitions
     if lacking := lacking_partitions(there, collection):

@@ -74,6 +74,11 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
     return found
 
 
+def count_brokers(client: AIOKafkaAdminClient) -> int:
+    """Return how many brokers a started client has been told of."""
+    return len(client._client.cluster.brokers())  # noqa: SLF001 (not offered without a request)
+
+
 def _number(partitions: "int | list[Any]") -> int:
     return partitions if isinstance(partitions, int) else len(partitions)
 

@@ -16,7 +16,7 @@ from ldpstream.agents.console import set_up_logging
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import TopicError, declare_topics
-from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.permissions import PACKER, missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
 from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
@@ -111,10 +111,7 @@ async def _declare(
     admin: AIOKafkaAdminClient, config: Config, collections: Collection[CollectionConfig]
 ) -> Mapping[str, bytes]:
     """Make sure of topics and permissions, and return the ids of the source topics."""
-    factor = clients.replication_factor(
-        config.kafka.options,
-        brokers=len(admin._client.cluster.brokers()),  # noqa: SLF001 (not offered otherwise)
-    )
+    factor = clients.replication_factor(config.kafka.options, brokers=count_brokers(admin))
     ids: dict[str, bytes] = {}
     missing: list[str] = []
     for collection in collections:

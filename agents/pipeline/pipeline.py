@@ -18,6 +18,7 @@ from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import declare_topics
+from ldpstream.agents.kafka.metadata import count_brokers
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
 from ldpstream.agents.kafka.refusals import (
@@ -134,10 +135,7 @@ class Pipeline:
         kafka = self.config.kafka
         connections = self._connections
         admin = await connections.admin()
-        factor = clients.replication_factor(
-            kafka.options,
-            brokers=len(admin._client.cluster.brokers()),  # noqa: SLF001 (not offered otherwise)
-        )
+        factor = clients.replication_factor(kafka.options, brokers=count_brokers(admin))
         missing: list[str] = []
         for engine in self.collections.values():
             found = await declare_topics(admin, engine.config, replication_factor=factor)

@@ -5,13 +5,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.agents.packing.packed import REASONS
-from tests.stream.simulation.packed import (
-    HolesIgnored,
-    PackedWorker,
-    PackedWorld,
-    RepeatsCounted,
-    broken,
-)
+from tests.stream.simulation.packed import PACKED_MUTANTS, PackedWorker, PackedWorld
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import StoredWorker, stored_world
 
@@ -26,9 +20,9 @@ def test_all_invariants_hold_and_runs_are_worth_their_time():
     assert seen >= {"taken", "repeat", "hole", *REASONS}
 
 
-@pytest.mark.parametrize("worker", [HolesIgnored, RepeatsCounted])
-def test_a_rule_taken_away_is_noticed(worker: type):
-    assert any(run(seed, make=broken(worker)).violated for seed in range(20))
+@pytest.mark.parametrize("name", PACKED_MUTANTS)
+def test_a_rule_taken_away_is_noticed(name: str):
+    assert any(run(seed, make=PACKED_MUTANTS[name]).violated for seed in range(20))
 
 
 def test_all_invariants_hold_with_a_store_on_disk(tmp_path: Path):

@@ -49,72 +49,94 @@ class Plan:
         return self.singles + (1 - self.singles) * sum(self.frame) / 2
 
 
-_END = """partitions = {partitions}
+def _table(
+    mechanism: str,
+    domain: str,
+    window: str,
+    *,
+    epsilon: float,
+    precision: str,
+    partitions: int,
+    more: str = "",
+) -> str:
+    """Return a collection's table without its topic."""
+    return f"""mechanism = "{mechanism}"
+epsilon = {epsilon}
+domain = {{ {domain} }}
+precision = "{precision}"
+{more}window = {{ {window} }}
+partitions = {partitions}
 minimum = 1
 publish = {{ every = "2s", top = 12 }}
 """
+
+
 PLANS = {
     "trips": Plan(
-        table="""mechanism = "block-hadamard"
-epsilon = 1.0
-domain = { size = 12, blocks = 4 }
-precision = "50ms"
-window = { size = "10s", grace = "5s", idle = "off", future = "5s" }
-"""
-        + _END.format(partitions=4),
+        table=_table(
+            "block-hadamard",
+            "size = 12, blocks = 4",
+            'size = "10s", grace = "5s", idle = "off", future = "5s"',
+            epsilon=1.0,
+            precision="50ms",
+            partitions=4,
+        ),
         share=0.6,
         frame=(200, 1000),
         windows=200,
     ),
     "places": Plan(
-        table="""mechanism = "randomized-response"
-epsilon = 2.0
-domain = { size = 300, blocks = 50 }
-precision = "1s"
-window = { size = "20s", hop = "5s", grace = "10s", idle = "off", future = "10s" }
-"""
-        + _END.format(partitions=3),
+        table=_table(
+            "randomized-response",
+            "size = 300, blocks = 50",
+            'size = "20s", hop = "5s", grace = "10s", idle = "off", future = "10s"',
+            epsilon=2.0,
+            precision="1s",
+            partitions=3,
+        ),
         share=0.2,
         frame=(2, 40),
         singles=0.85,
         idempotent=False,
     ),
     "orders": Plan(
-        table="""mechanism = "high-low"
-epsilon = 1.0
-domain = { size = 40 }
-sensitive = [3, 4, 5, 6]
-precision = "100ms"
-rejected = "count"
-window = { size = "10s", grace = "2s", idle = "off", future = "2s" }
-"""
-        + _END.format(partitions=2),
+        table=_table(
+            "high-low",
+            "size = 40",
+            'size = "10s", grace = "2s", idle = "off", future = "2s"',
+            epsilon=1.0,
+            precision="100ms",
+            partitions=2,
+            more='sensitive = [3, 4, 5, 6]\nrejected = "count"\n',
+        ),
         share=0.08,
         frame=(10, 90),
         transaction=8,
     ),
     "packed": Plan(
-        table="""mechanism = "subset-selection"
-epsilon = 2.0
-domain = { size = 20, blocks = 5 }
-precision = "1s"
-input = "frames"
-window = { size = "10s", grace = "5s", idle = "off", future = "5s" }
-"""
-        + _END.format(partitions=3),
+        table=_table(
+            "subset-selection",
+            "size = 20, blocks = 5",
+            'size = "10s", grace = "5s", idle = "off", future = "5s"',
+            epsilon=2.0,
+            precision="1s",
+            partitions=3,
+            more='input = "frames"\n',
+        ),
         share=0.08,
         frame=(2, 20),
         singles=0.9,
         transaction=40,
     ),
     "live": Plan(
-        table="""mechanism = "l1-geometric"
-epsilon = 0.5
-domain = { sizes = [32] }
-precision = "1s"
-window = { size = "10s", grace = "120s", idle = "3s", future = "60s" }
-"""
-        + _END.format(partitions=4),
+        table=_table(
+            "l1-geometric",
+            "sizes = [32]",
+            'size = "10s", grace = "120s", idle = "3s", future = "60s"',
+            epsilon=0.5,
+            precision="1s",
+            partitions=4,
+        ),
         share=0.04,
         frame=(1, 60),
         live=True,

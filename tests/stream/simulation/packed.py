@@ -174,3 +174,9 @@ class RepeatsCounted(PackedWorker):
 def broken(worker: type[PackedWorker]) -> type[PackedWorld]:
     """Return a world whose workers lack a rule."""
     return type(worker.__name__, (PackedWorld,), {"worker_class": worker})
+
+
+PACKED_MUTANTS = {
+    "packed: holes ignored": broken(HolesIgnored),
+    "packed: repeats counted": broken(RepeatsCounted),
+}
