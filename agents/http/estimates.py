@@ -23,7 +23,6 @@ from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.keys import COMPUTING
 from ldpstream.agents.http.limits import check_number, check_size, check_work
 from ldpstream.agents.http.parameters import (
-    FINGERPRINT,
     AnswerError,
     parse_moment,
     read_estimate_options,
@@ -36,13 +35,8 @@ from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.view import Snapshot, add_up, snapshot
 
 CHECK_AGAIN: Final = "private, no-cache"
-"""Lates and rejected messages are counted after a final too: no estimate is for ever."""
-FOR_A_DAY: Final = "private, max-age=86400, immutable"
-"""A stored final never changes, unless `ldpstream reset` throws the collection's state away.
-
-Only where the address names the spec: a collection that is given another spec has finals of its own
-under the same address without it.
-"""
+"""No answer is for ever: lates are counted after a final too, and another spec, other windows or
+`ldpstream reset` put another final behind the same address. Asking again costs no document."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +125,7 @@ async def stored_final(request: web.Request) -> web.Response:
     tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
     if not _has(request, tag) and form == "csv":
         body = written(EstimateDocument.model_validate_json(body), form)
-    named = FINGERPRINT.name in request.query
-    return _tagged(request, tag, body, form, FOR_A_DAY if named else CHECK_AGAIN)
+    return _tagged(request, tag, body, form)
 
 
 async def _answer(
@@ -162,7 +155,7 @@ async def _answer(
         )
         tag = await asyncio.to_thread(job.tag)
         body = None if _has(request, tag) else await asyncio.to_thread(job.body)
-    return _tagged(request, tag, body, form, CHECK_AGAIN)
+    return _tagged(request, tag, body, form)
 
 
 def _has(request: web.Request, tag: str) -> bool:
@@ -173,14 +166,12 @@ def _has(request: web.Request, tag: str) -> bool:
     return any(one.value in (tag, "*") for one in known)
 
 
-def _tagged(
-    request: web.Request, tag: str, body: bytes | None, form: Format, caching: str
-) -> web.Response:
+def _tagged(request: web.Request, tag: str, body: bytes | None, form: Format) -> web.Response:
     has = _has(request, tag)
     response = web.Response(
         status=304 if has else 200,
         body=None if has else body,
-        headers={"Cache-Control": caching, "Vary": "Accept"},
+        headers={"Cache-Control": CHECK_AGAIN, "Vary": "Accept"},
     )
     if not has:
         response.content_type = CONTENT_TYPES[form]
