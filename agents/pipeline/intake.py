@@ -43,11 +43,11 @@ class Intake:
         else:
             self.guard.stretch(held, stretch)
 
-    def outside(self, partition: int, beginning: int) -> None:
-        """Take the news that the next offset is not in the source, which begins at `beginning`."""
+    def outside(self, partition: int, asked: int, beginning: int) -> None:
+        """Take the news that an offset is not in the source, which begins at `beginning`."""
         held = self.held.get(partition)
         if held is not None:
-            self.guard.outside(held, beginning)
+            self.guard.outside(held, asked, beginning)
 
     def frames(self, partition: int, stretch: Stretch) -> None:
         """Take a stretch of the frames topic."""

@@ -224,7 +224,7 @@ class Pipeline:
     def _frames_stretch(self, partition: TopicPartition, stretch: Stretch) -> None:
         self._by_frames[partition.topic].intake.frames(partition.partition, stretch)
 
-    def _frames_outside(self, partition: TopicPartition, beginning: int) -> None:
+    def _frames_outside(self, partition: TopicPartition, _asked: int, beginning: int) -> None:
         self._by_frames[partition.topic].intake.frames_outside(partition.partition, beginning)
 
     def _end(self, partition: TopicPartition, end: int) -> None:

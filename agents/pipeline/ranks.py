@@ -71,7 +71,7 @@ def _rank(
     reader = SourceReader(
         [p for collection in found for p in topic_partitions(collection.topics.source, collection)],
         on_stretch=lambda p, stretch: by_source[p.topic].intake.stretch(p.partition, stretch),
-        on_outside=lambda p, beginning: by_source[p.topic].intake.outside(p.partition, beginning),
+        on_outside=lambda p, *where: by_source[p.topic].intake.outside(p.partition, *where),
         on_error=note_error,
     )
     for collection in found:

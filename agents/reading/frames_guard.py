@@ -140,7 +140,7 @@ class FramesGuard(Guard):
         self._rest(held.partition)
         self._tell_lag(held.partition)
 
-    def outside(self, held: Held, beginning: int) -> None:
+    def outside(self, held: Held, asked: int, beginning: int) -> None:
         """Skip what the source has lost only where it has not been packed either."""
         reading, following = self._reading[held.partition], held.state.next
         now, known = self._hooks.seconds(), self._frames.known(self._topic(held.partition))
@@ -148,10 +148,10 @@ class FramesGuard(Guard):
             reading.hear(now)
         elif following < beginning and reading.hole is not None and reading.after <= beginning:
             if following < reading.after:
-                super().outside(held, reading.after)
+                self._skip(held, reading.after)
             self._filled(held, reading)
         else:
-            super().outside(held, beginning)
+            super().outside(held, asked, beginning)
 
     # --- one packed message ---------------------------------------------------------------------
 

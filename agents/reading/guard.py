@@ -166,12 +166,19 @@ class Guard:
             state.pass_over(stretch.stop)
         self._hand_over(held, stretch)
 
-    def outside(self, held: Held, beginning: int) -> None:
-        """Go on where the source now begins, or stop if it ends before the next offset."""
+    def outside(self, held: Held, asked: int, beginning: int) -> None:
+        """Go on where the source now begins, or stop if it ends before the offset asked for.
+
+        That may be below the next offset: the stream has brought what has been deleted since.
+        """
         following = held.state.next
-        if following >= beginning:
+        if min(asked, following) >= beginning:
             self._anew(f"ends before offset {following}")
-            return
+        else:
+            self._skip(held, max(beginning, following))
+
+    def _skip(self, held: Held, beginning: int) -> None:
+        """Go on at an offset because there is nothing before it any more."""
         lost = held.state.skip_to(beginning)
         if lost:
             log.error(

@@ -82,9 +82,9 @@ class SourceReader:
     and slice by slice, so that other tasks have their turn. Partitions have theirs too: none is
     read twice before each of the others that have something was read once. Many partitions are
     asked about in larger intervals: an answer costs something for each, whatever it brings.
-    `on_outside(partition, beginning)` is called when the position is not in the log, whose first
-    offset is `beginning`; the partition then rests. `on_error` is called for everything else that
-    the broker refuses.
+    `on_outside(partition, asked, beginning)` is called when the position `asked` is not in the log,
+    whose first offset is `beginning`; the partition then rests. `on_error` is called for everything
+    else that the broker refuses.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class SourceReader:
         partitions: Iterable[TopicPartition],
         *,
         on_stretch: Callable[[TopicPartition, Stretch], None],
-        on_outside: Callable[[TopicPartition, int], None],
+        on_outside: Callable[[TopicPartition, int, int], None],
         on_error: Callable[[KafkaError], None],
     ) -> None:
         self._consumer: AIOKafkaConsumer
@@ -147,7 +147,7 @@ class SourceReader:
                 for partition, offset in error.args[0].items():
                     # A fetch that was under way when the partition went elsewhere tells nothing.
                     if await self._consumer.position(partition) == offset:
-                        await self._outside(partition)
+                        await self._outside(partition, offset)
             except KafkaError as error:
                 self._on_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -218,13 +218,17 @@ class SourceReader:
         records = [(record.offset, record.value) for record in found]
         return Stretch(start, stop, end, fetched_ms, records)
 
-    async def _outside(self, partition: TopicPartition) -> None:
+    async def _outside(self, partition: TopicPartition, asked: int) -> None:
         if partition not in self._positions:
             return
-        self.rest(partition)
         try:
             beginnings = await self._consumer.beginning_offsets([partition])
         except KafkaError as error:
+            # It is read on, and refused again.
             self._on_error(error)
-        else:
-            self._on_outside(partition, beginnings[partition])
+            await asyncio.sleep(_RETRY_SECONDS)
+            return
+        # Where it is read by now is refused for itself, if it has to be.
+        if self._positions.get(partition) == asked:
+            self.rest(partition)
+            self._on_outside(partition, asked, beginnings[partition])

@@ -56,11 +56,14 @@ def test_what_the_source_has_lost_is_taken_from_packed_messages() -> None:
     broker = Broker(random.Random(0), size=40, existing=1.0)
     broker.end = 40
     broker.pack(0, 20)
-    broker.guard.outside(broker.held, 15)
+    broker.guard.outside(broker.held, 0, 15)
     assert (broker.state.next, broker.state.lost) == (0, 0)
     broker.read_frames()
     assert (broker.state.next, broker.state.lost) == (20, 0)
-    broker.guard.outside(broker.held, 30)
+    # All up to there was packed, and came while the broker was asked where the source begins.
+    broker.guard.outside(broker.held, 0, 15)
+    assert (broker.state.next, broker.state.lost, broker.failures) == (20, 0, [])
+    broker.guard.outside(broker.held, 20, 30)
     assert (broker.state.next, broker.state.lost) == (30, 10)
 
 
@@ -71,7 +74,7 @@ def test_what_is_packed_before_the_source_begins_is_not_lost() -> None:
     broker.read_frames()
     assert broker.source.at == 0
     # Retention deletes what is missing, and more that has been packed.
-    broker.guard.outside(broker.held, 50)
+    broker.guard.outside(broker.held, 0, 50)
     assert (broker.state.next, broker.state.lost) == (10, 10)
     broker.read_frames()
     assert (broker.state.next, broker.state.lost) == (60, 10)
@@ -83,15 +86,15 @@ def test_a_frames_topic_that_has_been_deleted_holds_nothing_up_for_ever() -> Non
     # It was never read to its end, and retention deletes what the source held.
     for exists in (False, True):
         broker.packed.exists = exists
-        broker.guard.outside(broker.held, 15)
+        broker.guard.outside(broker.held, 0, 15)
         assert (broker.state.next, broker.state.lost) == (0, 0)
         broker.now += 50
     broker.packed.exists = False
     for _ in range(61):
-        broker.guard.outside(broker.held, 15)
+        broker.guard.outside(broker.held, 0, 15)
         assert (broker.state.next, broker.state.lost) == (0, 0)
         broker.now += 1
-    broker.guard.outside(broker.held, 15)
+    broker.guard.outside(broker.held, 0, 15)
     assert (broker.state.next, broker.state.lost) == (15, 15)
     while broker.state.next < 80:
         broker.read_source()

@@ -91,15 +91,27 @@ def test_a_backlog_is_read_while_the_stream_is_held() -> None:
 
 def test_retention_is_skipped_and_counted() -> None:
     broker = Broker(random.Random(0), size=50)
-    broker.guard.outside(broker.held, 10)
+    broker.guard.outside(broker.held, 0, 10)
     assert (broker.state.next, broker.state.lost) == (10, 10)
+    assert not broker.failures
+
+
+def test_what_is_deleted_once_the_stream_has_brought_it_is_not_missed() -> None:
+    broker = Broker(random.Random(0), size=50)
+    # The reader was asked for offset 5 before the stream brought all up to 30.
+    broker.state.next = 30
+    for beginning in (10, 30):
+        broker.guard.outside(broker.held, 5, beginning)
+        assert (broker.state.next, broker.state.lost, broker.watching) == (30, 0, 30)
+    broker.guard.outside(broker.held, 5, 40)
+    assert (broker.state.next, broker.state.lost, broker.watching) == (40, 10, 40)
     assert not broker.failures
 
 
 def test_a_log_that_begins_anew_is_refused() -> None:
     broker = Broker(random.Random(0), size=50)
     broker.state.next = 30
-    broker.guard.outside(broker.held, 0)
+    broker.guard.outside(broker.held, 30, 0)
     (failure,) = broker.failures
     assert "was created anew" in failure
 

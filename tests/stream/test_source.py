@@ -6,8 +6,9 @@ from typing import cast
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import OffsetOutOfRangeError
+from aiokafka.errors import KafkaError, KafkaTimeoutError, OffsetOutOfRangeError
 
+from ldpstream.agents.reading import source
 from ldpstream.agents.reading.pace import PARTITIONS, paced
 from ldpstream.agents.reading.source import SourceReader, Stretch, sliced
 from tests.processes import eventually
@@ -53,10 +54,10 @@ class Consumer:
 async def test_a_refused_fetch_counts_only_where_the_partition_is_read(
     refused: list[int], told: int
 ) -> None:
-    outside: list[int] = []
+    outside: list[tuple[int, int]] = []
 
-    def go_on(partition: TopicPartition, beginning: int) -> None:
-        outside.append(beginning)
+    def go_on(partition: TopicPartition, asked: int, beginning: int) -> None:
+        outside.append((asked, beginning))
         reader.watch(partition, beginning)
 
     reader = SourceReader(
@@ -72,7 +73,66 @@ async def test_a_refused_fetch_counts_only_where_the_partition_is_read(
     await eventually(lambda: not consumer.refused)
     await asyncio.sleep(0.01)
     run.cancel()
-    assert outside == [BEGINNING] * told
+    assert outside == [(1, BEGINNING), (BEGINNING, BEGINNING)][:told]
+
+
+class Slow(Consumer):
+    """Refuses the same place until told otherwise, and says where the log begins when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.asked = asyncio.Event()
+        self.beginning: asyncio.Future[int] = asyncio.Future()
+
+    async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[object, int]:
+        self.beginning = asyncio.Future()
+        self.asked.set()
+        return dict.fromkeys(partitions, await self.beginning)
+
+    async def getmany(self, *_: TopicPartition, **__: object) -> dict[object, object]:
+        await asyncio.sleep(0)
+        if self.at < BEGINNING:
+            raise OffsetOutOfRangeError({ONE: self.at})
+        return {}
+
+
+async def test_where_a_log_begins_is_news_of_the_place_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(source, "_RETRY_SECONDS", 0.0)
+    outside: list[tuple[int, int]] = []
+    errors: list[KafkaError] = []
+    reader = SourceReader(
+        [ONE],
+        on_stretch=lambda *_: None,
+        on_outside=lambda _, asked, beginning: outside.append((asked, beginning)),
+        on_error=errors.append,
+    )
+    consumer = Slow()
+    reader.start(cast("AIOKafkaConsumer", consumer))
+    reader.watch(ONE, 1)
+    run = asyncio.create_task(reader.run())
+
+    async def asked() -> asyncio.Future[int]:
+        async with asyncio.timeout(30):
+            await consumer.asked.wait()
+        consumer.asked.clear()
+        return consumer.beginning
+
+    # The broker is away for a moment: nothing is known, and the place is asked for again.
+    (await asked()).set_exception(KafkaTimeoutError())
+    again = await asked()
+    assert (len(errors), outside, reader.watched(ONE)) == (1, [], True)
+    # Meanwhile what is missing has come by another way.
+    reader.watch(ONE, 7)
+    again.set_result(BEGINNING)
+    await asyncio.sleep(0.01)
+    assert (outside, reader.watched(ONE)) == ([], True)
+    reader.watch(ONE, 2)
+    (await asked()).set_result(BEGINNING)
+    await eventually(lambda: bool(outside))
+    run.cancel()
+    assert (outside, reader.watched(ONE)) == ([(2, BEGINNING)], False)
 
 
 class Quick(Consumer):
