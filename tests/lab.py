@@ -216,13 +216,17 @@ class Lab:
                 found.setdefault(int(start.astype(np.int64)), []).append(document)
         return found
 
-    async def heads(self) -> list[Head]:
-        """Return every partition's head as the changelog tells it."""
-        return [tail.head or Head() for tail in await self._tails()]
+    async def heads(self, *, of: "Lab | None" = None) -> list[Head]:
+        """Return every partition's head as the changelog tells it.
+
+        `of` is the lab whose collection accepts this one, and says how many partitions it has.
+        """
+        topics = self.collection if of is None else of.collection
+        return [tail.head or Head() for tail in await self._tails(topics)]
 
     async def statistics(self) -> dict[int, NDArray[np.int64]]:
         """Return the statistic of every window of the ledger as the changelog tells it."""
-        tails = await self._tails()
+        tails = await self._tails(self.collection)
         return {
             start: totals(self._context, tails, start, start + WINDOW_MS).statistic
             for start in self.ledger.windows
@@ -233,9 +237,9 @@ class Lab:
         compose = final_content(self.collection)
         return Context(spec=self.collection.spec, window=self.collection.window, compose=compose)
 
-    async def _tails(self) -> list[Tail]:
+    async def _tails(self, topics: CollectionConfig) -> list[Tail]:
         async with self.reader() as reader:
-            return await read_tails(reader, self.collection, self._context)
+            return await read_tails(reader, topics, self._context)
 
     async def check_exact(self, *, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until every window of the ledger is final, and compare with the ledger.

@@ -1,6 +1,7 @@
 """`one_report` on a real broker: devices that send twice, a worker killed with -9 in between."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from ldpstream.agents.config import load_config
 from ldpstream.agents.device import Sender
 from ldpstream.agents.gateway.topics import SourceTopics
 from ldpstream.agents.kafka import clients
-from ldpstream.mechanisms.frame import decode_frame
+from ldpstream.mechanisms.frame import decode_frame, frame_fingerprint
+from tests.broker.test_accept import foreign
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
@@ -46,9 +48,12 @@ async def expected(lab: Lab) -> tuple[int, int]:
     Of each token and window the first report in the topic counts, in its own partition only.
     """
     spec, seen = lab.collection.spec, set[tuple[int, bytes]]()
+    assert spec.one_report is not None
     repeated = misplaced = 0
     records = await lab.records(lab.collection.topics.source)
     for record in sorted(records, key=lambda r: (r.partition, r.offset)):
+        if frame_fingerprint(record.value or b"") != spec.fingerprint:
+            continue
         frame = decode_frame(
             record.value or b"", fingerprint=spec.fingerprint, report_bytes=spec.report_bytes
         )
@@ -57,7 +62,7 @@ async def expected(lab: Lab) -> tuple[int, int]:
         times_ms = frame.times_ms.repeat(frame.counts)
         for i, token in enumerate(map(bytes, tokens)):
             key = int(times_ms[i]) // WINDOW_MS, token
-            if int.from_bytes(token[:4], "little") % 3 != record.partition:
+            if int.from_bytes(token[:4], "little") % spec.one_report.partitions != record.partition:
                 misplaced += 1
             elif key in seen:
                 repeated += 1
@@ -65,6 +70,69 @@ async def expected(lab: Lab) -> tuple[int, int]:
                 seen.add(key)
                 lab.ledger.add(reports[i : i + 1], times_ms[i : i + 1])
     return repeated, misplaced
+
+
+@pytest.mark.parametrize("running", ["embedded"], indirect=True)  # nothing here is the broker's own
+async def test_an_accepted_spec_keeps_a_rule_and_partitions_of_its_own(
+    running: Broker, tmp_path: Path
+) -> None:
+    """Devices that have not moved send to the two partitions that they know; there are three."""
+    old = Lab(running, tmp_path, partitions=2, extra="one_report = true")
+    new = old.changed("new.toml", ("partitions = 2", 'partitions = 3\naccept = ["ldpstream.toml"]'))
+    source, labs = new.collection.topics.source, (old, new)
+    kafka = new.config.kafka
+    workers: list[Worker] = []
+    try:
+        workers.append(new.start_worker())
+        await asyncio.to_thread(workers[0].wait_ready)
+        async with AsyncExitStack() as stack:
+            senders = [
+                await stack.enter_async_context(
+                    Sender(lab.collection.spec, kafka.bootstrap, options=kafka.options)
+                )
+                for lab in labs
+            ]
+            both = list(zip(labs, senders, strict=True))
+            # Whoever reports under both specs counts once in each.
+            await asyncio.gather(*(report(*one, 0, seed=1) for one in both))
+            await eventually(lambda: counted(workers[-1]) > 250)
+            workers[-1].kill()
+            workers.append(new.start_worker())
+            await asyncio.gather(*(report(*one, 0, seed=2) for one in both))
+            frame = old.collection.spec.frame([0], times_ms=[START_MS], secret=b"another" * 3)
+            async with new.producer() as producer:
+                # Where no token of the old spec belongs, and what nobody takes anywhere.
+                for value, partition in ((frame, 2), (foreign(new), 0), (foreign(new), 2)):
+                    await producer.send_and_wait(source, value, partition=partition)
+        await asyncio.to_thread(workers[-1].wait_ready)
+        of_old, of_new = await expected(old), await expected(new)
+        assert of_old[0] > 150
+        assert of_new[0] > 150
+        assert (of_old[1], of_new[1]) == (1, 0)
+        await new.close(START_MS + WINDOW_MS)
+        await old.check_exact(seconds=40)
+        await new.check_exact(seconds=40)
+        states = [await old.heads(of=new), await new.heads()]
+        for heads, lab, (repeated, misplaced) in zip(states, labs, (of_old, of_new), strict=True):
+            assert sum(head.n for head in heads) == lab.ledger.n
+            found = {r: sum(h.rejected.get(r, 0) for h in heads) for r in ("repeated", "partition")}
+            assert found == {"repeated": repeated, "partition": misplaced}
+        # Each of the foreign ones by one of the states, once; of their own specs' reports none.
+        every = [head.rejected.get("fingerprint", 0) for heads in states for head in heads]
+        assert sum(every) == 2
+        assert workers[-1].metrics("ldpstream_problems") == 0
+        assert workers[-1].metrics("ldpstream_accepted_problems") == 0
+        copies = await new.records(new.collection.topics.rejected)
+        assert {dict(copy.headers)["reason"] for copy in copies} == {
+            b"repeated",
+            b"partition",
+            b"fingerprint",
+        }
+        assert workers[-1].terminate() == 0
+        assert workers[-1].errors() == ""
+    finally:
+        for worker in workers:
+            worker.kill()
 
 
 async def test_one_report_of_a_device_and_window_counts_whoever_is_killed(lab: Lab) -> None:
