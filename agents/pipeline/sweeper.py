@@ -1,19 +1,28 @@
 """Deleting dead records from the changelog, so that it stays as short as its state.
 
-Correctness never depends on it: deleting a dead record twice, late or never does no harm.
+Correctness never depends on it: deleting a dead record twice, late or never does no harm. But each
+dead record takes memory in every worker until it is deleted, so a partition that has very many is
+full, and is swept at once.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.reading.pace import paced
+from ldpstream.agents.state.shown import DEAD_LIMIT
 
 _EVERY_SECONDS: Final = 5.0
+_MOST_SECONDS: Final = 20.0
+_LOOK_SECONDS: Final = 0.2
 _RECORDS_A_ROUND: Final = 20_000
+_MANY_RECORDS: Final = DEAD_LIMIT // 4
+"""So many of one partition are deleted at once."""
 
 log = logging.getLogger(__name__)
 
@@ -26,23 +35,19 @@ async def sweep(engine: Engine, delete: Delete) -> None:
     """Sweep the partitions that an engine holds, until cancelled."""
     sent: dict[int, set[bytes]] = {}
     while True:
-        await asyncio.sleep(_EVERY_SECONDS)
-        room = _RECORDS_A_ROUND
-        due: dict[int, list[bytes]] = {}
-        dead = {partition: engine.tails[partition].dead() for partition in engine.held}
-        for partition, keys in dead.items():
-            # What is still dead and was sent has not been read back yet.
-            before = sent.get(partition, set())
-            sent[partition] = before.intersection(keys)
-            if found := [key for key in keys if key not in before][:room]:
-                due[partition] = found
-                room -= len(found)
-        sent = {partition: keys for partition, keys in sent.items() if partition in dead}
+        await _until_due(engine)
+        dirty = [p for p in engine.held if engine.tails[p].dead_records]
+        # What is still dead and was sent has not been read back yet.
+        sent = {p: engine.tails[p].still_dead(sent.get(p, set())) for p in dirty}
+        # A flood in one partition leaves the others their share.
+        share = _RECORDS_A_ROUND // max(1, len(dirty)) + 1
+        due = {p: engine.tails[p].dead(share, but=sent[p]) for p in dirty}
         try:
             await asyncio.gather(
                 *(
                     delete(partition, [(key, None) for key in keys])
                     for partition, keys in due.items()
+                    if keys
                 )
             )
         except KafkaError as error:
@@ -50,3 +55,15 @@ async def sweep(engine: Engine, delete: Delete) -> None:
         else:
             for partition, keys in due.items():
                 sent[partition].update(keys)
+
+
+async def _until_due(engine: Engine) -> None:
+    """Wait some seconds, longer for many partitions, but not where one has much to delete."""
+    begun = time.monotonic()
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        every_seconds = paced(_EVERY_SECONDS, len(engine.held), most=_MOST_SECONDS)
+        if time.monotonic() - begun >= every_seconds or any(
+            engine.tails[partition].dead_records >= _MANY_RECORDS for partition in engine.held
+        ):
+            return

@@ -23,6 +23,7 @@ from ldpstream.agents.state.outcomes import Flush, Outcome, Publication, Settled
 from ldpstream.agents.state.owned import OwnedCells
 from ldpstream.agents.state.publishing import Publishing, expire
 from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.shown import DEAD_LIMIT
 from ldpstream.agents.state.tail import Tail
 
 
@@ -83,9 +84,11 @@ class Partition:
     def full(self) -> bool:
         """Whether so much waits for the next flush that nothing more should be ingested before it.
 
-        One call of `ingest` may go beyond these limits, by what its messages call for.
+        One call of `ingest` may go beyond these limits, by what its messages call for. Where the
+        changelog holds too much that is dead, it is not a flush that helps, but a sweep.
         """
-        return self._copies.full or self._cells.full
+        dead = self._tail.dead_records >= DEAD_LIMIT
+        return dead or self._copies.full or self._cells.full
 
     @property
     def base(self) -> Head:
@@ -163,11 +166,15 @@ class Partition:
     def pass_over(self, offset: int) -> None:
         """Go on at an offset because those before hold no records (transaction markers, say).
 
+        The head says so, too: what it has not reached is shown as lag.
+
         Raises:
             ValueError: where it is below `next`.
         """
         self._expect(offset)
-        self._work = replace(self._work, next=offset)
+        if offset > self._work.next:
+            self._work = replace(self._work, next=offset)
+            self._changed = True
 
     @property
     def frames(self) -> int:

@@ -1,12 +1,19 @@
 """What a tail shows: the state of one partition as of the last time at the end of its log."""
 
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from typing import Final
 
 from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.cells import Totals
 from ldpstream.agents.state.live import LiveCells
 from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.windows import WindowSpec
+
+DEAD_LIMIT: Final = 40_000
+"""With so many records to delete nothing more should be counted: each takes memory until it is
+deleted, and a flush leaves as many dead as it writes."""
 
 
 class Shown:
@@ -57,9 +64,14 @@ class Shown:
         """How many keys `dead` returns."""
         return len(self._dead)
 
-    def dead(self) -> list[bytes]:
+    def dead(self, most: int | None = None, but: AbstractSet[bytes] = frozenset()) -> list[bytes]:
         """Return the keys to delete: lost, superseded or expired, and not yet seen deleted.
 
-        Deleting one twice, late or never does no harm.
+        At most so many, those dead longest first, and none that is in `but`. Deleting one twice,
+        late or never does no harm.
         """
-        return list(self._dead)
+        return list(islice((key for key in self._dead if key not in but), most))
+
+    def still_dead(self, keys: AbstractSet[bytes]) -> set[bytes]:
+        """Return those of these keys that are dead and not yet seen deleted."""
+        return {key for key in keys if key in self._dead}

@@ -1,6 +1,7 @@
 """Rules 8 and 9 taken away: finals are decided, published, marked and expire otherwise."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Self
@@ -113,6 +114,6 @@ class NoSweep(Worker):
 class SweepUndecided(Tail):
     """What is not part of the state is deleted, although it may yet become so."""
 
-    def dead(self) -> list[bytes]:
+    def dead(self, most: int | None = None, but: AbstractSet[bytes] = frozenset()) -> list[bytes]:
         undecided = [key for cells in self._undecided.values() for key in cells]
-        return [*super().dead(), *undecided]
+        return [*super().dead(most, but), *undecided]

@@ -1,0 +1,132 @@
+"""Dead records are deleted as fast as they come, and where they are too many nothing is counted."""
+
+import asyncio
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from aiokafka.errors import KafkaTimeoutError
+
+from ldpstream.agents.pipeline import sweeper
+from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.sweeper import sweep
+from ldpstream.agents.state import partition
+from ldpstream.agents.state.shown import Shown
+from ldpstream.agents.state.windows import WindowSpec
+from tests.processes import eventually
+from tests.stream.harness import Cluster, frame, make_context
+
+MANY = 70_000
+
+
+class Tail(Shown):
+    """Stands for a tail: keys that are dead until their deletion is read."""
+
+    def __init__(self, dead: int) -> None:
+        super().__init__(WindowSpec(size_ms=1, hop_ms=1))
+        self._dead = {b"%d" % number: None for number in range(dead)}
+
+    def deleted(self, key: bytes) -> None:
+        del self._dead[key]
+
+
+class Log:
+    """A changelog that acknowledges deletions at once, and shows them when it is let."""
+
+    def __init__(self, *dead: int) -> None:
+        self.tails = [Tail(number) for number in dead]
+        self.asked: list[tuple[int, list[bytes]]] = []
+        self.refusing = 0
+        self.shown = True
+
+    async def delete(self, partition: int, records: Sequence[tuple[bytes, None]]) -> None:
+        await asyncio.sleep(0)
+        keys = [key for key, _ in records]
+        self.asked.append((partition, keys))
+        if self.refusing:
+            self.refusing -= 1
+            raise KafkaTimeoutError
+        if self.shown:
+            self.show(partition, keys)
+
+    def show(self, partition: int, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            self.tails[partition].deleted(key)
+
+    @contextmanager
+    def swept(self) -> Iterator[None]:
+        """Sweep for the length of a block."""
+        held = frozenset(range(len(self.tails)))
+        config = SimpleNamespace(name="trips")
+        engine = SimpleNamespace(held=held, tails=self.tails, config=config)
+        task = asyncio.create_task(sweep(cast("Engine", engine), self.delete))
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeper, "_LOOK_SECONDS", 0.0)
+    # What is deleted is deleted because there is so much of it, and not because time has gone by.
+    monkeypatch.setattr(sweeper, "_EVERY_SECONDS", math.inf)
+    monkeypatch.setattr(sweeper, "_MOST_SECONDS", math.inf)
+
+
+async def test_much_is_deleted_at_once_and_of_each_partition_its_share() -> None:
+    log = Log(MANY, 5, MANY)
+    log.refusing = 2
+    with log.swept():
+        await eventually(lambda: max(t.dead_records for t in log.tails) < sweeper._MANY_RECORDS)
+    assert log.tails[1].dead_records == 0
+    assert {partition for partition, _ in log.asked[:3]} == {0, 1, 2}
+    assert max(len(keys) for _, keys in log.asked) <= sweeper._RECORDS_A_ROUND
+
+
+async def test_what_has_been_sent_is_not_sent_again_before_it_is_read() -> None:
+    log = Log(MANY)
+    log.shown = False
+    with log.swept():
+        await eventually(lambda: sum(len(keys) for _, keys in log.asked) >= MANY)
+        await asyncio.sleep(0.01)
+        sent = [key for _, keys in log.asked for key in keys]
+        assert len(sent) == len(set(sent)) == MANY
+        log.show(0, sent)
+        log.tails[0] = Tail(0)
+
+
+async def test_little_is_deleted_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(100, 0)
+    with log.swept():
+        await asyncio.sleep(0.05)
+        assert log.asked == []
+        monkeypatch.setattr(sweeper, "_EVERY_SECONDS", 0.0)
+        await eventually(lambda: log.tails[0].dead_records == 0)
+    assert [partition for partition, _ in log.asked] == [0]
+
+
+def test_a_partition_with_too_much_to_delete_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition, "DEAD_LIMIT", 5)
+    cluster = Cluster(make_context(WindowSpec(size_ms=1_000, hop_ms=1_000)))
+    full = []
+    for _ in range(4):
+        cluster.produce(0, frame((0, 0)))
+        cluster.ingest(0)
+        cluster.flush(0)
+        full.append(cluster.part().full)
+    # A flush supersedes a head, a chunk and a pane's totals.
+    assert [cluster.tails[0].dead_records, full] == [9, [False, False, True, True]]
+    cluster.sweep(0)
+    assert not cluster.part().full
+    # An owner to come is no better off.
+    for _ in range(2):
+        cluster.produce(0, frame((0, 0)))
+        cluster.ingest(0)
+        cluster.flush(0)
+    loaded = cluster.take_over(0)
+    assert loaded is not None
+    assert loaded.full
