@@ -69,7 +69,8 @@ class ChangelogReader:
             try:
                 found = await self._consumer.getmany(timeout_ms=_POLL_MS)
             except OffsetOutOfRangeError as error:
-                for partition in error.args[0]:
+                # A fetch may have been under way when a partition was given up.
+                for partition in self._tails.keys() & error.args[0]:
                     await self._give_up(partition, "its end went back: it was created anew or cut")
             except KafkaError as error:
                 self._on_error(error)

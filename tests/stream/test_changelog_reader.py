@@ -103,6 +103,26 @@ async def test_an_end_may_go_back_for_a_while(answers: list[Fetched], broken: bo
     assert set(tail.ends) == {20}
 
 
+async def test_a_log_that_was_given_up_stops_no_other_one() -> None:
+    consumer, said = Consumer([Fetched(20, 0), Fetched(18, 0)], outside=True), list[str]()
+    reader = ChangelogReader(
+        cast("AIOKafkaConsumer", consumer),
+        {ONE: cast("Tail", Evaluated())},
+        on_read=lambda _: None,
+        on_broken=lambda _, why: said.append(why),
+        on_error=lambda error: pytest.fail(repr(error)),
+    )
+    run = asyncio.create_task(reader.run())
+    await asyncio.sleep(0)
+    consumer.at = 20
+    await eventually(lambda: bool(said))
+    # It is refused over and over.
+    await asyncio.sleep(0.01)
+    assert not run.done()
+    run.cancel()
+    assert said == ["its end went back: it was created anew or cut"]
+
+
 @pytest.mark.parametrize(
     ("consumer", "tail", "why"),
     [
