@@ -36,7 +36,8 @@ class Context:
     this is such a state: another one decides all messages that are no frames of `spec`.
     `copy_rejected` says whether rejected messages are copied or counted only. At most
     `finals_a_step` finals are composed at once: a long replay may close thousands. With
-    `one_report` a record holds `token_chunk` tokens; what is stored depends on it.
+    `one_report` a record holds `token_chunk` tokens; what is stored depends on it. The open panes
+    of a partition hold at most `tokens` of them, each an equal part.
     """
 
     spec: CollectionSpec
@@ -48,7 +49,17 @@ class Context:
     copy_rejected: bool = True
     finals_a_step: int = 16
     token_chunk: int = 1024
+    tokens: int = 1 << 25
 
     def __post_init__(self) -> None:
         if not 1 <= self.chunk <= 65_536 or self.finals_a_step < 1:
             raise ValueError("expected 1 <= chunk <= 65,536 and finals_a_step >= 1")
+
+    @property
+    def tokens_a_pane(self) -> int:
+        """How many reports of tokens are counted in a pane of a partition, at least one.
+
+        Each pane has a part of its own: the next one's reports have to be counted, because they
+        close this one.
+        """
+        return max(1, self.tokens // self.window.open_panes)

@@ -137,7 +137,8 @@ def judge(
     fate[(time_ms < window.earliest_ms) | (time_ms > window.latest_ms)] = REJECTED["time"]
     judgement = Judgement(batch, fate, time_ms // window.pane_ms, reports, good, head.clock)
     if context.spec.one_report is not None:
-        judgement = _one_each(judgement, context.spec.one_report, tokens, partition, seen)
+        rule, most = context.spec.one_report, context.tokens_a_pane
+        judgement = _one_each(judgement, rule, tokens, partition, seen, most)
     if not len(time_ms):
         return judgement
     taken = np.where((fate == COUNTED) & (judgement.good_count > 0), time_ms, NEVER)
@@ -153,11 +154,13 @@ def _one_each(
     tokens: NDArray[np.uint8],
     partition: int,
     seen: Tokens,
+    most: int,
 ) -> Judgement:
     """Leave one good report of each token and pane, the first; none of another partition's.
 
     Whoever comes second is not counted, whatever becomes of the first: if that one is late, its
-    pane has closed, and everything after it is late as well.
+    pane has closed, and everything after it is late as well. So it is where one that is late takes
+    a place among the `most` tokens of its pane.
     """
     batch, numbers = judgement.batch, as_numbers(tokens)
     why = np.where(judgement.good, COUNTED, REJECTED["range"])
@@ -165,14 +168,17 @@ def _one_each(
     asked = (why == COUNTED) & np.repeat(judgement.fate == COUNTED, batch.count)
     rows = np.flatnonzero(asked)
     panes, of_rows = np.repeat(judgement.pane, batch.count)[rows], numbers[rows]
-    why[rows[again(panes, of_rows) | seen.repeated(panes, of_rows)]] = REJECTED["repeated"]
+    repeated = again(panes, of_rows) | seen.repeated(panes, of_rows)
+    why[rows[repeated]] = REJECTED["repeated"]
+    why[rows[seen.crowded(panes, of_rows, ~repeated, most)]] = REJECTED["crowded"]
     return replace(judgement, good=why == COUNTED, why=why, tokens=numbers)
 
 
 def _late_again(judgement: Judgement) -> Judgement:
-    """Make repeats late whose pane has closed: what was counted there is no longer known."""
+    """Make late what is refused for its token, if its pane has closed: of that nothing is known."""
     if judgement.why is None:
         return judgement
     late = np.repeat(judgement.fate == LATE, judgement.batch.count)
-    good = judgement.good | (late & (judgement.why == REJECTED["repeated"]))
+    of_tokens = (judgement.why == REJECTED["repeated"]) | (judgement.why == REJECTED["crowded"])
+    good = judgement.good | (late & of_tokens)
     return replace(judgement, good=good)

@@ -29,17 +29,19 @@ _HEAD_KIND: Final = bytes((_KINDS.index("head"),))
 _STATE: Final = struct.Struct("<B8sqqI")
 _REST: Final = struct.Struct("<BqIQQ")
 _FIRST_REASONS: Final = ("undecodable", "fingerprint", "range", "future", "precision", "time")
-TOKEN_REASONS: Final = ("partition", "repeated")
+TOKEN_REASONS: Final = ("partition", "repeated", "crowded")
 REASONS: Final = (*_FIRST_REASONS, *TOKEN_REASONS)
 """Why a message or a report is rejected, in the order of the head's counters."""
-HEAD_VERSIONS: Final = (VERSION, 2, 3, 4)
+HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5)
 """A head of version 2 says where to read the frames topic, one of version 3 also where its state
-hands over, one of version 4 also what was rejected for its token; others are written in version 1.
+hands over, one of version 4 also what was rejected for its token, one of version 5 also what for
+want of room for tokens; others are written in version 1.
 """
 _HEAD: Final = struct.Struct("<BB10qI6q16s")
 _FRAMES: Final = struct.Struct("<q")
 _HANDOVER: Final = struct.Struct("<q")
-_TOKENS: Final = struct.Struct("<2q")
+_TOKENS: Final = {4: struct.Struct("<2q"), 5: struct.Struct("<3q")}
+"""What was rejected for as many of TOKEN_REASONS, by version."""
 _ENTRIES: Final = struct.Struct("<I")
 _ENTRY: Final = struct.Struct("<QQ")
 
@@ -167,13 +169,15 @@ def encode_head(head: Head) -> bytes:
     version = _head_version(head)
     frames = _FRAMES.pack(head.frames) if version > VERSION else b""
     handover = _HANDOVER.pack(head.handover) if version >= HEAD_VERSIONS[2] else b""
-    counts = (head.rejected.get(reason, 0) for reason in TOKEN_REASONS)
-    tokens = _TOKENS.pack(*counts) if version == HEAD_VERSIONS[3] else b""
+    counts = [head.rejected.get(reason, 0) for reason in TOKEN_REASONS]
+    tokens = _TOKENS[version].pack(*counts[: version - 2]) if version in _TOKENS else b""
     entries = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
     return b"".join((fixed, frames, handover, tokens, _ENTRIES.pack(len(head.lineage)), *entries))
 
 
 def _head_version(head: Head) -> int:
+    if head.rejected.get(TOKEN_REASONS[2]):
+        return HEAD_VERSIONS[4]
     if any(head.rejected.get(reason) for reason in TOKEN_REASONS):
         return HEAD_VERSIONS[3]
     if head.handover != NEVER:
@@ -190,16 +194,17 @@ def decode_head(key: Key, data: bytes) -> Head:
     check_version(data, "head", HEAD_VERSIONS)
     try:
         version, idle, *numbers, source = _HEAD.unpack_from(data)
-        at, frames, handover, tokens = _HEAD.size, 0, NEVER, (0, 0)
+        at, frames, handover, tokens = _HEAD.size, 0, NEVER, [0] * len(TOKEN_REASONS)
         if version != VERSION:
             (frames,) = _FRAMES.unpack_from(data, at)
             at += _FRAMES.size
         if version >= HEAD_VERSIONS[2]:
             (handover,) = _HANDOVER.unpack_from(data, at)
             at += _HANDOVER.size
-        if version == HEAD_VERSIONS[3]:
-            tokens = _TOKENS.unpack_from(data, at)
-            at += _TOKENS.size
+        if version in _TOKENS:
+            found = _TOKENS[version].unpack_from(data, at)
+            tokens[: len(found)] = found
+            at += _TOKENS[version].size
         (entries,) = _ENTRIES.unpack_from(data, at)
         lineage = dict(_ENTRY.iter_unpack(data[at + _ENTRIES.size :]))
     except struct.error as error:

@@ -7,7 +7,7 @@ and those after it. In memory they are sorted runs, each less than half as long 
 8 bytes a token, and no loop over tokens anywhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -66,6 +66,16 @@ def again(panes: NDArray[np.int64], tokens: Numbers) -> NDArray[np.bool_]:
         tokens, panes = tokens[order], panes[order]
         found[order[1:]] = (tokens[1:] == tokens[:-1]) & (panes[1:] == panes[:-1])
     return found
+
+
+def _by_pane(panes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield each pane of n, `(n,)`, with its places in order.
+
+    One sort, and no look at all of them for each pane: a message may name 65,535.
+    """
+    order = np.argsort(panes, kind="stable")
+    numbers, starts = np.unique(panes[order], return_index=True)
+    yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
 
 
 class _Pane:
@@ -137,6 +147,10 @@ class Tokens:
     def __init__(self, stored: Mapping[int, Mapping[int, bytes]], chunk: int) -> None:
         self._chunk = chunk
         self._panes = {pane: _Pane(chunks, chunk) for pane, chunks in stored.items()}
+        self._fullest = self._find_fullest()
+
+    def _find_fullest(self) -> int:
+        return max((held.count for held in self._panes.values()), default=0)
 
     def repeated(self, panes: NDArray[np.int64], tokens: Numbers) -> NDArray[np.bool_]:
         """Return, bool `(n,)`, which of n tokens have been counted in their panes, `(n,)`."""
@@ -146,12 +160,30 @@ class Tokens:
         if (panes == panes[0]).all():
             alone = self._panes.get(int(panes[0]))
             return found if alone is None else alone.has(tokens)
-        # One sort, and no look at all tokens for each pane: a message may name 65,535.
-        order = np.argsort(panes, kind="stable")
-        numbers, starts = np.unique(panes[order], return_index=True)
-        for pane, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+        for pane, rows in _by_pane(panes):
             if held := self._panes.get(pane):
                 found[rows] = held.has(tokens[rows])
+        return found
+
+    def crowded(
+        self, panes: NDArray[np.int64], tokens: Numbers, new: NDArray[np.bool_], most: int
+    ) -> NDArray[np.bool_]:
+        """Return, bool `(n,)`, which of n tokens have no place in their panes, `(n,)`.
+
+        A pane takes at most so many. Those in `new`, bool `(n,)`, are not there, and are the first
+        of their token and pane; whatever comes again has no place if the first had none.
+        """
+        found = np.zeros(len(tokens), dtype=np.bool_)
+        if self._fullest + len(tokens) <= most or not new.any():
+            return found
+        places = np.flatnonzero(new)
+        for pane, some in _by_pane(panes[places]):
+            held = self._panes.get(pane)
+            room = max(0, most - (0 if held is None else held.count))
+            found[places[some[room:]]] = True
+        if found.any():
+            pairs = np.rec.fromarrays((panes, tokens))
+            found = np.isin(pairs, pairs[found])
         return found
 
     def add(self, pane: int, tokens: Numbers) -> range:
@@ -159,7 +191,9 @@ class Tokens:
         held = self._panes.get(pane)
         if held is None:
             held = self._panes[pane] = _Pane({}, self._chunk)
-        return held.add(tokens)
+        touched = held.add(tokens)
+        self._fullest = max(self._fullest, held.count)
+        return touched
 
     def value(self, pane: int, number: int) -> bytes:
         """Return a chunk as it is stored."""
@@ -172,5 +206,8 @@ class Tokens:
 
     def drop_below(self, closed: int) -> None:
         """Forget the panes below this one."""
-        for pane in [pane for pane in self._panes if pane < closed]:
+        gone = [pane for pane in self._panes if pane < closed]
+        for pane in gone:
             del self._panes[pane]
+        if gone:
+            self._fullest = self._find_fullest()

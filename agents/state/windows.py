@@ -62,6 +62,11 @@ class WindowSpec:
         return self.hop_ms // self.pane_ms
 
     @cached_property
+    def open_panes(self) -> int:
+        """How many panes can be open at once: a watermark closes what is a grace behind it."""
+        return self.grace_ms // self.pane_ms + 2
+
+    @cached_property
     def earliest_ms(self) -> int:
         """The first event time taken: its windows start within the year 1 or later."""
         return EARLIEST_MS + self.size_ms

@@ -61,5 +61,7 @@ class Oracle:
             return "late"
         if rule and (end_ms, token) in self.tokens:
             return "repeated"
+        if rule and sum(end == end_ms for end, _ in self.tokens) >= self.context.tokens_a_pane:
+            return "crowded"
         self.tokens.add((end_ms, token))
         return "counted"

@@ -19,6 +19,7 @@ def test_all_invariants_hold_and_runs_are_worth_their_time():
         fates += sum(done.world.checks.fates, Counter())
     assert fates["counted"] > 150
     assert fates["repeated"] > 150
+    assert fates["crowded"] > 20
     assert fates.keys() >= {"late", "partition", "range", "fingerprint", "lost"}
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,12 @@ def stored(cluster: Cluster, pane: int) -> set[int]:
     return {int(token) for value in values for token in value}
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_fates_are_those_of_a_plain_loop_however_messages_are_batched(seed: int):
+@pytest.mark.parametrize(("seed", "most"), [(0, None), (1, None), (2, 20), (3, 20), (4, 1)])
+def test_fates_are_those_of_a_plain_loop_however_messages_are_batched(seed: int, most: int | None):
     rng = random.Random(seed)
-    cluster, oracle = Cluster(CONTEXT, partitions=2, now_ms=START_MS), Oracle(CONTEXT)
+    context = CONTEXT if most is None else replace(CONTEXT, tokens=2 * most)
+    assert context.tokens_a_pane == (most or 1 << 24)
+    cluster, oracle = Cluster(context, partitions=2, now_ms=START_MS), Oracle(context)
     others = (
         b"",
         None,
@@ -84,6 +87,7 @@ def test_fates_are_those_of_a_plain_loop_however_messages_are_batched(seed: int)
     head = cluster.head()
     assert {"counted": head.n, "late": head.late, **head.rejected} == fates
     assert min(fates["repeated"], fates["partition"], fates["late"], fates["range"]) > 20
+    assert (fates["crowded"] > 20) == (most is not None)
     counted = {(end, int.from_bytes(token, "little")) for end, token in oracle.tokens}
     for pane in range(head.closed, head.closed + 3):
         assert stored(cluster, pane) == {t for end, t in counted if end == (pane + 1) * 1_000}
@@ -168,6 +172,44 @@ def test_chunks_that_no_owner_left_are_refused(lengths: dict[int, int]):
     }
     with pytest.raises(RecordError, match="with a hole, or too long"):
         Tokens({7: stored}, 16)
+
+
+def test_a_crowded_window_is_closed_by_the_next_one():
+    cluster = Cluster(replace(CONTEXT, tokens=6), partitions=2, now_ms=START_MS + 5_000)
+    cluster.produce(0, frame(*((START_MS, 1, 2 * i) for i in range(8))))
+    # Neither what was refused nor what comes again moves the watermark; another window does.
+    cluster.produce(0, frame((START_MS + 900, 1, 14), (START_MS + 900, 1, 2)))
+    cluster.ingest(0)
+    assert cluster.part().work.clock == START_MS
+    cluster.flush(0)
+    assert cluster.head().rejected == {"crowded": 6, "repeated": 1}
+    cluster.take_over(0)
+    cluster.produce(0, frame((START_MS, 1, 40)), frame((START_MS + 2_000, 1, 40)))
+    cluster.produce(0, frame((START_MS, 1, 40), (START_MS, 1, 2)))
+    cluster.ingest(0)
+    cluster.flush(0)
+    head = cluster.head()
+    assert (head.n, head.late, head.rejected) == (4, 2, {"crowded": 7, "repeated": 1})
+    assert {dict(copy.headers)["reason"] for copy in cluster.copies} == {
+        b"crowded",
+        b"repeated",
+        b"late",
+    }
+
+
+@pytest.mark.parametrize(("grace_ms", "most"), [(0, 50), (999, 50), (1_000, 33), (3_500, 20)])
+def test_open_windows_share_the_room_for_tokens(grace_ms: int, most: int):
+    context = replace(CONTEXT, tokens=100, window=replace(WINDOW, grace_ms=grace_ms))
+    assert context.tokens_a_pane == most
+    cluster = Cluster(context, partitions=2, now_ms=START_MS + 60_000)
+    for window in range(9):
+        times_ms = [START_MS + window * 1_000 + 999] * 60
+        cluster.produce(0, frame(*((t, 1, 2 * i) for i, t in enumerate(times_ms))))
+        cluster.ingest(0)
+        cluster.flush(0)
+        held = sum(name.kind == "token" for name in cluster.tails[0].cells)
+        assert 0 < held <= 100 / 16 + context.window.open_panes
+    assert cluster.head().n == 9 * most
 
 
 def test_a_repeat_moves_no_watermark():

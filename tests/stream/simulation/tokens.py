@@ -2,7 +2,7 @@
 
 The seventh invariant: of the reports of a token and window that are not late or refused otherwise
 the first in the order of offsets is counted, and no other one, in all partitions together. Chunks
-hold two tokens, so that a pane has many.
+hold two tokens, so that a pane has many; in half of the worlds it has room for few.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def token_context(window: int, partitions: int) -> Context:
         compose=write_final,
         chunk=1,
         token_chunk=2,
+        tokens=(1 << 25, 6)[window],
     )
 
 
@@ -70,15 +71,20 @@ class TokenChecks(Checks):
         self.tokens: dict[tuple[int, bytes], int] = {}
 
     def one_report(self, p: int, fate: str, report: Report | None) -> None:
-        if report is None or fate not in ("counted", "partition", "repeated"):
+        if report is None or fate not in ("counted", "partition", "repeated", "crowded"):
             return
         context = self.world.context
         own = int.from_bytes(report.token[:4], "little") % self.world.partitions == p
         demand(own == (fate != "partition"), "(7) a report in another partition")
         key = context.window.pane(report.time_ms), report.token
+        beside = sum(pane == key[0] and of == p for (pane, _), of in self.tokens.items())
         if fate == "counted":
             demand(key not in self.tokens, "(7) two reports of one token and window")
+            demand(beside < context.tokens_a_pane, "(7) more tokens than a pane takes")
             self.tokens[key] = p
+        elif fate == "crowded":
+            demand(key not in self.tokens, "(7) crowded, and counted before")
+            demand(beside >= context.tokens_a_pane, "(7) crowded where there is room")
         elif fate == "repeated":
             demand(key in self.tokens, "(7) repeated, but none was counted")
 
