@@ -70,18 +70,26 @@ class Flights:
             held.flight.add_done_callback(self._flown)
 
     async def drain(self, partitions: Collection[Held], deadline: float) -> None:
-        """Flush until nothing is left to say, or the monotonic clock says `deadline`.
+        """Flush what has been taken in by now, until the monotonic clock says `deadline`.
 
+        What comes meanwhile is left to the next owner: a stream that flows would never be done.
         `partitions` may become fewer meanwhile.
         """
-        while time.monotonic() < deadline:
+        flushing = [asyncio.create_task(self._flush_all(held, partitions)) for held in partitions]
+        if flushing:
+            _, late = await asyncio.wait(flushing, timeout=max(0.0, deadline - time.monotonic()))
+            for one in late:
+                one.cancel()
+
+    async def _flush_all(self, held: Held, partitions: Collection[Held]) -> None:
+        if held.flight is not None:
+            # It began before the newest of it came.
+            await asyncio.wait([held.flight])
+        if any(one is held for one in partitions):
             self._every_seconds = 0.0
-            for held in partitions:
-                self.start(held)
-            flights = [held.flight for held in partitions if held.flight is not None]
-            if not flights:
-                return
-            await asyncio.wait(flights, timeout=max(0.0, deadline - time.monotonic()))
+            self.start(held)
+        if held.flight is not None:
+            await asyncio.wait([held.flight])
 
     async def _fly(self, held: Held, flush: Flush) -> None:
         """Carry one flush to the broker and wait for its outcome."""

@@ -138,6 +138,46 @@ async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> N
     await asyncio.sleep(0)
 
 
+async def test_giving_up_partitions_waits_for_no_stream_that_flows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What came before the end is flushed, and no more: there is always more."""
+    log: list[tuple[int, bytes, bytes | None]] = []
+    heads: list[int] = []
+
+    def flow() -> None:
+        assert engine.first is not None
+        at = engine.first.next
+        value = engine.config.spec.frame_reports(np.array([0]), times_ms=np.array([0]))
+        engine.intake.stretch(0, Stretch(at, at + 1, at + 1, 0, [(at, value)]))
+
+    def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        before = len(log)
+        log.extend((before + number, *record) for number, record in enumerate(records))
+        engine.tails[partition].read(log[before:], position=len(log), end=len(log))
+        engine.tail_read(partition)
+        head = engine.tails[0].head
+        assert head is not None
+        heads.append(head.next)
+        flow()
+
+    monkeypatch.setattr("ldpstream.agents.pipeline.engine.REVOKE_SECONDS", 3_600)
+    engine = make_engine(send)
+    engine.assign([0])
+    engine.tick()
+    flow()
+    # A flush is on its way, and more has come since it began.
+    engine.tick()
+    flow()
+    assert engine.first is not None
+    came = engine.first.next
+    async with asyncio.timeout(30):
+        await engine.revoke()
+    assert not engine.held
+    assert heads[-1] >= came == 2
+    assert len(heads) <= 3
+
+
 async def test_others_have_their_turn_while_many_windows_are_decided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
