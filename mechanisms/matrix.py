@@ -6,12 +6,10 @@ which leaks through the rounding of floats, integer rows take the discrete one: 
 on the scales, and slightly less noise (docs/theory.md section 4).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from math import prod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -23,11 +21,13 @@ from ldpstream.mechanisms.certificate import (
     certify_by_enumeration,
     certify_by_structure,
 )
-from ldpstream.mechanisms.channel import Channel, refuse_large
+from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.device_tables import policy_tables, strategy_tables
 from ldpstream.mechanisms.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.laplace_rows import LaplaceRows
+from ldpstream.mechanisms.matrix_channel import channel_of_rows, refuse_many
+from ldpstream.mechanisms.matrix_choice import least_error
 from ldpstream.mechanisms.matrix_decoder import MatrixDecoder
 from ldpstream.mechanisms.matrix_pairs import ProtectedPairs
 from ldpstream.mechanisms.matrix_proof import told_apart, worst_ratios
@@ -38,7 +38,6 @@ from ldpstream.mechanisms.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.policy import Policy
 from ldpstream.mechanisms.row_codec import RowCodec
 from ldpstream.mechanisms.settings import Settings
-from ldpstream.mechanisms.workload import WORKLOADS
 
 _MAX_STATISTIC = 1 << 24
 
@@ -79,7 +78,10 @@ class Matrix(Mechanism):
             found = [cls(read.policy, strategy, read.scales) for strategy in read.strategies]
         except SpecError as error:
             raise error.within(settings.path) from None
-        return found[0] if len(found) == 1 else found[best_for(found, read.workload)]
+        if len(found) == 1:
+            return found[0]
+        decoders = [one.decoder() for one in found]
+        return found[least_error(decoders, read.workload, size=read.policy.size)]
 
     @property
     def size(self) -> int:
@@ -161,17 +163,7 @@ class Matrix(Mechanism):
         Raises:
             ValueError: where its probabilities, products over the rows, are too many or too long.
         """
-        spans = self._spans
-        outputs = self._groups * prod(spans)
-        refuse_large(self.size, self.size * outputs * sum(spans))
-        tables = [self.rows.row_channel(row) for row in range(self.rows.count)]
-        channel = []
-        for value, group in enumerate(self._realised.group.tolist()):
-            chances = product(*(table[value].values() for table in tables))
-            start = group * prod(spans)
-            row = (prod(factors, start=Fraction(1)) for factors in chances)
-            channel.append(dict(enumerate(row, start)))
-        return Channel(tuple(channel), outputs)
+        return channel_of_rows(self.rows, self._realised.group, self._groups)
 
     def possible_reports(self) -> Reports:
         """Return every report: groups, and in each all combinations of the rows' ranges.
@@ -179,15 +171,11 @@ class Matrix(Mechanism):
         Raises:
             ValueError: where they are too many to list.
         """
-        outputs = self._groups * prod(self._spans)
-        refuse_large(self.size, self.size * outputs * sum(self._spans))
+        refuse_many(self.rows, self.size, self._groups)
         ends = zip(self._codec.low.tolist(), self._codec.high.tolist(), strict=True)
-        ranges = (range(low, high + 1) for low, high in ends)
-        return np.array(list(product(*ranges)), dtype=np.int64)
-
-    @cached_property
-    def _spans(self) -> list[int]:
-        return [int(span) + 1 for span in (self.rows.high - self.rows.low).tolist()]
+        return np.array(
+            list(product(*(range(low, high + 1) for low, high in ends))), dtype=np.int64
+        )
 
     def certify(self) -> Certificate:
         """Prove the realised loss: by enumeration where the channel is small, else by structure.
@@ -254,21 +242,3 @@ class Matrix(Mechanism):
         return [
             f"which of {self._groups} groups the value is in: the policy lets them be told apart"
         ]
-
-
-_TIE = 1e-6
-
-
-def best_for(mechanisms: Sequence[Matrix], workload: str) -> int:
-    """Return the place of the mechanism with the least predicted error for a workload.
-
-    Of equally good ones, up to 1e-6, the first: floats decide nothing that rounding could turn. The
-    chosen strategy is part of the fingerprint.
-    """
-    gram = WORKLOADS[workload](mechanisms[0].size)
-    best, least = 0, mechanisms[0].decoder().total_error(gram)
-    for place, mechanism in enumerate(mechanisms):
-        error = mechanism.decoder().total_error(gram)
-        if error < least * (1.0 - _TIE):
-            best, least = place, error
-    return best

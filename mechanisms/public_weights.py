@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,6 @@ from ldpstream.mechanisms.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.domain_base import Domain
 from ldpstream.mechanisms.entropy import Entropy
 from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.private_weights import WeightedDomain
 from ldpstream.mechanisms.public_weights_decoder import MOST_TOLD_APART, PairDecoder
@@ -229,34 +227,6 @@ class PublicWeights(Mechanism):
     def disclosed(self) -> list[str]:
         """Return what the values' mechanism discloses, and the weight."""
         return [*self.values.disclosed(), "the weight"]
-
-
-class L1BitsPublicWeights(PublicWeights):
-    """`l1-bits` with public weights."""
-
-    id: ClassVar[str] = L1Bits.id
-
-    @classmethod
-    def configure_values(cls, settings: Settings) -> L1Bits:
-        """Build `l1-bits`."""
-        return L1Bits.configure(settings)
-
-
-class L1GeometricPublicWeights(PublicWeights):
-    """`l1-geometric` with public weights."""
-
-    id: ClassVar[str] = L1Geometric.id
-
-    @classmethod
-    def configure_values(cls, settings: Settings) -> L1Geometric:
-        """Build `l1-geometric`."""
-        return L1Geometric.configure(settings)
-
-
-def asks_public(settings: Settings) -> bool:
-    """Return whether a collection's weights are public."""
-    weights = settings.keys.get("weights")
-    return isinstance(weights, dict) and "public" in weights
 
 
 def _check_largest(given: object, path: str) -> int:

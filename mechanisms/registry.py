@@ -14,7 +14,7 @@ from ldpstream.mechanisms.matrix import Matrix
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.optimal import Optimal
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.public_weights import (
+from ldpstream.mechanisms.public_weights_kinds import (
     L1BitsPublicWeights,
     L1GeometricPublicWeights,
     asks_public,

@@ -23,7 +23,7 @@ from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.optimal import Optimal
 from ldpstream.mechanisms.policy import BlockPolicy
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.public_weights import L1BitsPublicWeights, L1GeometricPublicWeights
+from ldpstream.mechanisms.public_weights_kinds import L1BitsPublicWeights, L1GeometricPublicWeights
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.subset_selection import SubsetSelection
 from ldpstream.mechanisms.symbols import SymbolMechanism

@@ -9,7 +9,8 @@ import pytest
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.weights import estimate_public_weights, weight_sums
 from ldpstream.mechanisms import SeededEntropy
-from ldpstream.mechanisms.public_weights import L1BitsPublicWeights, PublicWeights
+from ldpstream.mechanisms.public_weights import PublicWeights
+from ldpstream.mechanisms.public_weights_kinds import L1BitsPublicWeights
 from tests.exact.weighing import KINDS, SETS, absorbed, some_statistic, weighted
 
 

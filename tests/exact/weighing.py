@@ -10,11 +10,8 @@ from ldpstream.mechanisms import CollectionSpec, SeededEntropy
 from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.public_weights import (
-    L1BitsPublicWeights,
-    L1GeometricPublicWeights,
-    PublicWeights,
-)
+from ldpstream.mechanisms.public_weights import PublicWeights
+from ldpstream.mechanisms.public_weights_kinds import L1BitsPublicWeights, L1GeometricPublicWeights
 
 IDS = pytest.mark.parametrize("mechanism_id", ["l1-bits", "l1-geometric"])
 KINDS = pytest.mark.parametrize("kind", [L1BitsPublicWeights, L1GeometricPublicWeights])

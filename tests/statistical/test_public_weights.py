@@ -10,11 +10,8 @@ from scipy.stats import binom
 from ldpstream.estimators.weights import estimate_public_weights
 from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.public_weights import (
-    L1BitsPublicWeights,
-    L1GeometricPublicWeights,
-    PublicWeights,
-)
+from ldpstream.mechanisms.public_weights import PublicWeights
+from ldpstream.mechanisms.public_weights_kinds import L1BitsPublicWeights, L1GeometricPublicWeights
 
 REPETITIONS, N = 300, 1500
 TAIL = 1e-8
