@@ -15,6 +15,9 @@ WORD = 1 << 64
 
 Words = NDArray[np.uint64]
 
+_NOISE = int.from_bytes(b"noise", "big")
+"""Keeps seeded noise apart from other uses of the same seed."""
+
 
 class Entropy(Protocol):
     """A source of independent, uniform 64-bit words."""
@@ -36,10 +39,15 @@ class SystemEntropy:
 
 
 class SeededEntropy:
-    """A reproducible generator (PCG64) for tests and simulation. Never for privacy."""
+    """A reproducible generator (PCG64) for tests and simulation. Never for privacy.
+
+    Its words are others than those of `numpy.random.default_rng(seed)`: a simulation draws its
+    values there, and noise out of the same words would depend on them.
+    """
 
     def __init__(self, seed: int) -> None:
-        self._bits = np.random.PCG64(seed)
+        sequence = np.random.SeedSequence(seed, spawn_key=(_NOISE,))
+        self._bits = np.random.PCG64(sequence)
 
     def words(self, n: int) -> Words:
         """Return the next `n` words, uint64 of shape `(n,)`."""

@@ -9,7 +9,13 @@ import pytest
 
 from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.entropy import WORD, SystemEntropy, bernoulli, uniform_below
+from ldpstream.mechanisms.entropy import (
+    WORD,
+    SeededEntropy,
+    SystemEntropy,
+    bernoulli,
+    uniform_below,
+)
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
@@ -100,3 +106,15 @@ def test_the_system_entropy_keeps_nothing_between_calls():
     assert not vars(entropy)
     assert entropy.words(5).shape == (5,)
     assert not np.array_equal(entropy.words(4), entropy.words(4))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7, 2**40])
+def test_seeded_words_are_not_those_that_draw_the_values_of_a_simulation(seed: int):
+    def of(sequence: np.random.SeedSequence) -> list[int]:
+        return np.random.PCG64(sequence).random_raw(4).tolist()
+
+    found = SeededEntropy(seed).words(4).tolist()
+    assert found == SeededEntropy(seed).words(4).tolist()
+    assert found != np.random.default_rng(seed).bit_generator.random_raw(4).tolist()
+    assert all(found != of(child) for child in np.random.SeedSequence(seed).spawn(10))
+    assert found != of(np.random.SeedSequence([seed, 1]))
