@@ -45,8 +45,11 @@ class Interval(Domain):
 
     @property
     def widths(self) -> tuple[float, ...]:
-        """The narrowest bin of each dimension; rounding makes them differ in the last digits."""
-        return tuple(float(np.diff(edges).min()) for edges in self.edges)
+        """The narrowest bin of each dimension, or the next number below it where no float is it.
+
+        Rounding makes bins differ in the last digits; policies are told by the narrowest.
+        """
+        return tuple(_narrowest(edges) for edges in self.edges)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -128,3 +131,14 @@ class Interval(Domain):
         """Return bounds and bins."""
         bounds: list[Json] = [[float(low), float(high)] for low, high in self.bounds]
         return {"interval": bounds, "bins": list(self.bins)}
+
+
+def _narrowest(edges: NDArray[np.float64]) -> float:
+    low, high = edges[:-1], edges[1:]
+    widths = high - low
+    # What each subtraction has rounded away, exactly (Knuth).
+    taken = high - widths
+    rest = (high - (widths + taken)) + (taken - low)
+    least = widths.min()
+    rounded_up = (rest[widths == least] < 0).any()
+    return float(np.nextafter(least, 0.0) if rounded_up else least)

@@ -1,7 +1,9 @@
 """Domains of real numbers, rounded at random to the points of a grid."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -41,9 +43,13 @@ class RoundedInterval(Domain):
 
     @property
     def widths(self) -> tuple[float, ...]:
-        """The distance of two neighbouring edges in each dimension."""
+        """The distance of two neighbouring edges in each dimension, or the next float below it."""
         pairs = zip(self.interval.bounds, self.interval.bins, strict=True)
-        return tuple((high - low) / bins for (low, high), bins in pairs)
+        exact = [(Fraction(high) - Fraction(low)) / bins for (low, high), bins in pairs]
+        return tuple(
+            math.nextafter(float(width), 0.0) if Fraction(float(width)) > width else float(width)
+            for width in exact
+        )
 
     @cached_property
     def edges(self) -> tuple[NDArray[np.float64], ...]:

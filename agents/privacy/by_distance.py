@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 from ldpstream.agents.privacy.by_value import name_of_values
-from ldpstream.agents.privacy.factors import LARGEST_BUDGET, factor_text
+from ldpstream.agents.privacy.factors import LARGEST_BUDGET, factor_text, width_text
 from ldpstream.mechanisms.domain import Domain
 from ldpstream.mechanisms.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.graph_policy import GraphPolicy
@@ -52,7 +52,7 @@ def _farther(policy: MetricPolicy, factor: str) -> str:
 
 def _of_numbers(policy: MetricPolicy, unit: Fraction) -> str:
     assert policy.widths is not None
-    widths = ", ".join(f"{width:g}" for width in policy.widths)
+    widths = ", ".join(map(width_text, policy.widths))
     if policy.rounded:
         # Numbers within a step lose the mean of the two ends: (e^step - 1) for each width.
         for_width = exp_bounds(min(unit, Fraction(LARGEST_BUDGET)))[1] - 1

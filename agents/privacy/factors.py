@@ -1,5 +1,6 @@
 """Factors `e^budget` as people read them, rounded up; decided between rationals."""
 
+from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from typing import Final
 
@@ -9,6 +10,7 @@ LARGEST_BUDGET: Final = 1000
 """Larger budgets are told as above their factor: they hide nothing that anybody could measure."""
 _DIGITS: Final = 3
 _PLAIN: Final = 1_000_000
+_SIX_DIGITS: Final = Context(prec=6, rounding=ROUND_DOWN)
 
 
 def factor_text(budget: Fraction) -> str:
@@ -54,6 +56,15 @@ def round_up(number: Fraction, decimals: int) -> str:
     whole, rest = divmod(scaled, 10**decimals)
     digits = f"{rest:0{decimals}d}".rstrip("0") if decimals else ""
     return f"{whole}.{digits}" if digits else str(whole)
+
+
+def width_text(width: float) -> str:
+    """Return at most six digits of a width above 0, rounded down: what is farther is hidden less.
+
+    >>> width_text(2 / 3), width_text(2.3), width_text(1234567.0)
+    ('0.666666', '2.3', '1.23456e+06')
+    """
+    return f"{float(_SIX_DIGITS.create_decimal(repr(width))):g}"
 
 
 def _exponential(factor: Fraction) -> str:

@@ -1,5 +1,6 @@
 """Rounding at random protects real numbers by exactly epsilon times their distance."""
 
+import itertools
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -177,3 +178,20 @@ def test_only_budgets_for_each_step_make_sense_of_it():
     with pytest.raises(SpecError) as caught:
         CollectionSpec.from_mapping("t", table, base=CHANNELS)
     assert caught.value.path == "collection.t.domain.rounding"
+
+
+def test_widths_are_never_above_the_exact_ones():
+    """What is promised goes by numbers a width apart: a wider one would promise too much."""
+    rng, too_wide = np.random.default_rng(5), 0
+    for _ in range(500):
+        low, length = rng.normal(size=2) * 10.0 ** rng.integers(-3, 4, size=2)
+        bounds = float(low), float(low + abs(length) + 1e-3)
+        domain = Interval((bounds,), (int(rng.integers(2, 40)),))
+        edges = [Fraction(edge) for edge in domain.edges[0].tolist()]
+        narrowest = min(upper - lower for lower, upper in itertools.pairwise(edges))
+        step = (Fraction(bounds[1]) - Fraction(bounds[0])) / domain.bins[0]
+        for found, exact in ((domain, narrowest), (RoundedInterval(domain), step)):
+            width = Fraction(found.widths[0])
+            assert exact * (1 - Fraction(1, 2**51)) <= width <= exact
+        too_wide += Fraction(float(np.diff(domain.edges[0]).min())) > narrowest
+    assert too_wide > 0

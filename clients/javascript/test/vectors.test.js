@@ -11,6 +11,7 @@ import {
   SpecError,
   ValueOutsideDomainError,
 } from "../index.js";
+import { webCrypto } from "../src/entropy.js";
 import { makeToken, partitionOf } from "../src/token.js";
 
 const VECTORS = new URL("../../../tests/vectors/", import.meta.url);
@@ -51,6 +52,20 @@ for (const vector of DEVICES) {
     assert.equal(hex(frame), vector.frame);
   });
 }
+
+test("where nobody passes words, all are the platform's", async (context) => {
+  for (const vector of DEVICES) {
+    const collection = await Collection.load(vector.document);
+    const entropy = new Words(vector.words);
+    const given = context.mock.method(webCrypto, "getRandomValues", (array) => {
+      array.set(entropy.words(array.length));
+      return array;
+    });
+    assert.deepEqual(collection.privatize(vector.labels).map(hex), vector.reports, vector.name);
+    assert.equal(entropy.left.length, 0);
+    given.mock.restore();
+  }
+});
 
 for (const vector of TOKENS.tokens) {
   test(`token of ${vector.start_ms} under ${vector.secret.slice(0, 8)}`, async () => {
