@@ -12,6 +12,7 @@ from ldpstream.estimators.forged import forged_reports
 from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
@@ -116,3 +117,16 @@ def test_nothing_moves_the_whole_domain_and_one_report_moves_what_is_known_exact
     assert block == 1
     nothing = estimate_values(mechanism, np.zeros(4, dtype=np.int64), 0)
     assert np.isnan(forged_reports(nothing)).all()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n", "number"),
+    [(1.0, 1_000, 31), (1.0, 100_000, 308), (3.0, 1_000, 30), (3.0, 100_000, 302)],
+)
+def test_the_figures_of_the_guide(epsilon: float, n: int, number: int):
+    """docs/estimates.md: the root of n, and hardly the budget, decides; draws differ by one."""
+    mechanism = BlockHadamard(epsilon, Blocks.one(16))
+    statistic = np.zeros(mechanism.statistic_size, dtype=np.int64)
+    values = np.arange(n) % 16
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    assert abs(forged_reports(estimate_values(mechanism, statistic, n)).min() - number) <= 1

@@ -84,7 +84,8 @@ export class Ledger {
   async markSent(collection, startMs) {
     return this.#alone(async () => {
       const state = await this.#read();
-      const window = find(state, collection, startMs);
+      // Also of a window that has been forgotten meanwhile: its report has arrived all the same.
+      const window = state.windows.find(isOf(collection, startMs));
       if (window === undefined || window.sent) return;
       window.sent = true;
       await this.#write(state);
@@ -187,11 +188,14 @@ async function tokensOf(state, collection, cutMs) {
   return [await collection.token(toBytes(state.secret), cutMs)];
 }
 
-function find(state, { name, fingerprint }, startMs) {
-  const isIt = (one) => one.fingerprint === fingerprint && one.startMs === startMs;
-  const found = state.windows.find(isIt);
+function isOf({ fingerprint }, startMs) {
+  return (one) => one.fingerprint === fingerprint && one.startMs === startMs;
+}
+
+function find(state, collection, startMs) {
+  const found = state.windows.find(isOf(collection, startMs));
   if (found?.frame === null) {
-    throw new LedgerError(`${name}: expected a window whose report has not been forgotten`);
+    throw new LedgerError(`${collection.name}: expected a window whose report has not been forgotten`);
   }
   return found;
 }

@@ -1,53 +1,29 @@
 // The ledger: one report a window, exact sums, refusals, and what survives.
 
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 
-import { FileStorage } from "../file.js";
 import { BudgetError, Collection, Ledger, LedgerError, postOnce } from "../index.js";
 import { doubleAbove, isAbove, multiply, rational, readRational, write } from "../src/rational.js";
+import {
+  HOUR_MS,
+  DAY_MS,
+  START_MS,
+  VECTORS,
+  DEVICES,
+  collectionOf,
+  roads,
+  city,
+  Memory,
+  pause,
+  ledgerOf,
+  content,
+  label,
+  other,
+} from "./ledgers.js";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-const START_MS = 20_000 * DAY_MS;
-
-const VECTORS = new URL("../../../tests/vectors/", import.meta.url);
-const DEVICES = JSON.parse(await readFile(new URL("devices.json", VECTORS), "utf8"));
 const LOSSES = JSON.parse(await readFile(new URL("losses.json", VECTORS), "utf8"));
-
-async function collectionOf(name) {
-  return Collection.load(DEVICES.find((one) => one.name === name).document);
-}
-
-const roads = await collectionOf("listed blocks"); // epsilon 2
-const city = await collectionOf("high-low"); // epsilon 1.5
-
-// As localStorage; `failing` writes throw, as where there is no room.
-class Memory {
-  constructor() {
-    this.items = new Map();
-    this.failing = 0;
-  }
-
-  getItem(place) {
-    return this.items.get(place) ?? null;
-  }
-
-  setItem(place, text) {
-    if (this.failing-- > 0) throw new Error("no room");
-    this.items.set(place, text);
-  }
-}
-
-const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
-
-function ledgerOf(storage, options = {}) {
-  const collections = [[roads, HOUR_MS], [city, DAY_MS]];
-  return new Ledger({ storage, budget: 7.5, horizonMs: DAY_MS, collections, ...options });
-}
 
 test("reports of a collection with oneReport carry the device's token", async () => {
   const vectors = JSON.parse(await readFile(new URL("tokens.json", VECTORS), "utf8"));
@@ -73,12 +49,6 @@ test("reports of a collection with oneReport carry the device's token", async ()
   });
   assert.equal(JSON.parse(plain.getItem("ldpstream.ledger")).secret, undefined);
 });
-
-function content({ frame, key, startMs }) {
-  return [Buffer.from(frame).toString("hex"), key, startMs];
-}
-
-const [label, other] = DEVICES.find(({ name }) => name === "listed blocks").labels;
 
 test("losses are never below the exact ones, and hardly above", async () => {
   for (const { name, document } of DEVICES) {
@@ -139,6 +109,36 @@ test("all who ask at once get the same, and are charged once", async () => {
   const given = (await Promise.all(asked)).map(content);
   for (const one of given) assert.deepEqual(one, given[0]);
   assert.equal((await ledger.spent()).exact, "2");
+});
+
+test("every step of the vector", async () => {
+  const vector = JSON.parse(await readFile(new URL("ledger.json", VECTORS), "utf8"));
+  const collections = new Map();
+  for (const [name, windowMs] of vector.collections) {
+    collections.set(name, [await collectionOf(name), windowMs]);
+  }
+  const { budget, horizon_ms: horizonMs } = vector;
+  const storage = new Memory();
+  const ledger = new Ledger({ storage, budget, horizonMs, collections: [...collections.values()] });
+  const gives = (collection, name, timeMs) => {
+    const [first] = DEVICES.find((one) => one.name === name).labels;
+    return ledger.release(collection, first, { timeMs }).then(
+      ({ fresh, sent }) => (fresh ? "fresh" : sent ? "sent" : "again"),
+      (error) => {
+        assert.ok(error instanceof LedgerError);
+        return error instanceof BudgetError ? "refused" : "forgotten";
+      },
+    );
+  };
+  for (const step of vector.steps) {
+    const { do: what, collection: name, time_ms: timeMs } = step;
+    const [collection] = collections.get(name);
+    if (what === "forget") await ledger.forget(collection, { beforeMs: timeMs });
+    else if (what === "mark_sent") await ledger.markSent(collection, timeMs);
+    else assert.equal(await gives(collection, name, timeMs), step.gives, JSON.stringify(step));
+    assert.equal((await ledger.spent({ timeMs })).exact, step.spent, JSON.stringify(step));
+  }
+  assert.equal((await ledger.spent()).exact, vector.spent);
 });
 
 test("ledgers that share a storage wait for each other", async () => {
@@ -292,62 +292,4 @@ test("a report goes until it has arrived, each time as the same upload", async (
   assert.equal(await send(), false);
   assert.equal(seen.length, 3);
   assert.equal(new Set(seen.map(String)).size, 1);
-});
-
-test("a file of one process, readable for its owner only, taken over from one that was killed", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "ledger-"));
-  try {
-    const path = join(folder, "me.ledger");
-    const storage = await FileStorage.open(path);
-    const kept = content(await ledgerOf(storage).release(roads, label, { timeMs: START_MS }));
-    assert.equal((await stat(path)).mode & 0o777, 0o600);
-    await assert.rejects(FileStorage.open(path), LedgerError);
-    await storage.close();
-    await assert.rejects(ledgerOf(storage).release(roads, label, { timeMs: START_MS }), /is open/);
-    await writeFile(`${path}.lock`, "2147483646"); // larger than any process's number
-    const later = await FileStorage.open(path);
-    const again = await ledgerOf(later).release(roads, other, { timeMs: START_MS + 1 });
-    assert.deepEqual(content(again), kept);
-    await later.close();
-    await assert.rejects(FileStorage.open(join(folder, "missing", "x")), LedgerError);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-});
-
-test("of those who find the file of one that was killed, one has it", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "ledger-"));
-  try {
-    const path = join(folder, "me.ledger");
-    for (let round = 0; round < 10; round += 1) {
-      await writeFile(`${path}.lock`, "2147483646 7");
-      const tried = await Promise.allSettled(Array.from({ length: 8 }, () => FileStorage.open(path)));
-      const [storage, ...others] = tried.flatMap(({ value }) => value ?? []);
-      assert.equal(others.length, 0);
-      for (const { reason } of tried) assert.ok(reason === undefined || reason instanceof LedgerError);
-      await storage.close();
-      assert.deepEqual(await readdir(folder), []);
-    }
-    for (const text of ["", "7 ", "0 1", "-1 1"]) {
-      await writeFile(`${path}.lock`, text); // of one who is about to write it, or nobody knows
-      await assert.rejects(FileStorage.open(path), LedgerError);
-    }
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-});
-
-test("a lock of another process that had this one's number is stale", async (context) => {
-  if (process.platform !== "linux") return context.skip("only Linux says when a process began");
-  const folder = await mkdtemp(join(tmpdir(), "ledger-"));
-  try {
-    const path = join(folder, "me.ledger");
-    await writeFile(`${path}.lock`, `${process.pid} 1`);
-    const storage = await FileStorage.open(path);
-    const lock = await readFile(`${path}.lock`, "utf8");
-    assert.match(lock, new RegExp(`^${process.pid} [0-9]{2,}$`));
-    await storage.close();
-  } finally {
-    await rm(folder, { recursive: true });
-  }
 });

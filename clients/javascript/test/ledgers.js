@@ -1,0 +1,49 @@
+// What the tests of ledgers share: collections of the vectors, a storage in memory, and times.
+
+import { readFile } from "node:fs/promises";
+
+import { Collection, Ledger } from "../index.js";
+
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+export const START_MS = 20_000 * DAY_MS;
+
+export const VECTORS = new URL("../../../tests/vectors/", import.meta.url);
+export const DEVICES = JSON.parse(await readFile(new URL("devices.json", VECTORS), "utf8"));
+
+export async function collectionOf(name) {
+  return Collection.load(DEVICES.find((one) => one.name === name).document);
+}
+
+export const roads = await collectionOf("listed blocks"); // epsilon 2
+export const city = await collectionOf("high-low"); // epsilon 1.5
+
+// As localStorage; `failing` writes throw, as where there is no room.
+export class Memory {
+  constructor() {
+    this.items = new Map();
+    this.failing = 0;
+  }
+
+  getItem(place) {
+    return this.items.get(place) ?? null;
+  }
+
+  setItem(place, text) {
+    if (this.failing-- > 0) throw new Error("no room");
+    this.items.set(place, text);
+  }
+}
+
+export const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
+
+export function ledgerOf(storage, options = {}) {
+  const collections = [[roads, HOUR_MS], [city, DAY_MS]];
+  return new Ledger({ storage, budget: 7.5, horizonMs: DAY_MS, collections, ...options });
+}
+
+export function content({ frame, key, startMs }) {
+  return [Buffer.from(frame).toString("hex"), key, startMs];
+}
+
+export const [label, other] = DEVICES.find(({ name }) => name === "listed blocks").labels;
