@@ -1,5 +1,6 @@
 """What a ledger has spent, window by window, and how budgets are read."""
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -8,6 +9,8 @@ from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.ledger_store import LedgerStore
 from ldpstream.mechanisms.spending import float_above
 from ldpstream.mechanisms.times import format_time
+
+_LONG_EXPONENT = re.compile(r"[eE][+-]?[0-9_]{4}")
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,10 @@ def read_budget(given: Fraction | float | str) -> Fraction:
     >>> read_budget(0.3), read_budget("1/3")
     (Fraction(3, 10), Fraction(1, 3))
     """
+    text = str(given)
     try:
-        number = Fraction(str(given))
+        # Longer exponents would be numbers of as many digits.
+        number = Fraction(0) if _LONG_EXPONENT.search(text) else Fraction(text)
     except (ValueError, ZeroDivisionError):
         number = Fraction(0)
     if number <= 0:

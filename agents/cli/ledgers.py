@@ -50,12 +50,14 @@ def opened(
         horizon_ms = None if horizon is None else parse_duration(horizon)
     except ValueError as error:
         raise Refused(f"--horizon: expected {error}") from None
+    if horizon_ms == 0:
+        raise Refused("--horizon: expected a duration above 0; without one the budget is for ever")
     try:
         ledger = Ledger(
             file,
             specs=[(collection.spec, collection.window.pane_ms)],
             budget=budget,
-            horizon_ms=horizon_ms or None,
+            horizon_ms=horizon_ms,
         )
     except SpecError as error:
         raise Refused(f"--{error}" if error.path == "budget" else str(error)) from None

@@ -94,7 +94,7 @@ def test_budgets_of_pairs(tmp_path: Path):
         open_ledger(tmp_path, hidden, budget=BlockPolicy(1.0, Blocks.one(4)))
 
 
-@pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), "much", "1/0"])
+@pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), "much", "1/0", "1e9999"])
 def test_a_budget_is_a_finite_number_above_0(tmp_path: Path, budget: float | str):
     with pytest.raises(SpecError, match="budget: expected a finite number above 0"):
         open_ledger(tmp_path, budget=budget)

@@ -83,6 +83,7 @@ def test_beyond_the_budget_the_line_is_named_and_those_before_are_kept(file: str
         (("--budget", "1"), "--budget: expected --ledger with it"),
         (("--horizon", "1d"), "--horizon: expected --ledger with it"),
         (("--ledger", "L", "--budget", "1", "--horizon", "day"), "--horizon: expected a duration"),
+        (("--ledger", "L", "--budget", "1", "--horizon", "0s"), "expected a duration above 0"),
         (("--ledger", "L", "--budget", "1", "--horizon", "45m"), "windows that divide the horizon"),
         (("--ledger", "X", "--budget", "1"), "expected a ledger that can be used"),
     ],
