@@ -1,6 +1,8 @@
 """Checks of raw values: of configurations, as TOML gives them, and of numbers that people give."""
 
 import math
+from collections.abc import Iterable
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import TypeGuard
 
@@ -100,6 +102,16 @@ def read_budget(value: object, path: str, *, infinite: bool = True) -> Fraction 
     if isinstance(value, str) and number > 0:
         return min(budget(number), Fraction(value.strip()))
     return budget(number)
+
+
+def unknown(key: str, known: Iterable[str], *, kind: str = "key") -> str:
+    """Return `unknown KIND`, with the one among `known` that was probably meant.
+
+    >>> unknown("epsilom", ["mechanism", "epsilon"]), unknown("colour", ["epsilon"])
+    ('unknown key (did you mean epsilon?)', 'unknown key')
+    """
+    meant = get_close_matches(key, list(known), n=1, cutoff=0.65)
+    return f"unknown {kind} (did you mean {meant[0]}?)" if meant else f"unknown {kind}"
 
 
 def check_keys(given: object, allowed: frozenset[str], path: str) -> dict[str, object]:

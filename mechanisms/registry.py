@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.checks import describe
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_bits import L1Bits
@@ -55,7 +56,9 @@ def build(mechanism_id: object, settings: Settings) -> Mechanism:
         SpecError: for an unknown id, or whatever the mechanism refuses.
     """
     if not isinstance(mechanism_id, str) or mechanism_id not in MECHANISMS:
-        raise SpecError(f"{settings.path}.mechanism", f"one of {', '.join(sorted(MECHANISMS))}")
+        known = ", ".join(sorted(MECHANISMS))
+        path = f"{settings.path}.mechanism"
+        raise SpecError(path, f"one of {known}, got {describe(mechanism_id)}")
     kind = MECHANISMS[mechanism_id]
     if asks_public(settings):
         kind = PUBLIC_WEIGHTS.get(mechanism_id, kind)

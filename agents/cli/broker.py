@@ -3,9 +3,11 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, Final, TypeVar
 
+import click
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
@@ -14,6 +16,7 @@ from ldpstream.agents.cli.errors import Failed, Refused
 from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.patience import telling_of_waits
 from ldpstream.agents.kafka.refusals import explain
 
 Result = TypeVar("Result")
@@ -49,7 +52,8 @@ async def admin(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
     with _refusing_options():
         client = clients.admin(kafka.bootstrap, kafka.options)
     try:
-        await client.start()
+        async with _telling(kafka):
+            await client.start()
         yield client
     finally:
         await client.close()
@@ -63,7 +67,8 @@ async def producer(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaProducer]:
     with _refusing_options():
         client = clients.producer(kafka.bootstrap, options)
     try:
-        await client.start()
+        async with _telling(kafka):
+            await client.start()
         yield client
     finally:
         await client.stop()
@@ -75,10 +80,15 @@ async def reader(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaConsumer]:
     with _refusing_options():
         client = clients.reader(kafka.bootstrap, kafka.options, committed_only=False)
     try:
-        await client.start()
+        async with _telling(kafka):
+            await client.start()
         yield client
     finally:
         await client.stop()
+
+
+def _telling(kafka: KafkaConfig) -> AbstractAsyncContextManager[None]:
+    return telling_of_waits(kafka.bootstrap, partial(click.echo, err=True))
 
 
 @contextmanager

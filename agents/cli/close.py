@@ -55,7 +55,7 @@ def close(config_file: str, name: str, until: int, *, yes: bool) -> None:
     total = sum(ends.values())
     click.echo(
         f"{name} closes up to {format_time(until)} once the {count(total, 'record')} in its "
-        f"{count(len(ends), 'partition')} have been read"
+        f"{count(len(ends), 'partition')} {'has' if total == 1 else 'have'} been read"
     )
     if warning:
         click.echo(warning, err=True)

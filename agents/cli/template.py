@@ -31,6 +31,8 @@ origins = []                    # of pages that may upload, such as "https://sur
 # another collection to devices and workers: old and new reports are never mixed.
 [collection.checkins]
 # block-hadamard: the block of a value is disclosed, the value inside it is protected.
+# randomized-response, subset-selection, projective-geometry: the same, often with less noise, and
+#                 `ldpstream plan NAME --respondents N` says which has the least here.
 # high-low:       only the values in `sensitive = [...]` are protected.
 # binary:         two values, `epsilon = [from first to second, from second to first]`.
 # lip:            two values and `prior = 0.1`, or `prior = { levels = 64 }` and each device's own
@@ -39,6 +41,7 @@ origins = []                    # of pages that may upload, such as "https://sur
 #                 with `policy = { metric = "l2" }` d is their straight distance on a grid.
 # l1-bits:        the same with a noisy bit a position: for ranges at a small epsilon times size.
 # matrix:         any `policy = {...}`, with a `strategy` of linear queries such as "prefix".
+# optimal:        a `channel` out of a file that `ldpstream plan --optimise FILE` writes.
 # Both l1 mechanisms take `weights = { private = 10 }`: devices give a weight in 0..10 after their
 #                 value, protected by epsilon for each unit, and documents sum it up; with
 #                 `{ public = 10 }` it is sent as it is, for anybody to see.

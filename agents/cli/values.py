@@ -50,7 +50,7 @@ def read_values(stream: BinaryIO, domain: Domain, *, times: bool, chunk: int) ->
     except csv.Error as error:
         raise Refused(f"{name}: line {reader.line_num}: expected CSV: {error}") from None
     except UnicodeDecodeError:
-        raise Refused(f"{name}: after line {reader.line_num}: expected UTF-8") from None
+        raise Refused(f"{name}: line {line + 1} or later: expected UTF-8") from None
     finally:
         text.detach()
     if line == 0:
@@ -73,7 +73,8 @@ def _parse(
     try:
         indices = domain.place_columns(rows, entropy=SystemEntropy())
     except ValueOutsideDomainError as error:
-        message = f"{name}: line {line + error.position}: expected {error.expected}"
+        after = " after the time" if times else ""
+        message = f"{name}: line {line + error.position}: expected {error.expected}{after}"
         raise Refused(message) from None
     return Values(indices, times_ms)
 

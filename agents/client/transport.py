@@ -113,10 +113,24 @@ class Transport:
                 f"{self.url} takes connections and has not answered for {seconds:g} s: is it a "
                 "worker, and is it busy?"
             )
+        if isinstance(failure, aiohttp.ClientConnectorCertificateError):
+            why = getattr(failure.certificate_error, "verify_message", failure.certificate_error)
+            return UnreachableError(
+                f"{self.url}: its certificate is not trusted: {why}; SSL_CERT_FILE names the file "
+                "of an authority to trust"
+            )
+        if isinstance(failure, aiohttp.ClientConnectorSSLError):
+            return UnreachableError(
+                f"{self.url}: expected HTTPS there, got something else: is it {_plain(self.url)}?"
+            )
         return UnreachableError(
             f"no worker answers at {self.url}: is it running, and is the URL the one that it "
             "printed?"
         )
+
+
+def _plain(url: str) -> str:
+    return f"http://{url.partition('://')[2]}"
 
 
 def _timeout(total: float | None, *, sock_read: float | None = None) -> aiohttp.ClientTimeout:

@@ -9,6 +9,8 @@ from typing import Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from ldpstream.mechanisms.checks import unknown
+
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _REFUSED: Final = "refused"
 _TYPES: Final = {
@@ -61,6 +63,11 @@ def refused(what: str, got: object) -> PydanticCustomError:
     return PydanticCustomError(_REFUSED, "{problem}", {"problem": expected(what, got)})
 
 
+def unknown_key(key: str, known: Sequence[str]) -> str:
+    """Return the refusal of a key that a table does not have, with the one that may be meant."""
+    return f"{unknown(key, known)}; expected one of {', '.join(known)}"
+
+
 def key_path(keys: Sequence[str | int]) -> str:
     """Join keys with dots, quoting those that TOML would quote."""
     parts = []
@@ -92,7 +99,7 @@ def _problem(
         return "expected a value, got none"
     if kind == "extra_forbidden":
         table = ["*" if i == 1 and keys[0] == "collection" else k for i, k in enumerate(keys[:-1])]
-        return f"unknown key; expected one of {', '.join(known[key_path(table)])}"
+        return unknown_key(str(keys[-1]), known[key_path(table)])
     if kind == "literal_error":
         choices = str(context["expected"]).replace("'", '"')
         return expected(f"one of {choices}" if " or " in choices else choices, got)

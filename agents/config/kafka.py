@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ldpstream.agents.config.errors import ConfigError, key_path, unknown_key
 from ldpstream.agents.config.secrets import read_secret
-from ldpstream.agents.kafka.client_options import FILES, SECRETS
+from ldpstream.agents.kafka.client_options import FILES, OPTIONS, SECRETS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +22,15 @@ class KafkaConfig:
 def read_options(
     table: Mapping[str, Any], *, base: Path, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the keys of `[kafka]` for the clients: what they mean is checked there.
+    """Return the keys of `[kafka]` for the clients: what they hold is checked there.
 
     Raises:
-        ConfigError: for a secret in a form that we do not know.
+        ConfigError: for a key that no client knows, or a secret in a form that we do not.
     """
+    for key in table:
+        if key not in OPTIONS:
+            known = ["bootstrap", *sorted(OPTIONS)]
+            raise ConfigError(key_path(["kafka", key]), unknown_key(key, known))
     options = dict(table)
     for key, value in table.items():
         if key in SECRETS:

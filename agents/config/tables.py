@@ -47,7 +47,7 @@ def _brokers(value: str) -> str:
     """Refuse what is no list of `host` or `host:port`; the brokers' default port is 9092."""
     for broker in value.split(","):
         host, colon, port = broker.strip().rpartition(":")
-        if not (is_port(port) if colon else port) or (colon and not host):
+        if not (is_port(port) if colon else port) or (colon and not host) or "/" in broker:
             raise refused('host:port, several with commas, such as "127.0.0.1:9092"', value)
     return value
 

@@ -124,6 +124,9 @@ async def _errors_as_json(
         return _problem(error.status, error.text, headers=headers)
     except (RecordError, StoreError) as error:
         return _problem(503, f"the state cannot be read: {error}")
+    except web.HTTPNotFound as error:
+        # Of a path that is none of ours; what a path names and we lack is an AnswerError.
+        return _problem(error.status, "expected a path that /openapi.json describes")
     except web.HTTPException as error:
         allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
         return _problem(error.status, error.reason, headers=allowed)

@@ -83,7 +83,8 @@ def mechanism(options: Mapping[str, Any]) -> str:
 def _check_names(options: Mapping[str, Any]) -> None:
     unknown = sorted(options.keys() - OPTIONS)
     if unknown:
-        raise ClientOptionError(f"kafka.{unknown[0]}: expected one of {', '.join(sorted(OPTIONS))}")
+        known = ", ".join(sorted(OPTIONS))
+        raise ClientOptionError(f"kafka.{unknown[0]}: unknown key; expected one of {known}")
 
 
 def _revealed(key: str, value: Any) -> Any:

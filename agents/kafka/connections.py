@@ -1,6 +1,7 @@
 """Opening the clients of a worker, and closing them all, whatever state the broker is in."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Final
@@ -11,9 +12,12 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.patience import telling_of_waits
 from ldpstream.agents.kafka.producing import LastingProducer
 
 _CLOSE_SECONDS: Final = 2.0
+
+log = logging.getLogger(__name__)
 
 
 class Connections:
@@ -31,7 +35,8 @@ class Connections:
         """Open an administration client."""
         client = clients.admin(self._kafka.bootstrap, self._kafka.options)
         self._stack.push_async_callback(_close, client.close)
-        await client.start()
+        async with telling_of_waits(self._kafka.bootstrap, log.warning):
+            await client.start()
         return client
 
     async def reader(self, *, committed_only: bool, wait_ms: int) -> AIOKafkaConsumer:

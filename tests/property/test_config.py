@@ -81,7 +81,10 @@ def test_what_decides_about_privacy_has_no_default(key: str):
     ("tables", "message"),
     [
         ({"collection": {}}, "collection: expected at least one table"),
-        ({"collections": {}}, "collections: unknown key; expected one of kafka, worker, gateway"),
+        (
+            {"collections": {}},
+            "collections: unknown key (did you mean collection?); expected one of kafka, worker",
+        ),
         ({"collection": 3}, "collection: expected a table, got 3"),
         ({"collection": {"a b": MINIMAL}}, 'collection."a b": expected letters, digits'),
         ({"worker": {"name": "x"}}, "worker.name: unknown key; expected one of id, http, token"),
@@ -106,6 +109,14 @@ def test_what_decides_about_privacy_has_no_default(key: str):
         ),
         ({"kafka": {"bootstrap": 9092}}, "kafka.bootstrap: expected a string, got 9092"),
         ({"kafka": {"bootstrap": ""}}, "kafka.bootstrap: expected host:port, several with"),
+        (
+            {"kafka": {"bootstrap": "kafka://a:1"}},
+            'kafka.bootstrap: expected host:port, several with commas, such as "127.0.0.1:9092"',
+        ),
+        (
+            {"kafka": {"bootstrap_servers": "a:1"}},
+            "kafka.bootstrap_servers: unknown key (did you mean bootstrap?); expected one of boot",
+        ),
         ({"kafka": {"bootstrap": "a:x"}}, "kafka.bootstrap: expected host:port, several with"),
         ({"kafka": {"bootstrap": "a:1,:2"}}, "kafka.bootstrap: expected host:port, several"),
         ({"kafka": {"bootstrap": "a:1,"}}, "kafka.bootstrap: expected host:port, several"),

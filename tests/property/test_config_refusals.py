@@ -67,9 +67,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"publish.ranges": {"a b": [0, 9]}}, 'publish.ranges."a b": expected whole numbers'),
     ({"publish.ranges": {"r": [[0, 1], [2, 3]]}}, "publish.ranges.r: expected [low, high]"),
     # Unknown keys
-    ({"epslion": 1}, "epslion: unknown key; expected one of mechanism, epsilon, sensitive"),
+    ({"epslion": 1}, "epslion: unknown key (did you mean epsilon?); expected one of mech"),
     ({"window.length": "1h"}, "window.length: unknown key; expected one of size, hop, grace"),
-    ({"publish.tops": 3}, "publish.tops: unknown key; expected one of every, top, quantiles"),
+    ({"publish.tops": 3}, "publish.tops: unknown key (did you mean top?); expected one of"),
     # Contradictions
     ({"window.hop": "2h"}, "window.hop: expected at most size (1h), got 2h"),
     ({"window.hop": "1ms"}, "window.hop: expected size and hop to cut a window in at most 10,000"),
@@ -95,6 +95,12 @@ def test_impossible_collections_are_refused_by_key_and_expectation(
 ):
     message = refusal({"collection": {"checkins": with_keys(keys)}})
     assert message.startswith(f"collection.checkins.{problem}")
+
+
+def test_what_was_taken_for_a_mechanism_is_told():
+    keys = with_keys({"mechanism": "block-hadamrd"})
+    message = refusal({"collection": {"checkins": keys}})
+    assert message.endswith("subset-selection, got 'block-hadamrd'")
 
 
 json_values = st.recursive(

@@ -36,7 +36,7 @@ AGE = "expected a number in [0, 100]"
         ("places", "", "stdin: expected at least one value line, got none"),
         ("modes", 'bus\n"bus\ntrain"\n', "stdin: expected one value a line, without line breaks"),
         ("modes", 'bus\n"bus"x\n', "stdin: line 2: expected CSV: "),
-        ("modes", b"bus\n\xff\n", "expected UTF-8"),
+        ("modes", b"bus\n\xff\n", "stdin: line 1 or later: expected UTF-8"),
         ("modes", "b" * 200_000 + "\n", "stdin: line 1: expected CSV: field larger than"),
     ],
 )
@@ -63,6 +63,12 @@ def test_times_are_refused_by_line(tmp_path: Path, line: str):
     assert refused(result).startswith(
         "stdin: line 2: expected an RFC 3339 time with Z or an offset, or epoch milliseconds"
     )
+
+
+def test_a_time_without_a_value_is_told_from_a_value(tmp_path: Path):
+    file = configured(tmp_path)
+    result = invoke("privatize", "-c", file, "--times", "modes", stdin="1795255200000\n")
+    assert refused(result) == f"stdin: line 1: {MODE}, such as 'bus' after the time"
 
 
 def test_a_missing_file_of_values_is_wrong_use(tmp_path: Path):

@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import ssl
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -21,6 +23,7 @@ from ldpstream.agents.client import (
 )
 from ldpstream.agents.http import build_http
 from ldpstream.agents.http.access import Access
+from tests.certificates import make_certificates, skip_without_openssl
 from tests.ports import free_ports
 from tests.stream.asking import TOKEN
 from tests.stream.serving import CITY, Pipeline, serve_collections
@@ -77,6 +80,26 @@ async def test_who_is_no_worker_or_not_ready_or_not_there() -> None:
         with pytest.raises(AddressError, match="expected a URL such as"):
             async with connect(url):
                 pass
+
+
+async def test_https_that_fails_says_why(tmp_path: Path) -> None:
+    skip_without_openssl()
+    made = make_certificates(tmp_path)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(made.broker)
+    secured = TestServer(web.Application(), scheme="https")
+    await secured.start_server(ssl=tls)
+    try:
+        async with connect(str(secured.make_url("/"))) as worker:
+            with pytest.raises(UnreachableError, match="its certificate is not trusted: unable"):
+                await worker.collections()
+    finally:
+        await secured.close()
+    async with TestServer(web.Application()) as server:
+        plain = str(server.make_url("")).rstrip("/")
+        async with connect(plain.replace("http:", "https:")) as worker:
+            with pytest.raises(UnreachableError, match=f"something else: is it {plain}[?]"):
+                await worker.collections()
 
 
 async def test_somebody_who_takes_connections_and_says_nothing(
