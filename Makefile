@@ -50,6 +50,6 @@ $(BIN)/python:
 
 # The extras are installed against one file of exact versions, so that every machine runs the same code.
 $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "installing ldpstream and what it needs into $(VENV): about a minute"
+	@echo "installing ldpstream and what it needs into $(VENV): a minute or two"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$*]'
 	@touch $@

@@ -145,6 +145,29 @@ def test_links_lead_somewhere(page: str):
         target = (ROOT / page).parent / path if path else ROOT / page
         assert target.exists(), link
         if anchor:
-            headings = re.findall(r"^#+ +(.*)$", target.read_text("utf-8"), re.MULTILINE)
+            # A comment in a block of commands looks like a heading, and is none.
+            prose = FENCED.sub("", target.read_text("utf-8"))
+            headings = re.findall(r"^#+ +(.*)$", prose, re.MULTILINE)
             slugs = {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
             assert anchor in slugs, link
+
+
+PATH: Final = re.compile(
+    r"(?<![\w/.-])(?:docs|tests|agents|mechanisms|estimators|clients|docker|benchmarks)/[\w./-]*\w"
+)
+MADE: Final = ("docker/secrets", "mechanisms/plain_response.py")
+"""What `make up` and the guide to a mechanism make."""
+
+
+@pytest.mark.parametrize("page", pages())
+def test_files_that_pages_name_are_there(page: str):
+    named = PATH.findall((ROOT / page).read_text("utf-8"))
+    gone = {path for path in named if not (ROOT / path).exists() and not path.startswith(MADE)}
+    assert not gone
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.startswith("docs/")])
+def test_every_page_is_listed_by_who_reads_it(page: str):
+    listed = LINK.findall((ROOT / "docs" / "README.md").read_text("utf-8"))
+    name = page.removeprefix("docs/")
+    assert name == "README.md" or name in {link.partition("#")[0] for link in listed}

@@ -63,9 +63,18 @@ export class Collection {
 
   // Fetches the device document and loads it.
   static async fetch(url, { fetch = globalThis.fetch, ...options } = {}) {
-    const answer = await fetch(url, { credentials: "omit", referrerPolicy: "no-referrer" });
-    if (!answer.ok) throw new SpecError(String(url), `a device document, got status ${answer.status}`);
-    return Collection.load(await answer.json(), options);
+    const expected = (what, cause) => new SpecError(String(url), what, { cause });
+    let answer;
+    try {
+      answer = await fetch(url, { credentials: "omit", referrerPolicy: "no-referrer" });
+    } catch (cause) {
+      throw expected("an answer, got none: does a gateway run there, and may this page ask it?", cause);
+    }
+    if (!answer.ok) throw expected(`a device document, got status ${answer.status}`);
+    const document = await answer.json().catch((cause) => {
+      throw expected("a device document, got no JSON", cause);
+    });
+    return Collection.load(document, options);
   }
 
   // What one report loses at most, as an exact rational `{numerator, denominator}` of BigInts.
@@ -75,6 +84,7 @@ export class Collection {
 
   // Randomises labels into reports, one Uint8Array of `reportBytes` each.
   privatize(labels, { entropy = new SystemEntropy() } = {}) {
+    checkArray(labels);
     return this.#mechanism.privatize(this.#domain.index(labels, entropy), entropy);
   }
 
@@ -88,6 +98,7 @@ export class Collection {
   // Randomises labels into one frame. `timesMs` are epoch milliseconds, one a label, by default now;
   // they are cut to the precision here. With one_report `tokens` are one a label, of one partition.
   frame(labels, { timesMs, entropy, tokens } = {}) {
+    checkArray(labels);
     const now = Date.now();
     const times = timesMs ?? labels.map(() => now);
     this.#checkTokens(labels, tokens);
@@ -118,5 +129,11 @@ export class Collection {
     }
     const partitions = tokens.map((token) => partitionOf(token, this.oneReport.partitions));
     if (new Set(partitions).size > 1) throw new RangeError("expected tokens of one partition");
+  }
+}
+
+function checkArray(labels) {
+  if (typeof labels?.map !== "function") {
+    throw new TypeError("expected labels in an array, such as [label]");
   }
 }

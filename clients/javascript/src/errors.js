@@ -1,8 +1,8 @@
 // Errors say where something is wrong and what was expected, and never repeat a user's value.
 
 export class SpecError extends Error {
-  constructor(path, expected) {
-    super(`${path}: expected ${expected}`);
+  constructor(path, expected, { cause } = {}) {
+    super(`${path}: expected ${expected}`, { cause });
     this.name = "SpecError";
     this.path = path;
   }

@@ -65,7 +65,8 @@ export function write(number) {
 
 // A double that is not below a number of at least 0, and hardly above it: for showing.
 export function doubleAbove({ numerator, denominator }) {
-  if (numerator === 0n) return 0;
+  const near = Number((numerator << 64n) / denominator) / 2 ** 64;
+  if (!isAbove({ numerator, denominator }, rational(near))) return near;
   return (Number((numerator << 64n) / denominator + 1n) / 2 ** 64) * (1 + 2 ** -51);
 }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
 
-import { FRAME_MEDIA_TYPE, UploadError, post, uploadKey } from "../index.js";
+import { Collection, FRAME_MEDIA_TYPE, SpecError, UploadError, post, uploadKey } from "../index.js";
 
 const FRAME = Uint8Array.of(1, 0, 1, 0, 9, 8, 7);
 
@@ -122,4 +122,19 @@ test("an upload can be given up", async () => {
 
 test("keys are random", () => {
   assert.equal(new Set(Array.from({ length: 100 }, uploadKey)).size, 100);
+});
+
+test("a device document that does not come is refused by its address", async () => {
+  const answers = [null, [404, {}, {}], [200, {}, "<html>"], [200, {}, {}], [200, {}, "null"]];
+  const expected = [/an answer, got none/, /got status 404/, /got no JSON/, /a text of JSON/, /a text/];
+  for (const [i, answer] of answers.entries()) {
+    await withGateway([answer], async (url) => {
+      await assert.rejects(Collection.fetch(url), (error) => {
+        assert.ok(error instanceof SpecError);
+        assert.match(error.message, expected[i]);
+        if (i < 3) assert.ok(error.message.startsWith(`${url}: expected`));
+        return true;
+      });
+    });
+  }
 });

@@ -223,6 +223,14 @@ test("a value outside the domain is refused by its place and never repeated", as
   }
 });
 
+test("labels are an array", async () => {
+  const collection = await Collection.load(DEVICES[0].document);
+  for (const labels of ["no", 3, undefined]) {
+    assert.throws(() => collection.frame(labels), { message: /labels in an array/ });
+    assert.throws(() => collection.privatize(labels), { message: /labels in an array/ });
+  }
+});
+
 test("times are whole milliseconds, one for each label", async () => {
   const collection = await Collection.load(DEVICES[0].document);
   assert.throws(() => collection.frame(["no"], { timesMs: [1, 2] }), RangeError);
