@@ -54,7 +54,9 @@ class Remembered:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = path.with_suffix(".lock").open("ab")
         except OSError as error:
-            raise RememberedError(f"cannot write {error.filename}: {error.strerror}") from error
+            raise RememberedError(
+                f"worker.data: cannot write {error.filename}: {error.strerror}"
+            ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._writer = _open(path)

@@ -101,12 +101,17 @@ def server_tls(certificate: Path, key: Path, *, table: str = "worker") -> ssl.SS
     Raises:
         HttpUnavailableError: where the files cannot be used.
     """
+    for name, file in (("certificate", certificate), ("key", key)):
+        try:
+            with file.open("rb"):
+                pass
+        except OSError as error:
+            raise HttpUnavailableError(
+                f"{table}.{name}: cannot read {file}: {error.strerror}"
+            ) from error
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(certificate, key, password=_no_password)
-    except FileNotFoundError as error:
-        missing = key if certificate.exists() else certificate
-        raise HttpUnavailableError(f"cannot read {missing}: {error.strerror}") from error
     except (OSError, ValueError) as error:
         raise HttpUnavailableError(
             f"{table}.certificate, {table}.key: expected a chain and its unencrypted key in PEM "

@@ -22,9 +22,9 @@ def test_without_a_broker_it_says_so_and_fails(tmp_path: Path):
     [
         ('token = "short"', "gateway.token: expected at least 16 visible ASCII characters"),
         ('token = { env = "NO_SUCH" }', "gateway.token: expected the environment variable NO_SUC"),
-        ('certificate = "a.pem"\nkey = "b.pem"', "cannot read "),
+        ('certificate = "a.pem"\nkey = "b.pem"', "gateway.certificate: cannot read "),
         ('linger = "2m"', "gateway.linger: expected at most 1m"),
-        ("[kafka]\ncolour = 3", "kafka.colour: expected one of "),
+        ("[kafka]\ncolour = 3", "kafka.colour: unknown key; expected one of bootstrap, "),
     ],
 )
 def test_impossible_settings_are_wrong_input(tmp_path: Path, table: str, message: str):

@@ -39,3 +39,10 @@ def test_one_process_has_it_and_another_file_is_not_touched(tmp_path: Path):
     with pytest.raises(RememberedError, match="cannot use"):
         Remembered(strange, most=1, keep_ms=1)
     assert strange.read_bytes() == b"not ours" * 1000
+
+
+def test_a_folder_that_cannot_be_is_named_by_its_key(tmp_path: Path):
+    taken = tmp_path / "data"
+    taken.write_text("")
+    with pytest.raises(RememberedError, match=f"^worker.data: cannot write {taken}: "):
+        Remembered(taken / "gateway.sqlite", most=1, keep_ms=1)

@@ -86,7 +86,8 @@ async def test_with_a_certificate_https_is_served(pipeline: Pipeline, tmp_path: 
         with pytest.raises(ClientConnectorError):
             await session.get(asked, ssl=strange, headers=BEARER)
     for pair, why in (
-        ((both, tmp_path / "none"), f"cannot read {tmp_path}/none"),
+        ((both, tmp_path / "none"), f"worker.key: cannot read {tmp_path}/none: No such file"),
+        ((tmp_path, both), f"worker.certificate: cannot read {tmp_path}: Is a directory"),
         ((made.client, made.client_key), "worker.certificate, worker.key: expected a chain"),
         ((both, made.client_key), "worker.certificate, worker.key: expected a chain"),
     ):
