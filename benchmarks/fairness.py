@@ -49,7 +49,7 @@ def main() -> None:
                 row = asyncio.run(_measure(running, messages, reports, rejected))
                 table.add_row(f"{messages:,} {title}" if messages else title, *row)
                 Console(stderr=True).print(title, *row)
-    Console().print(table)
+    Console(width=120).print(table)
 
 
 async def _measure(running: Broker, messages: int, reports: int, rejected: str) -> list[str]:
