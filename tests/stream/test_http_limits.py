@@ -3,7 +3,7 @@
 import pytest
 
 from ldpstream.agents.http import estimates, limits
-from tests.stream.asking import CITY_PATH, Client, ask, post
+from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
 
 
 async def test_what_would_be_too_large_is_refused_before_it_is_computed(
@@ -26,6 +26,17 @@ async def test_what_would_be_too_large_is_refused_before_it_is_computed(
     for top in ("all", "51", "999999999999"):
         refused = await ask(client, f"{CITY_PATH}?top={top}", 400)
         assert refused["error"] == "top: expected at most 50 of the domain's 60 values"
+
+
+async def test_an_estimate_of_a_span_does_not_look_through_all_windows(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(_: object) -> None:
+        raise AssertionError("they were looked through")
+
+    monkeypatch.setattr(estimates, "kept_windows", never)
+    answer = await ask(client, f"{CITY_PATH}?start={FIRST[0]}&end={FIRST[1]}")
+    assert answer["window"]["start"] == FIRST[0]
 
 
 async def test_weights_that_take_too_much_are_refused_before_they_are_made(
