@@ -53,6 +53,30 @@ async def test_a_worker_that_never_answers_is_not_waited_for(page: Page, url: st
     await expect(page.locator("#problem")).to_be_hidden()
 
 
+async def test_a_window_that_expires_while_it_is_asked_for_is_no_trouble(
+    page: Page, url: str
+) -> None:
+    asked: list[Route] = []
+
+    async def gone_at_first(route: Route) -> None:
+        asked.append(route)
+        if len(asked) == 1:
+            await route.fulfill(status=410, json={"error": "start: expected a later time"})
+        else:
+            await route.continue_()
+
+    await page.route("**/modes/estimate*", gone_at_first)
+    await page.goto(f"{url}/#collection=modes&view=values")
+    await page.evaluate(
+        "() => { window.said = []; new MutationObserver("
+        "() => window.said.push(document.querySelector('#problem').textContent)"
+        ").observe(document.querySelector('#problem'), {childList: true}); }"
+    )
+    await drawn(page, "values")
+    assert len(asked) > 1
+    assert await page.evaluate("window.said") == []
+
+
 async def test_a_map_without_its_script_does_not_hold_the_page(
     page: Page, url: str, pipeline: Pipeline
 ) -> None:

@@ -21,6 +21,7 @@ import { valuesView } from "./values-view.js";
 /** @typedef {import("./types.js").WindowState} WindowState */
 
 const NEWEST_WINDOWS = 200;
+const GONE = 410;
 const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // Of options that stay.
 const VIEWS = [valuesView, mapView, cdfView, timeView, privacyView];
 
@@ -188,7 +189,9 @@ async function attempt() {
   } catch (failure) {
     const status = failure instanceof AnswerError ? failure.status : 0;
     showTokenForm(status === 401);
-    if (status === 401) tellProblem("");
+    // A window that expired while it was asked for is not in the next list of windows.
+    if (status === GONE) setTimeout(update, 2000);
+    if (status === 401 || status === GONE) tellProblem("");
     else
       tellProblem(
         status
