@@ -159,11 +159,19 @@ async def test_uploads_over_tls(tmp_path: Path):
     async with gateway(tmp_path, tls=context) as running:
         assert running.url.startswith("https://")
         trusting = ssl.create_default_context(cafile=made.authority)
-        async with (
-            ClientSession(connector=TCPConnector(ssl=trusting)) as session,
-            session.get(f"{running.url}/readyz") as answer,
-        ):
-            assert answer.status == 200
+        async with ClientSession(connector=TCPConnector(ssl=trusting, limit=1)) as session:
+            # One connection: it is read from again once an upload has been answered.
+            for n in range(3):
+                headers = {"Content-Type": app.MEDIA_TYPE, "Idempotency-Key": f"{n:032x}"}
+                async with session.post(
+                    f"{running.url}/v1/collections/modes/reports",
+                    data=running.frame(100_000),
+                    headers=headers,
+                ) as answer:
+                    assert answer.status == 200
+            async with session.get(f"{running.url}/readyz") as answer:
+                assert answer.status == 200
+        assert running.broker.reports(running.spec()) == 300_000
         plain = f"http{running.url.removeprefix('https')}/healthz"
         with pytest.raises(ClientError):
             await running.session.get(plain)
