@@ -131,7 +131,7 @@ async def gateway(
     **settings: Any,
 ) -> AsyncIterator[Gateway]:
     """Serve a gateway for the length of a block; `settings` are keys of `[gateway]`."""
-    table = {"linger": "5ms", "patience": "5s", **settings}
+    table = {"linger": "5ms", "patience": "1m", **settings}
     tables = {"collection": TABLES["collection"] | (collections or {}), "gateway": table}
     config = read_config(tables, base=folder, environment={})
     own, broker = config.gateway, broker or Broker()

@@ -143,11 +143,13 @@ async def test_requests_sent_before_the_answer_are_not_held_in_memory(tmp_path: 
 
 
 async def test_who_breaks_off_has_uploaded_all_the_same(tmp_path: Path):
-    async with gateway(tmp_path, linger="100ms") as running:
+    async with gateway(tmp_path) as running:
+        running.broker.open.clear()
         frame = running.frame(3)
         _, writer = await connect(running, head(len(frame)) + frame)
         await eventually(lambda: running.served.uploads.waiting == 1)
         writer.transport.abort()
+        running.broker.open.set()
         assert await running.post(frame, KEY) == (200, {"accepted": 3})
         assert running.broker.reports(running.spec()) == 3
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ldpstream.mechanisms import decode_frame
 from tests.gateway.serving import NOW_MS, TABLES, gateway
+from tests.processes import eventually
 
 RULED: dict[str, Any] = {
     "ruled": TABLES["collection"]["modes"] | {"one_report": True, "partitions": 3}
@@ -16,11 +17,13 @@ SECRETS = [bytes([number]) * 16 for number in range(30)]
 
 
 async def test_uploads_are_framed_by_the_partition_of_their_token(tmp_path: Path):
-    async with gateway(tmp_path, collections=RULED, linger="100ms") as running:
+    async with gateway(tmp_path, collections=RULED, linger="1m") as running:
         spec = running.spec("ruled")
         frames = [spec.frame(["bus"], times_ms=[NOW_MS], secret=secret) for secret in SECRETS]
-        answers = await asyncio.gather(*(running.post(one, name="ruled") for one in frames))
-        assert answers == [(200, {"accepted": 1})] * 30
+        posts = [asyncio.create_task(running.post(one, name="ruled")) for one in frames]
+        await eventually(lambda: running.served.uploads.waiting == 30)
+        await running.served.uploads.finish()
+        assert await asyncio.gather(*posts) == [(200, {"accepted": 1})] * 30
         rule, found = spec.one_report, set()
         assert rule is not None
         for _, frame in running.broker.frames:
@@ -30,7 +33,7 @@ async def test_uploads_are_framed_by_the_partition_of_their_token(tmp_path: Path
             _, tokens = spec.split(decoded.payload)
             assert set(rule.partition(tokens)) == {rule.frame_partition(frame)}
             found |= {bytes(token) for token in tokens}
-        assert len(running.broker.frames) < 15
+        assert len(running.broker.frames) == 3
         times_ms = np.array([NOW_MS])
         assert found == {spec.tokens(secret, times_ms).tobytes() for secret in SECRETS}
 
