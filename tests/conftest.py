@@ -1,6 +1,7 @@
 """What surrounds a test is the same in every run: the examples it draws, and the environment."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,8 +30,12 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_environment() -> Iterator[None]:
-    """Take away what others have set for as long as tests run."""
+    """Take away what others have set for as long as tests run, and run them from the root.
+
+    Programs that tests start import `tests` from there.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(Path(__file__).resolve().parents[1])
         for name in SET_BY_OTHERS:
             patch.delenv(name, raising=False)
         yield
