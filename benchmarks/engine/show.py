@@ -123,13 +123,14 @@ def many(found: Sequence[Many]) -> Table:
             f"{one.busy_cores:.3f}",
             f"{one.sent_a_second:,.0f}",
             f"{one.counted_a_second:,.0f}",
+            f"{one.behind_seconds:.1f}",
             f"{one.heads_a_second:,.0f}",
             f"{one.peak_bytes / MIB:.0f}",
         )
         for one in found
     )
     columns = ("partitions", "ready s", "CPU s until ready", "cores, idle", "cores, busy")
-    more = ("sent/s", "counted/s", "heads/s", "peak MiB")
+    more = ("sent/s", "counted/s", "behind s", "heads/s", "peak MiB")
     title = "A worker that owns many partitions; busy: one single report a partition and second"
     return table(title, columns + more, rows)
 

@@ -22,6 +22,8 @@ from ldpstream.agents.kafka.declare import TopicError, declare_topics
 SHARED_PARTITIONS = 8
 _READY_SECONDS = 180.0
 _POLL_SECONDS = 0.1
+_SETTLED_SECONDS = 8.0
+"""After so long a steady load is in all stages at once: a round of flushes takes some seconds."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Many:
     busy_cores: float
     sent_a_second: float
     counted_a_second: float
+    behind_seconds: float
+    """How long ago the newest report was sent that was counted at the end."""
     heads_a_second: float
     peak_bytes: int
 
@@ -122,11 +126,11 @@ def many(running: Broker, *, partitions: int, seconds: float) -> Many:
             cpu = metric(worker.url, "process_cpu_seconds_total")
             time.sleep(2.0)
             idle = _rates(worker, seconds)
-            busy, sent = asyncio.run(_busy(lab, worker, partitions, seconds))
+            busy, sent, behind = asyncio.run(_busy(lab, worker, partitions, seconds))
             peak = peak_bytes(worker.process.pid)
         finally:
             worker.kill()
-    rates = idle.cores, busy.cores, sent, busy.counted, busy.heads
+    rates = idle.cores, busy.cores, sent, busy.counted, behind, busy.heads
     return Many(partitions, ready, cpu, *rates, peak)
 
 
@@ -152,19 +156,29 @@ def _looked(worker: Worker) -> tuple[float, float, float]:
     return metric(worker.url, "process_cpu_seconds_total"), counted(worker), heads
 
 
-async def _busy(lab: Lab, worker: Worker, partitions: int, seconds: float) -> tuple[Rates, float]:
-    """Send each partition a report a second; return what the worker did, and what was sent."""
-    looking = asyncio.create_task(asyncio.to_thread(_rates, worker, seconds))
+async def _busy(
+    lab: Lab, worker: Worker, partitions: int, seconds: float
+) -> tuple[Rates, float, float]:
+    """Send each partition a report a second.
+
+    Returns what the worker did, what was sent in a second, and how many seconds it was behind.
+    """
+    looking: asyncio.Task[Rates] | None = None
     frame = lab.frame(1, first_ms=0, last_ms=0)
     sent, begun = 0, time.perf_counter()
     async with lab.producer() as producer:
-        while not looking.done():
-            due = int((time.perf_counter() - begun) * partitions)
+        while looking is None or not looking.done():
+            elapsed = time.perf_counter() - begun
+            if looking is None and elapsed > _SETTLED_SECONDS:
+                looking = asyncio.create_task(asyncio.to_thread(_rates, worker, seconds))
+            due = int(elapsed * partitions)
             for number in range(sent, due):
                 await producer.send(
                     lab.collection.topics.source, frame, partition=number % partitions
                 )
             sent = due
             await asyncio.sleep(0.05)
+        a_second = sent / (time.perf_counter() - begun)
+        behind = (sent - await asyncio.to_thread(counted, worker)) / a_second
         await producer.flush()
-    return await looking, sent / (time.perf_counter() - begun)
+    return await looking, a_second, behind
