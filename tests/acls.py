@@ -1,13 +1,15 @@
-"""Permissions of test users, given by the very commands that docs/kafka.md shows."""
+"""Permissions of test users, given by the very commands that the pages show."""
 
 import argparse
 import asyncio
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.admin import CreateAclsRequest, DescribeAclsRequest
+
+from tests.pages import blocks
 
 _OPERATIONS = {"read": 3, "write": 4, "create": 5, "delete": 6, "alter": 7, "describe": 8}
 _OPERATIONS |= {"describeconfigs": 10}
@@ -26,6 +28,15 @@ async def grant(client: AIOKafkaAdminClient, commands: str) -> None:
                 ((code, message),) = response.creation_responses
                 assert code == 0, message
                 await _in_force(client, entry)
+
+
+def documented(page: str, heading: str, names: Mapping[str, str]) -> str:
+    """Return the commands that a page shows below a heading, with our names in place of its own."""
+    (commands,) = [one.code for one in blocks(page) if one.heading == heading]
+    for theirs, ours in names.items():
+        assert theirs in commands
+        commands = commands.replace(theirs, ours)
+    return commands
 
 
 async def _in_force(client: AIOKafkaAdminClient, entry: dict[str, Any]) -> None:

@@ -3,11 +3,14 @@
 Whoever comes without a name may do everything; named users may do what they were permitted.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from aiokafka.admin import AIOKafkaAdminClient
+
+from ldpstream.agents.kafka import clients
 from tests.brokers import Broker, KafkaServer
 from tests.certificates import KEY_PASSWORD, Certificates, make_certificates
 from tests.ports import free_ports
@@ -58,6 +61,16 @@ class Secured:
             settings["ssl_keyfile"] = str(self.files.client_key)
             settings["ssl_password"] = KEY_PASSWORD
         return Broker("kafka", self.bootstrap(listener), settings)
+
+    @asynccontextmanager
+    async def administrator(self) -> AsyncIterator[AIOKafkaAdminClient]:
+        """Give the client of one who may do everything."""
+        client = clients.admin(self.bootstrap("PLAINTEXT"), {})
+        await client.start()
+        try:
+            yield client
+        finally:
+            await client.close()
 
 
 def _scram_of(listener: str) -> str:

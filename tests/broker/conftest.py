@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.brokers import KINDS, Broker, broker, skip_without_kafka
+from tests.certificates import skip_without_openssl
 from tests.lab import Lab
+from tests.listeners import Secured, secured_kafka
 
 
 @pytest.fixture(scope="session", params=KINDS)
@@ -22,3 +24,12 @@ def running(request: pytest.FixtureRequest) -> Iterator[Broker]:
 def lab(running: Broker, tmp_path: Path) -> Lab:
     """One collection, `trips`, with four partitions."""
     return Lab(running, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Apache Kafka with a listener of every kind."""
+    skip_without_kafka()
+    skip_without_openssl()
+    with secured_kafka(tmp_path_factory.mktemp("certificates")) as started:
+        yield started

@@ -12,6 +12,7 @@ from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.state.control import decode_control
 from ldpstream.mechanisms.frame import decode_frame
+from tests.broker.values import value_lines
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.processes import PATIENCE_SECONDS
@@ -27,11 +28,6 @@ async def existing(lab: Lab) -> set[str]:
         return set(await describe(client, lab.collection.topics.names()))
     finally:
         await client.close()
-
-
-def value_lines(n: int) -> str:
-    times = (START_MS + np.arange(n) * 37 % (2 * WINDOW_MS)).tolist()
-    return "".join(f"{time_ms},{i * i % 12}\n" for i, time_ms in enumerate(times))
 
 
 def test_check_says_what_a_worker_would_create_and_creates_nothing(lab: Lab):

@@ -4,30 +4,24 @@ import asyncio
 import json
 import os
 import urllib.request
-from collections.abc import Iterator, Mapping
-from copy import copy
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.declare import declare_topics
-from tests.acls import grant
-from tests.broker.test_commands import value_lines
-from tests.brokers import Broker, skip_without_kafka, wait_until
-from tests.certificates import KEY_PASSWORD, skip_without_openssl
+from tests.acls import documented, grant
+from tests.broker.values import value_lines
+from tests.brokers import Broker, wait_until
+from tests.certificates import KEY_PASSWORD
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.listeners import PASSWORD, STRANGER, USER, Secured, secured_kafka
+from tests.listeners import PASSWORD, USER, Secured
 from tests.processes import PATIENCE_SECONDS, Worker
 from tests.stream.cli import invoke, refused, spawn
 
 pytestmark = pytest.mark.broker
 
 WRONG = "a-wrong-secret"
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = (DOCS / "kafka.md").read_text()
 LISTENERS = (
     ("SSL", ""),
     ("MUTUAL", ""),
@@ -38,32 +32,16 @@ LISTENERS = (
 )
 
 
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    skip_without_kafka()
-    skip_without_openssl()
-    with secured_kafka(tmp_path_factory.mktemp("certificates")) as running:
-        yield running
-
-
 async def permit(secured: Secured, lab: Lab, user: str) -> None:
     """Give a user what the page says that a worker needs, for this lab's names."""
-    _, _, section = PAGE.partition("## Permissions")
-    commands = section.split("```")[1].removeprefix("sh\n")
-    for theirs, ours in (
-        ("ldpstream-checkins-changelog", lab.collection.topics.changelog),
-        ("checkins.reports", lab.collection.topics.source),
-        ("--group ldpstream", f"--group {lab.config.worker.id}"),
-        ("User:worker", f"User:{user}"),
-    ):
-        assert theirs in commands
-        commands = commands.replace(theirs, ours)
-    admin = clients.admin(secured.bootstrap("PLAINTEXT"), {})
-    await admin.start()
-    try:
-        await grant(admin, commands)
-    finally:
-        await admin.close()
+    names = {
+        "ldpstream-checkins-changelog": lab.collection.topics.changelog,
+        "checkins.reports": lab.collection.topics.source,
+        "--group ldpstream": f"--group {lab.config.worker.id}",
+        "User:worker": f"User:{user}",
+    }
+    async with secured.administrator() as client:
+        await grant(client, documented("docs/kafka.md", "Permissions", names))
 
 
 @pytest.mark.parametrize(("listener", "mechanism"), LISTENERS)
@@ -226,107 +204,3 @@ def test_a_secret_comes_from_the_environment(secured: Secured, tmp_path: Path) -
         said = spawn("check", "-c", str(lab.file), environment=environment).stderr.decode()
         assert said.count("\n") == 1
         assert expected in said
-
-
-async def test_missing_permissions_are_named(secured: Secured, tmp_path: Path) -> None:
-    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path)
-    topics, file = lab.collection.topics, str(lab.file)
-    anonymous = clients.admin(secured.bootstrap("PLAINTEXT"), {})
-    await anonymous.start()
-    try:
-        await declare_topics(anonymous, lab.collection, replication_factor=1)
-        await grant(
-            anonymous,
-            "kafka-acls.sh --bootstrap-server one:9092 --add --operation Describe --operation Write"
-            f" --allow-principal User:{STRANGER} --resource-pattern-type prefixed"
-            f" --topic {topics.source} --topic {topics.changelog}",
-        )
-    finally:
-        await anonymous.close()
-    missing = [
-        f"topic {topics.source}: expected permission to read, got none",
-        f"topic {topics.control}: expected permission to read, got none",
-        f"topic {topics.changelog}: expected permission to read, got none",
-        f"group {lab.config.worker.id}: expected permission to read, got none",
-    ]
-    checked = await asyncio.to_thread(spawn, "check", "-c", file)
-    assert checked.returncode == 1
-    assert checked.stderr.decode().splitlines() == missing
-    worked = await asyncio.to_thread(spawn, "worker", "-c", file)
-    assert (worked.returncode, worked.stdout) == (1, b"")
-    (line,) = worked.stderr.decode().splitlines()
-    assert line.endswith(f" does not permit it: {'; '.join(missing)}")
-
-
-async def test_missing_topics_that_could_not_be_created_are_named(
-    secured: Secured, tmp_path: Path
-) -> None:
-    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path)
-    topics, file = lab.collection.topics, str(lab.file)
-
-    async def permit_stranger(*operations: str) -> None:
-        anonymous = clients.admin(secured.bootstrap("PLAINTEXT"), {})
-        await anonymous.start()
-        try:
-            for kind in (
-                f"--resource-pattern-type prefixed --topic {topics.source}",
-                f"--topic {topics.changelog}",
-                f"--group {lab.config.worker.id}",
-            ):
-                asked = [f"--operation {one}" for one in operations if "group" not in kind]
-                await grant(
-                    anonymous,
-                    "kafka-acls.sh --bootstrap-server one:9092 --add --operation Read "
-                    f"{' '.join(asked)} --allow-principal User:{STRANGER} {kind}",
-                )
-        finally:
-            await anonymous.close()
-
-    await permit_stranger("Write")
-    checked = await asyncio.to_thread(invoke, "check", "-c", file)
-    assert checked.exit_code == 1
-    assert [line.partition(": ")[0] for line in checked.stderr.splitlines()] == [
-        f"topic {name} cannot be created" for name in sorted(topics.names())
-    ]
-    await permit_stranger("Write", "Create")
-    checked = await asyncio.to_thread(invoke, "check", "-c", file)
-    assert (checked.exit_code, checked.stderr) == (0, "")
-    # Nothing has been created by asking.
-    assert checked.stdout.count("a worker creates it") == len(list(topics.names()))
-
-
-async def test_a_packer_works_with_the_documented_permissions(
-    secured: Secured, tmp_path: Path
-) -> None:
-    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path, extra='input = "frames"')
-    topics, own = lab.collection.topics, copy(lab)
-    everything = replace(lab.config.kafka, bootstrap=secured.bootstrap("PLAINTEXT"), options={})
-    own.config = replace(lab.config, kafka=everything)
-    await own.create(topics.source, partitions=4)
-    await own.create(topics.frames or "", partitions=4)
-    refused = lab.start_packer()
-    assert await asyncio.to_thread(refused.wait) == 1
-    assert "does not permit it: [Error 29] TopicAuthorizationFailedError: topic" in refused.errors()
-    refused.kill()
-    _, _, section = (DOCS / "pack.md").read_text().partition("## Who may do what")
-    commands = section.split("```")[1].removeprefix("sh\n")
-    for name, ours in (
-        ("checkins.reports", topics.source),
-        ("ldpstream.pack", own.config.worker.pack_group),
-        ("User:packer", f"User:{STRANGER}"),
-    ):
-        assert name in commands
-        commands = commands.replace(name, ours)
-    async with own.admin() as admin:
-        await grant(admin, commands)
-    async with own.producer() as producer:
-        frame = own.frame(1, first_ms=START_MS, last_ms=START_MS)
-        await producer.send_and_wait(topics.source, frame, partition=2)
-    with lab.packer() as packer:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            packed = await own.records(topics.frames or "")
-            while not packed:
-                await asyncio.sleep(0.2)
-                packed = await own.records(topics.frames or "")
-        assert packer.terminate() == 0
-    assert len(packed) == 1

@@ -51,7 +51,7 @@ NOT_RUN: Final = {
     "docs/operations.md#In Docker, on one machine": "Docker; tests/ops runs the same natively",
     "docs/operations.md#Prometheus": "its own file, as tests/ops/test_prometheus.py writes it",
     "docs/pack.md#Packing single reports": "for ever; tests/broker/test_pack.py runs packers",
-    "docs/pack.md#Who may do what": "Kafka's own command; tests/broker/test_listeners.py",
+    "docs/pack.md#Who may do what": "Kafka's own command; tests/broker/test_permissions.py",
     "docs/faults.md#Faults": "hours",
     "docs/performance.md#Performance": "minutes; tests/broker/test_engine_benchmark.py",
     "docs/architecture.md#Architecture": "a picture",

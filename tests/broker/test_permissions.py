@@ -1,0 +1,109 @@
+"""What a broker has to permit: the pages' own commands are enough, and what is missing is named."""
+
+import asyncio
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ldpstream.agents.kafka.declare import declare_topics
+from tests.acls import documented, grant
+from tests.lab import START_MS, Lab
+from tests.listeners import STRANGER, Secured
+from tests.processes import PATIENCE_SECONDS
+from tests.stream.cli import invoke, spawn
+
+pytestmark = pytest.mark.broker
+
+
+async def test_missing_permissions_are_named(secured: Secured, tmp_path: Path) -> None:
+    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path)
+    topics, file = lab.collection.topics, str(lab.file)
+    async with secured.administrator() as client:
+        await declare_topics(client, lab.collection, replication_factor=1)
+        await grant(
+            client,
+            "kafka-acls.sh --bootstrap-server one:9092 --add --operation Describe --operation Write"
+            f" --allow-principal User:{STRANGER} --resource-pattern-type prefixed"
+            f" --topic {topics.source} --topic {topics.changelog}",
+        )
+    missing = [
+        f"topic {topics.source}: expected permission to read, got none",
+        f"topic {topics.control}: expected permission to read, got none",
+        f"topic {topics.changelog}: expected permission to read, got none",
+        f"group {lab.config.worker.id}: expected permission to read, got none",
+    ]
+    checked = await asyncio.to_thread(spawn, "check", "-c", file)
+    assert checked.returncode == 1
+    assert checked.stderr.decode().splitlines() == missing
+    worked = await asyncio.to_thread(spawn, "worker", "-c", file)
+    assert (worked.returncode, worked.stdout) == (1, b"")
+    (line,) = worked.stderr.decode().splitlines()
+    assert line.endswith(f" does not permit it: {'; '.join(missing)}")
+
+
+async def test_missing_topics_that_could_not_be_created_are_named(
+    secured: Secured, tmp_path: Path
+) -> None:
+    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path)
+    topics, file = lab.collection.topics, str(lab.file)
+
+    async def permit_stranger(*operations: str) -> None:
+        async with secured.administrator() as client:
+            for kind in (
+                f"--resource-pattern-type prefixed --topic {topics.source}",
+                f"--topic {topics.changelog}",
+                f"--group {lab.config.worker.id}",
+            ):
+                asked = [f"--operation {one}" for one in operations if "group" not in kind]
+                await grant(
+                    client,
+                    "kafka-acls.sh --bootstrap-server one:9092 --add --operation Read "
+                    f"{' '.join(asked)} --allow-principal User:{STRANGER} {kind}",
+                )
+
+    await permit_stranger("Write")
+    checked = await asyncio.to_thread(invoke, "check", "-c", file)
+    assert checked.exit_code == 1
+    assert [line.partition(": ")[0] for line in checked.stderr.splitlines()] == [
+        f"topic {name} cannot be created" for name in sorted(topics.names())
+    ]
+    await permit_stranger("Write", "Create")
+    checked = await asyncio.to_thread(invoke, "check", "-c", file)
+    assert (checked.exit_code, checked.stderr) == (0, "")
+    # Nothing has been created by asking.
+    assert checked.stdout.count("a worker creates it") == len(list(topics.names()))
+
+
+async def test_a_packer_works_with_the_documented_permissions(
+    secured: Secured, tmp_path: Path
+) -> None:
+    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path, extra='input = "frames"')
+    topics, own = lab.collection.topics, copy(lab)
+    everything = replace(lab.config.kafka, bootstrap=secured.bootstrap("PLAINTEXT"), options={})
+    own.config = replace(lab.config, kafka=everything)
+    await own.create(topics.source, partitions=4)
+    await own.create(topics.frames or "", partitions=4)
+    refused = lab.start_packer()
+    assert await asyncio.to_thread(refused.wait) == 1
+    assert "does not permit it: [Error 29] TopicAuthorizationFailedError: topic" in refused.errors()
+    refused.kill()
+    names = {
+        "checkins.reports": topics.source,
+        "ldpstream.pack": own.config.worker.pack_group,
+        "User:packer": f"User:{STRANGER}",
+    }
+    async with secured.administrator() as client:
+        await grant(client, documented("docs/pack.md", "Who may do what", names))
+    async with own.producer() as producer:
+        frame = own.frame(1, first_ms=START_MS, last_ms=START_MS)
+        await producer.send_and_wait(topics.source, frame, partition=2)
+    with lab.packer() as packer:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            packed = await own.records(topics.frames or "")
+            while not packed:
+                await asyncio.sleep(0.2)
+                packed = await own.records(topics.frames or "")
+        assert packer.terminate() == 0
+    assert len(packed) == 1
