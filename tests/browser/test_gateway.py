@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Error
 
 from ldpstream.agents.kafka.embedded import embedded_broker
 from tests.broker.test_gateway import configure, reports, started
@@ -66,7 +66,7 @@ async def test_a_page_of_another_origin_reaches_the_estimate(browser: Browser, t
             status, detail, retriable = found["refused"]
             assert (status, retriable) == (400, False)
             assert detail.startswith("expected one frame")
-            with pytest.raises(Exception, match="fetch"):
+            with pytest.raises(Error, match="fetch"):
                 await run(browser, stranger, *asked)
             await eventually(
                 lambda: (

@@ -88,5 +88,6 @@ def test_the_dirichlet_mixture_of_two_atoms_is_the_beta_binomial():
             if 0.0 < end < 1.0:
                 likely = row[0] * math.log(1 - end) + row[1] * math.log(end)
                 assert mixture - likely == pytest.approx(math.log(20), rel=1e-6)
+    assert 0.0 < low[0] < high[0] < 1.0
     assert low[1] == pytest.approx(0.0, abs=1e-9)
     assert 0.0 < high[1] < 0.3

@@ -133,7 +133,8 @@ def test_levels_cover_all_priors_and_floats_next_to_their_edges(levels: int):
     prior = Prior(levels=levels)
     edges = prior.edges
     assert (edges[0], edges[-1], len(edges)) == (0.0, 1.0, levels + 1)
-    assert all(a < m < b for a, m, b in zip(edges, prior.representatives, edges[1:], strict=False))
+    between = zip(pairwise(edges), prior.representatives, strict=True)
+    assert all(low < middle < high for (low, high), middle in between)
     assert np.allclose(edges, 1.0 - np.array(edges[::-1]), rtol=0, atol=1e-15)
     intervals = [interval_around(a, b) for a, b in pairwise(edges)]
     for (_, above), (below, _) in pairwise(intervals):

@@ -154,7 +154,7 @@ async def test_who_breaks_off_has_uploaded_all_the_same(tmp_path: Path):
         assert running.broker.reports(running.spec()) == 3
 
 
-async def test_uploads_over_tls(tmp_path: Path):
+async def test_uploads_come_over_tls_too(tmp_path: Path):
     skip_without_openssl()
     made = make_certificates(tmp_path)
     context = server_tls(made.broker, made.broker, table="gateway")

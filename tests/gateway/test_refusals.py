@@ -62,7 +62,7 @@ async def test_fuzzed_bodies_are_answered_each_with_one_problem(tmp_path: Path):
         seen: dict[int, int] = {}
         for number in range(300):
             body = bytearray(rng.choice(frames))
-            for _ in range(rng.randint(1, 3)):
+            for _ in range(rng.randint(0, 3)):
                 match rng.randrange(4):
                     case 0:
                         body[rng.randrange(len(body))] = rng.randrange(256)
@@ -79,6 +79,7 @@ async def test_fuzzed_bodies_are_answered_each_with_one_problem(tmp_path: Path):
             assert status in (200, 400, 409)
             if status == 200:
                 accepted[name] += said["accepted"]
+        assert seen[200] > 20
         assert seen[400] > 100
         assert seen[409] > 20
         for name, reports in accepted.items():

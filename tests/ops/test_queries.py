@@ -39,7 +39,7 @@ def test_the_names_are_told_apart_from_functions_and_labels():
 
 def test_every_alert_says_what_is_wrong_and_what_it_does_to_the_numbers():
     alerts = [rule for rule in rules() if "alert" in rule]
-    assert {rule["labels"]["severity"] for rule in alerts} <= {"info", "warning", "critical"}
+    assert {rule["labels"]["severity"] for rule in alerts} == {"info", "warning", "critical"}
     assert all({"summary", "description"} == rule["annotations"].keys() for rule in alerts)
 
 

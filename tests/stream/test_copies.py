@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ldpstream.agents.state.copies import COPY_BYTES
 from ldpstream.mechanisms.frame import decode_frame, encode_frame
 from tests.stream.batches import NOW_MS, OLD, WINDOW
 from tests.stream.harness import Cluster, frame, make_context, make_spec
@@ -45,12 +44,12 @@ def test_copies_never_exceed_64_kib():
     cluster.produce(0, encode_frame(spec.fingerprint, late_ms, symbols), b"x" * 100_000)
     cluster.step()
     assert cluster.head().late == count
-    assert max(len(copy.value) for copy in cluster.copies) <= COPY_BYTES
+    assert max(len(copy.value) for copy in cluster.copies) <= 64 * 1024
     late = [copy.value for copy in cluster.copies if copy.kind == "late"]
     frames = [decode_frame(value, fingerprint=spec.fingerprint, report_bytes=1) for value in late]
     assert sum(len(decoded.payload) for decoded in frames) == count
     (rejected,) = (copy.value for copy in cluster.copies if copy.kind == "rejected")
-    assert rejected == b"x" * COPY_BYTES
+    assert rejected == b"x" * (64 * 1024)
 
 
 def test_rejected_messages_are_counted_only_where_asked():

@@ -151,6 +151,7 @@ async def test_no_provisional_of_a_window_comes_after_its_final(
         while sum(kind == "final" for kind, _ in seen) < 8:
             (event,) = await read(answer, 1)
             seen.append((event.kind, event.data["window"]["start"]))
+    assert {kind for kind, _ in seen} == {"provisional", "final"}
     for position, (kind, window) in enumerate(seen):
         assert kind != "final" or window not in {later for _, later in seen[position + 1 :]}
 

@@ -131,13 +131,16 @@ async def test_parameters_of_the_description_are_those_that_are_taken() -> None:
     """Each named parameter is known to its path: a wrong value is refused as such."""
     pipeline = serve_collections({"city": CITY})
     pipeline.collections["city"].report(0, visits(1, 300), times_ms=[START_MS] * 300)
+    asked: set[str] = set()
     async with TestClient(TestServer(build_http(pipeline))) as client:
         for path, item in PATHS.items():
             for parameter in item["get"]["parameters"]:
                 if parameter["in"] == "query":
+                    asked.add(parameter["name"])
                     url = path.format(name="city", start=START_MS)
                     answer = await client.get(url, params={parameter["name"]: "?"})
                     assert answer.status == 400
                     assert (await answer.json())["error"].startswith(
                         f"{parameter['name']}: expected"
                     )
+    assert asked >= {"start", "end", "from", "to", "last", "top", "range", "quantile", "linear"}

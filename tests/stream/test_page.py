@@ -111,6 +111,7 @@ def test_the_page_keeps_to_the_policy() -> None:
     """Nothing inline, nothing of another host, no markup made from data."""
     links = parse()
     assert links.inline == []
+    assert "page/js/main.js" in links.loaded
     assert all(not re.match(r"[a-z]+:|/", link) for link in links.loaded)
     own = [asset for asset in load_assets().values() if OWN.fullmatch(asset.name)]
     assert len(own) > 20

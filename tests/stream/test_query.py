@@ -97,6 +97,7 @@ async def test_tables_show_windows_values_ranges_and_quantiles(url: str) -> None
     assert "city, 2026-11-21T10:04:00Z to 2026-11-21T10:05:00Z, open, 100 reports" in result.stdout
     assert "downtown" in result.stdout
     (document,) = await windows(url, "city")
+    assert len(document["distribution"]) == 5  # type: ignore[arg-type] # JSON
     for entry in document["distribution"]:  # type: ignore[attr-defined] # JSON
         assert f"│ {entry['value']} │ " in result.stdout
         assert f"{100 * entry['share']:.2f}%" in result.stdout
@@ -165,5 +166,6 @@ async def test_tables_say_how_many_forged_reports_it_would_take(url: str) -> Non
     (document,) = await windows(url, "city")
     result = await ldpstream("query", url, "city")
     assert "forged" in result.stdout
+    assert document["distribution"]
     for entry in document["distribution"]:  # type: ignore[attr-defined] # JSON
         assert f"│ {entry['forged']:>6} │" in result.stdout
