@@ -28,7 +28,7 @@ def programs(language: str) -> list[str]:
 
 @pytest.mark.broker
 @pytest.mark.parametrize("running", ["kafka"], indirect=True)
-async def test_the_python_programs(lab: Lab) -> None:
+async def test_the_python_programs_send_each_report_once(lab: Lab) -> None:
     topic, spec = lab.collection.topics.source, lab.collection.spec
     await lab.create(topic, partitions=4)
     counts = []
@@ -49,7 +49,7 @@ def run(program: str, folder: Path) -> None:
     assert subprocess.run(command, cwd=folder, timeout=180).returncode == 0
 
 
-def test_the_javascript_programs(tmp_path: Path) -> None:
+def test_the_javascript_programs_upload_what_they_report(tmp_path: Path) -> None:
     skip_without_node()
     file = tmp_path / "ldpstream.toml"
     file.write_text(
@@ -73,7 +73,7 @@ def test_the_javascript_programs(tmp_path: Path) -> None:
     assert decode_frame(upload.body, fingerprint=fingerprint, report_bytes=1).counts.tolist() == [1]
 
 
-def test_the_shell_commands(tmp_path: Path) -> None:
+def test_the_shell_commands_spend_once_a_window(tmp_path: Path) -> None:
     (code,) = programs("sh")
     file = tmp_path / "ldpstream.toml"
     file.write_text(

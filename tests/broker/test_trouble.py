@@ -29,7 +29,9 @@ def test_broker_absent_at_the_start(tmp_path: Path) -> None:
         worker.kill()
 
 
-async def test_another_number_of_partitions(running: Broker, tmp_path: Path) -> None:
+async def test_another_number_of_partitions_ends_the_worker_with_one_line(
+    running: Broker, tmp_path: Path
+) -> None:
     lab = Lab(running, tmp_path)
     await lab.create(lab.collection.topics.source, partitions=3)
     worker = lab.start_worker()

@@ -68,7 +68,7 @@ async def test_idle_partitions_close_by_themselves(running: Broker, tmp_path: Pa
 
 
 @kafka_only  # the embedded broker cannot add partitions
-async def test_more_partitions_than_before(running: Broker, tmp_path: Path) -> None:
+async def test_partitions_may_be_added_between_two_runs(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, partitions=2)
     source = lab.collection.topics.source
     async with lab.producer() as producer:

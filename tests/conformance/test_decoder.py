@@ -87,7 +87,7 @@ def test_estimates_leave_the_statistic_as_it_is(mechanism: Mechanism):
 
 
 @EVERY_LISTED
-def test_extremes(mechanism: Mechanism):
+def test_extremes_are_those_of_the_dense_decoders(mechanism: Mechanism):
     _, decoders = dense(mechanism)
     low, high = mechanism.decoder().extremes()
     assert close(low, decoders.min(axis=1), 1.0)
@@ -138,7 +138,7 @@ def test_decode_is_linear(mechanism: Mechanism):
 
 
 @EVERY_COUNTED
-def test_sums_over_counts(mechanism: Mechanism):
+def test_sums_over_counts_are_those_of_the_dense_decoders(mechanism: Mechanism):
     _, decoders = dense(mechanism)
     decoder = mechanism.decoder()
     statistic = np.random.default_rng(2).integers(0, 1000, mechanism.statistic_size)
@@ -149,7 +149,7 @@ def test_sums_over_counts(mechanism: Mechanism):
 
 
 @EVERY_COUNTED
-def test_means_over_the_channel(mechanism: Mechanism):
+def test_means_over_the_channel_are_those_of_the_dense_one(mechanism: Mechanism):
     channel, _ = dense(mechanism)
     function = np.random.default_rng(3).normal(size=channel.shape[1])
     assert close(counting(mechanism).expect(function), channel @ function, 10.0)
@@ -167,7 +167,7 @@ def test_groups_of_outputs_agree_with_their_reports(mechanism: Mechanism):
 
 
 @EVERY_SUMMED
-def test_totals_of_sums(mechanism: Mechanism):
+def test_totals_of_sums_are_those_of_the_dense_decoders(mechanism: Mechanism):
     _, decoders = dense(mechanism)
     decoder = summing(mechanism)
     weights = np.random.default_rng(1).normal(size=mechanism.size)

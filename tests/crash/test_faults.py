@@ -29,7 +29,7 @@ SEEDS = {
 
 
 @pytest.mark.parametrize("broker", KINDS)
-async def test_many_faults(broker: str, tmp_path: Path) -> None:
+async def test_counts_are_exact_after_many_faults(broker: str, tmp_path: Path) -> None:
     if broker == "kafka":
         skip_without_kafka()
     settings = Settings(

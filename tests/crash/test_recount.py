@@ -64,7 +64,7 @@ def counted(config: CollectionConfig) -> Truth:
     return recount(config, records, future_ms=FAR_MS)
 
 
-def test_fates_and_windows(tmp_path: Path) -> None:
+def test_the_recount_decides_the_fate_of_every_report(tmp_path: Path) -> None:
     config = rides(tmp_path)
     truth = counted(config)
     # The third frame's run of 9 s is decided first: late, as its pane closed at 15 s.

@@ -200,7 +200,7 @@ def test_gram_matrices_are_sums_over_the_queries():
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 5.0, 40.0])
-def test_small_and_large_budgets(epsilon: float):
+def test_subset_selection_is_best_for_small_and_large_budgets(epsilon: float):
     design = optimise(classical(epsilon, 5), histogram(5))
     selection = SubsetSelection(epsilon, Blocks.one(5))
     assert realise(design).certify("optimal", []).passed

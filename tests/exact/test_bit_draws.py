@@ -97,7 +97,7 @@ def test_ones_from_a_position_on(size: int):
     assert [row_bytes(width) for width in (1, 8, 9, 16, 17)] == [1, 1, 2, 2, 3]
 
 
-def test_frequencies_of_flips():
+def test_entries_are_flipped_as_often_as_the_threshold_says():
     """Of 200,000 entries the flipped share errs by 0.001; 0.006 is six of these: below 1e-8."""
     mechanism = L1Bits(1.0, (101, 101))
     rows = mechanism.privatize(np.zeros(1000, dtype=np.int64), entropy=SeededEntropy(4))

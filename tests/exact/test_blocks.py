@@ -33,7 +33,7 @@ def test_what_is_no_partition_is_refused(table: list):
         Blocks(np.array(table, dtype=np.int64))
 
 
-def test_consecutive_values(tmp_path: Path):
+def test_a_number_cuts_consecutive_values_into_blocks(tmp_path: Path):
     assert consecutive_blocks(7, 3, "b").of_value.tolist() == [0, 0, 0, 1, 1, 1, 2]
     _, blocks = parse(tmp_path, size=4, blocks=2)
     assert blocks == Blocks([0, 0, 1, 1])

@@ -71,7 +71,7 @@ def test_steps_satisfy_the_policy(name: str):
 
 
 @pytest.mark.parametrize("name", sorted(set(POLICIES) - {"l2"}))
-def test_no_larger_step_does(name: str):
+def test_no_larger_step_satisfies_the_policy(name: str):
     """An L2 policy's own step is rounded down for all shapes at once."""
     policy = POLICIES[name]
     larger = 1.001 * float_below(l1_budget(policy, SHAPE))

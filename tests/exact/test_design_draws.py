@@ -44,7 +44,7 @@ def shares(mechanism: DesignMechanism, value: int, inside: set[int], others: set
 
 
 @EVERY
-def test_randomized_response(blocks: Blocks):
+def test_draws_of_randomized_response_realise_its_channel(blocks: Blocks):
     mechanism = RandomizedResponse(1.5, blocks)
     for value, row in enumerate(mechanism.channel().rows):
         size = int(blocks.sizes[blocks.of_value[value]])
@@ -65,7 +65,7 @@ def test_randomized_response(blocks: Blocks):
 
 
 @EVERY
-def test_projective_geometry(blocks: Blocks):
+def test_draws_of_projective_geometry_realise_its_channel(blocks: Blocks):
     mechanism = ProjectiveGeometry(1.5, blocks)
     for value, row in enumerate(mechanism.channel().rows):
         block = int(blocks.of_value[value])
@@ -101,13 +101,13 @@ def test_many_values_at_once_are_drawn_each_in_its_block(kind: type[DesignMechan
     assert np.array_equal(of_report[reports], UNEQUAL.of_value[values])
 
 
-def test_thresholds_of_each_draw():
+def test_every_word_is_held_against_its_own_threshold():
     words = [0, 5, 5, WORD - 1]
     thresholds = np.array([1, 5, 6, WORD - 1], dtype=np.uint64)
     assert bernoulli_each(Scripted(words), thresholds).tolist() == [True, False, True, False]
 
 
-def test_bounds_of_each_draw():
+def test_every_draw_is_below_its_own_bound():
     # Masked: 0, 1, 3, 7, 7; the third and the fourth are rejected, twice.
     entropy = Scripted([7, 7, 3, 7, 15], [3, 14], [2, 13])
     bounds = np.array([1, 2, 3, 6, 8])

@@ -177,7 +177,7 @@ def test_the_threshold_of_a_set_is_the_largest_that_keeps_epsilon(
 
 
 @pytest.mark.parametrize("kind", [RandomizedResponse, ProjectiveGeometry])
-def test_what_they_refuse(kind: type[DesignMechanism]):
+def test_budgets_and_blocks_that_make_no_channel_are_refused(kind: type[DesignMechanism]):
     for epsilon in IMPOSSIBLE_EPSILONS:
         with pytest.raises(SpecError, match=r"^epsilon: expected a finite number"):
             kind(epsilon, Blocks.one(3))

@@ -76,7 +76,7 @@ def sha256(numbers: list[int]) -> str:
     return hashlib.sha256(struct.pack(f"<{len(numbers)}i", *numbers)).hexdigest()
 
 
-def test_the_command_prints_it(tmp_path: Path):
+def test_the_command_prints_the_device_document(tmp_path: Path):
     result = invoke("spec", "-c", configured(tmp_path), "places")
     assert result.exit_code == 0
     document = json.loads(result.stdout)

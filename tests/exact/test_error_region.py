@@ -39,7 +39,7 @@ def test_the_corner_as_the_appendix_prints_it_breaks_both_bounds():
     assert math.exp(a) * printed + printed != pytest.approx(1)
 
 
-def test_infinite_budgets():
+def test_an_infinite_budget_opens_the_region_to_its_corner():
     one = Fraction(1)
     mangat = ErrorRegion(None, one)
     assert mangat.corner() == pytest.approx((0.0, math.exp(-1)))

@@ -48,7 +48,7 @@ def statistic_of(mechanism: Mechanism, seed: int = 3) -> np.ndarray:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_binary(epsilon: float):
+def test_the_errors_of_binary_are_those_of_a_bernoulli_mean(epsilon: float):
     mechanism = Binary(epsilon, 2 * epsilon)
     statistic = statistic_of(mechanism)
     q, r = dense_of(mechanism).channel[:, 1]
@@ -67,7 +67,7 @@ def test_binary(epsilon: float):
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_high_low(epsilon: float):
+def test_the_errors_of_high_low_are_the_closed_forms(epsilon: float):
     mechanism = HighLow(epsilon, 9, frozenset({1, 4, 5}))
     c, t = 1 / math.tanh(epsilon / 2), math.tanh(epsilon / 2)
     p = shares_of(9)
@@ -93,7 +93,7 @@ def test_high_low(epsilon: float):
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_block_hadamard(epsilon: float):
+def test_the_errors_of_block_hadamard_are_the_closed_forms(epsilon: float):
     mechanism = BlockHadamard(epsilon, Blocks(OF_VALUE))
     c = 1 / math.tanh(epsilon / 2)
     p = shares_of(12)

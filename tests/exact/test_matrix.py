@@ -101,7 +101,7 @@ def test_strategies_answer_everything_with_the_number_of_reports(name: str, size
     assert len(np.unique(entries, axis=0)) == len(entries)
 
 
-def test_strategies_of_four_values():
+def test_strategies_of_four_values_are_as_written_out():
     assert STRATEGIES["prefix"](4).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]]
     assert STRATEGIES["haar"](4).tolist() == [[1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]]
     expected = [[1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4, dtype=int).tolist()]

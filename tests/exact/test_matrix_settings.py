@@ -37,7 +37,7 @@ def test_the_policy_is_by_default_epsilon_a_step_or_between_labels(tmp_path: Pat
     assert plane.policy == MetricPolicy(1.0, (2, 3))
 
 
-def test_policies_of_every_form(tmp_path: Path):
+def test_policies_of_every_form_decide_the_scales(tmp_path: Path):
     (tmp_path / "edges.csv").write_text("a,b,1\nb,c,0.5\n", "utf-8")
     graph = {"metric": "graph", "file": "edges.csv"}
     found = mechanism(tmp_path, domain=LABELS, strategy="identity", policy=graph, epsilon=None)

@@ -23,7 +23,7 @@ def name_of(vector: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("vector", VECTORS["valid"], ids=name_of)
-def test_packed_messages(vector: dict[str, Any]):
+def test_packed_messages_are_written_and_read_as_listed(vector: dict[str, Any]):
     records: list[Record] = [
         (one["offset"], None if one["value"] is None else bytes.fromhex(one["value"]))
         for one in vector["messages"]
@@ -37,7 +37,7 @@ def test_packed_messages(vector: dict[str, Any]):
 
 
 @pytest.mark.parametrize("vector", VECTORS["refused"], ids=name_of)
-def test_refused_packed_messages(vector: dict[str, Any]):
+def test_broken_packed_messages_are_refused_for_the_listed_reason(vector: dict[str, Any]):
     with pytest.raises(PackedError) as caught:
         decode_packed(
             bytes.fromhex(vector["packed"]),

@@ -47,7 +47,7 @@ def test_no_candidate_is_better(name: str, objective: Objective, estimand: Estim
         (L1Geometric(0.3, (16,)), "ranges", "population", 15.39),
     ],
 )
-def test_optima_of_the_theory(
+def test_optima_are_those_of_the_theory(
     mechanism: Mechanism, objective: Objective, estimand: Estimand, expected: float
 ):
     """docs/theory.md section 8, means over the workload."""

@@ -33,7 +33,7 @@ def test_values_of_large_domains_are_evenly_spaced():
     assert [int(one[0]) for one in thinned.sets][::4] == [0, 43_749]
 
 
-def test_priors():
+def test_priors_are_shares_by_rank_or_by_count():
     zipf = zipf_shares((2, 3))
     np.testing.assert_allclose(zipf.sum(), 1.0)
     assert zipf[0] / zipf[1] == pytest.approx(2**1.1)

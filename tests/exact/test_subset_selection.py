@@ -124,7 +124,7 @@ def test_the_certificate_by_structure_gives_the_enumerated_ratio():
     assert (certificate.proof, certificate.passed) == ("structure", True)
 
 
-def test_what_it_refuses():
+def test_budgets_and_blocks_that_make_no_channel_are_refused():
     for epsilon in IMPOSSIBLE_EPSILONS:
         with pytest.raises(SpecError, match=r"^epsilon: expected a finite number"):
             SubsetSelection(epsilon, Blocks.one(3))

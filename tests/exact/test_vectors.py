@@ -43,7 +43,7 @@ def spec_of(vector: dict) -> CollectionSpec:
 
 
 @pytest.mark.parametrize("vector", FRAMES["valid"], ids=name_of)
-def test_frames(vector: dict):
+def test_frames_are_written_and_read_as_listed(vector: dict):
     fingerprint, length = bytes.fromhex(vector["fingerprint"]), vector["report_bytes"]
     runs = vector["runs"]
     times_ms = [run["time_ms"] for run in runs for _ in run["reports"]]
@@ -70,7 +70,7 @@ def test_the_smallest_frame_is_the_one_that_docs_wire_md_shows():
 
 
 @pytest.mark.parametrize("vector", FRAMES["refused"], ids=name_of)
-def test_refused_frames(vector: dict):
+def test_broken_frames_are_refused_for_the_listed_reason(vector: dict):
     with pytest.raises(FrameError) as caught:
         decode_frame(
             bytes.fromhex(vector["frame"]),
@@ -81,7 +81,7 @@ def test_refused_frames(vector: dict):
 
 
 @pytest.mark.parametrize("vector", SPECS.values(), ids=name_of)
-def test_specs(vector: dict):
+def test_specs_have_the_listed_fingerprints(vector: dict):
     spec = spec_of(vector)
     assert spec.canonical.decode("ascii") == vector["canonical"]
     assert spec.fingerprint.hex() == vector["fingerprint"]
@@ -104,7 +104,7 @@ class Words:
 
 
 @pytest.mark.parametrize("vector", REPORTS, ids=name_of)
-def test_reports(vector: dict):
+def test_reports_follow_from_the_words(vector: dict):
     mechanism = spec_of(SPECS[vector["spec"]]).mechanism
     entropy = Words(vector["words"])
     reports = mechanism.privatize(np.array(vector["values"]), entropy=entropy)
@@ -113,7 +113,7 @@ def test_reports(vector: dict):
 
 
 @pytest.mark.parametrize("vector", read("devices.json"), ids=name_of)
-def test_devices(vector: dict):
+def test_devices_given_these_words_send_these_bytes(vector: dict):
     spec = spec_of(vector)
     assert spec.device_document() == vector["document"]
     words = [int(vector["words"][i : i + 16], 16) for i in range(0, len(vector["words"]), 16)]
@@ -129,12 +129,12 @@ LOSSES = read("losses.json")
 
 
 @pytest.mark.parametrize("vector", read("devices.json"), ids=name_of)
-def test_losses(vector: dict):
+def test_the_largest_losses_are_those_listed(vector: dict):
     assert largest_loss(spec_of(vector).mechanism.policy) == Fraction(LOSSES[vector["name"]])
 
 
 @pytest.mark.parametrize("vector", TOKENS["tokens"], ids=lambda v: v["token"])
-def test_tokens(vector: dict):
+def test_tokens_and_their_partitions_are_those_listed(vector: dict):
     secret, fingerprint = bytes.fromhex(vector["secret"]), bytes.fromhex(vector["fingerprint"])
     start_ms = vector["start_ms"]
     signed = fingerprint + start_ms.to_bytes(8, "little", signed=True)
@@ -146,7 +146,7 @@ def test_tokens(vector: dict):
 
 
 @pytest.mark.parametrize("vector", TOKENS["devices"], ids=name_of)
-def test_devices_with_tokens(vector: dict):
+def test_devices_given_these_secrets_send_these_tokens(vector: dict):
     spec = spec_of(vector)
     assert spec.device_document() == vector["document"]
     words = [int(vector["words"][i : i + 16], 16) for i in range(0, len(vector["words"]), 16)]

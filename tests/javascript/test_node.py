@@ -40,7 +40,7 @@ def skip_without_node() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(file.name for file in (CLIENT / "test").glob("*.test.js")))
-def test_the_client_passes(name: str):
+def test_the_clients_own_tests_pass(name: str):
     result = subprocess.run(
         ["node", "--test", f"test/{name}"], cwd=CLIENT, capture_output=True, text=True, timeout=180
     )

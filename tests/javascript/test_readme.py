@@ -31,7 +31,7 @@ globalThis.localStorage = {
 
 
 @pytest.mark.parametrize("block", blocks("clients/javascript/README.md"), ids=lambda b: b.heading)
-def test_the_programs(block: Block, tmp_path: Path):
+def test_the_programs_of_the_readme_run_as_they_stand_there(block: Block, tmp_path: Path):
     skip_without_node()
     modes = spec_of({"toml": MODES})
     documents = {"/v1/collections/modes/spec": json.dumps(modes.device_document()).encode()}

@@ -81,7 +81,7 @@ def test_a_duration_survives_its_text(duration_ms: int):
     ("text", "duration_ms"),
     [("250ms", 250), ("1s", 1000), ("5m", 300_000), ("1h", 3_600_000), ("7d", 604_800_000)],
 )
-def test_units(text: str, duration_ms: int):
+def test_durations_are_a_number_and_a_unit(text: str, duration_ms: int):
     assert parse_duration(text) == duration_ms
     assert format_duration(duration_ms) == text
 

@@ -21,7 +21,7 @@ EXPECTED = {
 
 @pytest.mark.skipif(not PATH, reason="LDPSTREAM_GOWALLA names no file: Gowalla's grid of counts")
 @pytest.mark.parametrize("blocks", EXPECTED)
-def test_total_variation_after_projection(blocks: tuple[int, int]):
+def test_the_total_variation_after_projection_is_the_one_measured(blocks: tuple[int, int]):
     found = errors(load(Path(PATH)), blocks, seed=1)
     for distance, (mean, deviation) in zip(found, EXPECTED[blocks], strict=True):
         assert abs(distance - mean) < 6 * deviation

@@ -66,7 +66,7 @@ def test_bounds_cover(n: int, shape: tuple[int, ...], bounds: list, estimand: st
 
 @pytest.mark.parametrize("method", ["normal", "bernstein"])
 @pytest.mark.parametrize("n", [200, 5000])
-def test_quantile_bounds(n: int, method: str):
+def test_quantile_bounds_cover_the_quantiles_of_the_respondents(n: int, method: str):
     """Assumes a coverage of at least 0.95: each of 12 shares is wrong with probability 1e-9."""
     mechanism, p = L1Bits(1.0, (32,)), np.array([0.25, 0.5, 0.9])
     case, prefixes = Case("", mechanism, "zipf", zipf(32), n), Prefixes.of(mechanism)

@@ -56,7 +56,7 @@ def test_faust_connects_as_the_other_clients_do() -> None:
     assert (credentials.username, credentials.password) == ("worker", "secret")
 
 
-def test_tls_without_sasl() -> None:
+def test_tls_needs_no_login() -> None:
     credentials = faust_settings(BOOTSTRAP, {"security_protocol": "SSL"})["broker_credentials"]
     assert credentials.protocol is AuthProtocol.SSL
     assert credentials.context is not None
@@ -71,7 +71,9 @@ def test_the_heartbeat_follows_a_short_session() -> None:
     ("options", "brokers", "factor"),
     [({}, 1, 1), ({}, 2, 2), ({}, 9, 3), ({"replication_factor": 5}, 9, 5)],
 )
-def test_replication_factor(options: dict[str, int], brokers: int, factor: int) -> None:
+def test_the_replication_factor_is_three_at_most_unless_given(
+    options: dict[str, int], brokers: int, factor: int
+) -> None:
     assert replication_factor(options, brokers=brokers) == factor
 
 

@@ -103,7 +103,7 @@ def test_a_report_out_of_range_is_rejected_alone(served: Served):
     assert (after.n, after.rejected) == (4, 1)
 
 
-def test_from_values_to_estimates(tmp_path: Path):
+def test_estimates_of_a_matrix_hold_the_truth_within_their_bounds(tmp_path: Path):
     """Bernstein bounds hold together at every n: left with probability below 1e-9."""
     (tmp_path / "strategy.csv").write_text("1,0,0\n0,2,1\n", "utf-8")
     (tmp_path / "edges.csv").write_text("bus,train,1.0\ntrain,walk,0.5\n", "utf-8")
@@ -131,7 +131,7 @@ def test_from_values_to_estimates(tmp_path: Path):
     assert "line 2: expected an integer in 0..23" in outside
 
 
-def test_certificates_of_any_policy(tmp_path: Path):
+def test_policies_and_strategies_of_files_are_certified(tmp_path: Path):
     (tmp_path / "strategy.csv").write_text("1,0,0\n0,2,1\n", "utf-8")
     (tmp_path / "edges.csv").write_text("bus,train,1.0\ntrain,walk,0.5\n", "utf-8")
     file = configured(tmp_path, TOML)

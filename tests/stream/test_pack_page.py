@@ -59,7 +59,7 @@ async def test_metrics_need_the_token_and_probes_do_not(worker: WorkerConfig) ->
         )
 
 
-def test_who_may_read(worker: WorkerConfig) -> None:
+def test_the_page_is_for_this_machine_unless_opened(worker: WorkerConfig) -> None:
     assert check_page("127.0.0.1:6067", worker) == Access(local=True)
     assert check_page("0.0.0.0:6067", replace(worker, open_to_everybody=True)) == Access()
     with pytest.raises(HttpUnavailableError, match=r"^worker\.token: expected a token"):
