@@ -12,32 +12,26 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
+from aiokafka.admin import NewPartitions
 from numpy.typing import NDArray
 
-from ldpstream.agents.config import CollectionConfig, Config, load_config
+from ldpstream.agents.config import CollectionConfig, load_config
 from ldpstream.agents.document import final_content
-from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.metadata import describe
-from ldpstream.agents.kafka.offsets import end_offsets
-from ldpstream.agents.state.clock import Control
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.control import encode_control
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import totals
 from tests.brokers import Broker
 from tests.configuring import collection, configuration
+from tests.connected import Connected
 from tests.ledger import WINDOW_MS, Ledger
 from tests.processes import PATIENCE_SECONDS, Worker
-from tests.running import running
 from tests.tails import read_tails
 
 START_MS = 1_287_000_000_000 // WINDOW_MS * WINDOW_MS
@@ -47,7 +41,7 @@ _WORKER = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv
 _numbers = itertools.count()
 
 
-class Lab:
+class Lab(Connected):
     """A configuration file for one broker, with names that no other test uses."""
 
     def __init__(
@@ -69,7 +63,7 @@ class Lab:
         alike = collection(partitions=partitions, window=window, extra=extra)
         bodies = collections or dict.fromkeys(names, alike)
         self.file.write_text(configuration(broker, bodies, run=run, store=store))
-        self.config: Config = load_config(self.file, environment={})
+        self.config = load_config(self.file, environment={})
         self.collection = next(iter(self.config.collections.values()))
         self.ledger = Ledger(self.collection)
         self._rng = np.random.default_rng(1)
@@ -89,61 +83,6 @@ class Lab:
         times_ms = np.sort(self._rng.integers(first_ms, last_ms + 1, n))
         self.ledger.add(reports, times_ms)
         return self.collection.spec.frame_reports(reports, times_ms=times_ms)
-
-    # --- clients --------------------------------------------------------------------------------
-
-    def producer(self, **options: object) -> AbstractAsyncContextManager[AIOKafkaProducer]:
-        kafka = self.config.kafka
-        return running(clients.producer(kafka.bootstrap, {**kafka.options, **options}))
-
-    def reader(
-        self, *, committed_only: bool = False
-    ) -> AbstractAsyncContextManager[AIOKafkaConsumer]:
-        kafka = self.config.kafka
-        return running(
-            clients.reader(
-                kafka.bootstrap, kafka.options, committed_only=committed_only, wait_ms=100
-            )
-        )
-
-    def transactional_producer(
-        self, name: str = ""
-    ) -> AbstractAsyncContextManager[AIOKafkaProducer]:
-        own = f"{self.collection.topics.source}{name}"
-        bootstrap = self.broker.bootstrap
-        return running(AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=own))
-
-    @asynccontextmanager
-    async def admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
-        admin = clients.admin(self.config.kafka.bootstrap, self.config.kafka.options)
-        await admin.start()
-        try:
-            yield admin
-        finally:
-            await admin.close()
-
-    async def create(
-        self,
-        topic: str,
-        *,
-        partitions: int,
-        replicas: int = 1,
-        configs: Mapping[str, str] | None = None,
-    ) -> None:
-        """Create a topic, over and over until a deletion of its namesake has gone through."""
-        new = NewTopic(topic, partitions, replicas, topic_configs=dict(configs or {}))
-        async with self.admin() as admin:
-            while topic not in await describe(admin, [topic]):
-                await admin.create_topics([new])
-                await asyncio.sleep(0.1)
-
-    async def delete(self, topic: str) -> None:
-        async with self.admin() as admin:
-            await admin.delete_topics([topic])
-
-    async def delete_before(self, partition: TopicPartition, offset: int) -> None:
-        async with self.admin() as admin:
-            await admin.delete_records({partition: RecordsToDelete(before_offset=offset)})
 
     async def add_partitions(self, total: int) -> None:
         """Give the source more partitions, and say so in the configuration."""
@@ -177,31 +116,6 @@ class Lab:
         other.reload()
         other.ledger = Ledger(other.collection)
         return other
-
-    async def records(
-        self, topic: str, *, committed_only: bool = False
-    ) -> list[ConsumerRecord[bytes, bytes]]:
-        """Return everything that a topic holds at this moment."""
-        async with self.reader(committed_only=committed_only) as reader:
-            partitions = [TopicPartition(topic, p) for p in await _partitions(reader, topic)]
-            ends = await end_offsets(reader, partitions)
-            await reader.seek_to_beginning(*partitions)
-            found: list[ConsumerRecord[bytes, bytes]] = []
-            while any([await reader.position(p) < ends[p] for p in partitions]):
-                for batch in (await reader.getmany(timeout_ms=100)).values():
-                    found += batch
-            return found
-
-    async def close(self, until_ms: int, *, collection: CollectionConfig | None = None) -> None:
-        """Order all panes closed up to a time, as the `close` command does."""
-        topics = (collection or self.collection).topics
-        async with self.reader() as reader, self.producer() as producer:
-            source = [
-                TopicPartition(topics.source, p) for p in await _partitions(reader, topics.source)
-            ]
-            ends = await end_offsets(reader, source)
-            control = Control(until_ms, {p.partition: end for p, end in ends.items()})
-            await producer.send_and_wait(topics.control, encode_control(control), partition=0)
 
     # --- answers --------------------------------------------------------------------------------
 
@@ -304,9 +218,3 @@ def _ready(worker: Worker) -> Iterator[Worker]:
         yield worker
     finally:
         worker.kill()
-
-
-async def _partitions(reader: AIOKafkaConsumer, topic: str) -> list[int]:
-    reader.assign([TopicPartition(topic, 0)])
-    await reader._client.force_metadata_update()
-    return sorted(reader.partitions_for_topic(topic) or [0])

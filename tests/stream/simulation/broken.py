@@ -1,7 +1,7 @@
 """Every rule taken away in turn, by overriding the product's code or the simulated shell's.
 
-What the simulation does not notice is superfluous, or not tested. Those of finals are in
-`broken_finals`.
+What the simulation does not notice is superfluous, or not tested. Those of flushing and of finals
+are in `broken_flushes` and `broken_finals`.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,16 @@ from tests.stream.simulation.broken_finals import (
     PublishFirst,
     SweepUndecided,
 )
+from tests.stream.simulation.broken_flushes import (
+    EagerCopies,
+    EagerHead,
+    FailureIgnored,
+    Pipelined,
+    Retry,
+)
 from tests.stream.simulation.checks import demand
 from tests.stream.simulation.evaluation import read_key
-from tests.stream.simulation.worker import Flight, Reader, Watched, Worker
+from tests.stream.simulation.worker import Reader, Watched, Worker
 from tests.stream.simulation.world import World
 
 # 1: keys.
@@ -72,70 +79,6 @@ class ShortLineage(Watched):
     def prepare(self) -> None:
         super().prepare()
         self._cells.lineage = lambda _, seq: {self.epoch: seq}
-
-
-# 4: flush.
-
-
-class EagerHead(Worker):
-    """The head is sent without waiting for the cells that it makes count."""
-
-    def acknowledged(self, flight: Flight) -> bool:
-        return all(send.state == "acked" for send in flight.sends if send.copy is not None)
-
-
-class EagerCopies(Worker):
-    """The head is sent without waiting for the copies."""
-
-    def acknowledged(self, flight: Flight) -> bool:
-        return all(send.state == "acked" for send in flight.sends if send.copy is None)
-
-
-class FailureIgnored(Worker):
-    """A send that failed is taken for one that is still on its way, then for acknowledged."""
-
-    def flush(self, p: int) -> None:
-        held = self.held.get(p)
-        for send in held.flight.sends if held and held.flight else ():
-            send.state = "acked" if send.state == "failed" else send.state
-        super().flush(p)
-
-
-class Pipelined(Worker):
-    """The next flush starts when the head is acknowledged, without reading it back."""
-
-    def flush(self, p: int) -> None:
-        held = self.held.get(p)
-        if held and held.flight and held.flight.head_sent and self.acknowledged(held.flight):
-            flushes = held.part._flushes
-            flushes.base, flushes.flight = flushes.flight, None
-            held.flight = None
-        super().flush(p)
-
-    def settle(self, p: int) -> None:
-        held, seen = self.held.get(p), self.tails[p].head
-        if held and seen.seq > held.part.base.seq and seen.epoch != held.part.epoch:
-            del self.held[p]
-        elif held:
-            self.world.commit(p, held.part.base.next, self.generation)
-
-
-class Retry(Worker):
-    """After a failed send the same epoch flushes its newer state again under the same seq."""
-
-    def flush(self, p: int) -> None:
-        held = self.held.get(p)
-        if not (held and held.flight and any(s.state == "failed" for s in held.flight.sends)):
-            super().flush(p)
-            return
-        part, before = held.part, held.flight.flush
-        fates, part.fates = held.flight.fates + part.fates, []
-        part._flushes.flight, part._changed = None, True
-        again = part.flush()
-        cells = {**dict(before.cells), **dict(again.cells)}
-        sends = [self.world.send_copy(p, copy) for copy in (*before.copies, *again.copies)]
-        sends += [self.world.send(p, key, value) for key, value in cells.items()]
-        held.flight = Flight(replace(again, cells=tuple(cells.items())), fates, sends)
 
 
 # 5: readers.
