@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from math import isfinite
+from math import isfinite, nextafter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,7 +46,7 @@ class Interval(Domain):
 
     @property
     def widths(self) -> tuple[float, ...]:
-        """The narrowest bin of each dimension, or the next number below it where no float is it.
+        """The narrowest bin of each dimension, as `width_below`.
 
         Rounding makes bins differ in the last digits; policies are told by the narrowest.
         """
@@ -140,5 +141,14 @@ def _narrowest(edges: NDArray[np.float64]) -> float:
     taken = high - widths
     rest = (high - (widths + taken)) + (taken - low)
     least = widths.min()
-    rounded_up = (rest[widths == least] < 0).any()
-    return float(np.nextafter(least, 0.0) if rounded_up else least)
+    return width_below(Fraction(float(least)) + Fraction(float(rest[widths == least].min())))
+
+
+def width_below(exact: Fraction) -> float:
+    """Return the nearest float whose decimal, as it is shown, is not above a width.
+
+    >>> width_below(Fraction(1, 10)), width_below(Fraction(2, 3)) < Fraction(2, 3)
+    (0.1, True)
+    """
+    nearest = float(exact)
+    return nearest if Fraction(repr(nearest)) <= exact else nextafter(nearest, 0.0)

@@ -1,6 +1,5 @@
 """Domains of real numbers, rounded at random to the points of a grid."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +13,7 @@ from ldpstream.mechanisms.canonical import Json
 from ldpstream.mechanisms.domain_base import Domain, Indices, check_size
 from ldpstream.mechanisms.entropy import Entropy
 from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.interval import Interval
+from ldpstream.mechanisms.interval import Interval, width_below
 from ldpstream.mechanisms.rounding import round_at_random
 
 
@@ -43,12 +42,10 @@ class RoundedInterval(Domain):
 
     @property
     def widths(self) -> tuple[float, ...]:
-        """The distance of two neighbouring edges in each dimension, or the next float below it."""
+        """The distance of two neighbouring edges in each dimension, as `width_below`."""
         pairs = zip(self.interval.bounds, self.interval.bins, strict=True)
-        exact = [(Fraction(high) - Fraction(low)) / bins for (low, high), bins in pairs]
         return tuple(
-            math.nextafter(float(width), 0.0) if Fraction(float(width)) > width else float(width)
-            for width in exact
+            width_below((Fraction(high) - Fraction(low)) / bins) for (low, high), bins in pairs
         )
 
     @cached_property
