@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final, get_args
 
 import click
+from rich.console import Console
 
 from ldpstream.agents.cli.common import config_option, load_collection
 from ldpstream.agents.cli.errors import Refused
@@ -93,14 +94,17 @@ def plan(
         asked = ask(collection, respondents=respondents, prior=prior, objective=workload)
     except PriorError as error:
         raise Refused(str(error)) from error
-    comparison = compare(
-        asked.spec.mechanism,
-        asked.spec.domain,
-        asked.workload,
-        asked.objective,
-        collection.estimand,
-    )
-    optimum = _search(asked, search, needed=optimise is not None)
+    # Thousands of values take minutes; on a terminal one sees what it is at.
+    with Console(stderr=True).status(f"comparing mechanisms: {collection.name}") as status:
+        comparison = compare(
+            asked.spec.mechanism,
+            asked.spec.domain,
+            asked.workload,
+            asked.objective,
+            collection.estimand,
+        )
+        status.update(f"searching the best channel: {collection.name}")
+        optimum = _search(asked, search, needed=optimise is not None)
     document = compose(asked, comparison, optimum)
     # Files first: a reader of the output, such as `head`, may go away before its end.
     if optimise is not None and optimum is not None:

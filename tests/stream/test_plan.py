@@ -147,6 +147,18 @@ def test_the_table_names_every_mechanism_and_the_verdict(tmp_path: Path, name: s
         assert f"no: {one['mechanism']}: needs {one['needs']}" in result.stdout
 
 
+def test_a_terminal_shows_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    command = ["plan", "-c", configured(tmp_path), "modes", "--respondents", "10", "--search", "0"]
+    quiet = invoke(*command, "--json")
+    assert quiet.stderr == ""
+    # What rich takes for a terminal.
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    shown = invoke(*command, "--json")
+    assert "searching the best channel: modes" in shown.stderr
+    assert json.loads(shown.stdout)["verdict"] == json.loads(quiet.stdout)["verdict"]
+
+
 def test_a_file_of_counts_is_a_prior(tmp_path: Path):
     file = tmp_path / "counts.txt"
     file.write_text("1\n0\n3\n")
