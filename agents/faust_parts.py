@@ -51,19 +51,22 @@ class FaustStream:
         return await self._call(_highwaters) or {}
 
     def hold(self, partition: TopicPartition) -> None:
-        """Let nothing come of a partition for now."""
+        """Let nothing come of a partition for now, from the loop's next turn on."""
         if partition in self._assigned():
-            self._app.consumer.pause_partitions({TP(*partition)})
-            # Faust only leaves out what has been fetched, and all of that would wait in memory.
             self._pausing.add(partition)
             if self._pause is None or self._pause.done():
                 self._pause = asyncio.create_task(self._pause_all())
 
     async def _pause_all(self) -> None:
-        """Fetch nothing of what is held: all at once, however many there are."""
+        """Fetch nothing of what is held: all at once, however many there are.
+
+        Faust looks at every partition that it has, for each call.
+        """
         while self._pausing:
-            pausing = frozenset(self._pausing)
+            pausing = self._pausing & self._assigned()
             self._pausing.clear()
+            self._app.consumer.pause_partitions({TP(*partition) for partition in pausing})
+            # Faust only leaves out what has been fetched, and all of that would wait in memory.
             await self._call(_pause, pausing)
 
     async def release(self, partition: TopicPartition, offset: int) -> None:

@@ -220,7 +220,7 @@ class Engine:
             self._flights.start(held)
 
     def _load(self) -> None:
-        for partition in self.owned - self._held.keys():
+        for partition in self._loader.worth_trying(self.owned - self._held.keys()):
             try:
                 state = self._loader.load(partition, self.others)
             except SourceChangedError as error:

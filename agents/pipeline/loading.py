@@ -4,6 +4,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
@@ -48,6 +49,16 @@ class Loader:
     def pause(self, partition: int) -> None:
         """Wait a while before this partition is loaded again: it could not be written."""
         self._not_before[partition] = time.monotonic() + RETRY_SECONDS
+
+    def worth_trying(self, partitions: AbstractSet[int]) -> list[int]:
+        """Return those of these partitions of which partition 0's head allows that they be loaded.
+
+        The others cannot be, and to find that out for each of thousands takes long.
+        """
+        first = self._tails[0].head
+        if first is None or not partitions:
+            return []
+        return [p for p in partitions if p == 0 or p < first.partitions]
 
     def load(self, partition: int, others: Others) -> Partition | None:
         """Load a partition; None where that cannot be yet.

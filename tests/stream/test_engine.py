@@ -19,6 +19,7 @@ from ldpstream.agents.pipeline.ranks import finals_a_step
 from ldpstream.agents.reading.source import SourceReader, Stretch
 from ldpstream.agents.reading.taking import FramesHooks
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.records import Head
 from tests.pages import shown_alone
 from tests.processes import eventually
 from tests.stream.serving import CITY
@@ -121,6 +122,23 @@ async def test_added_partitions_are_said_as_docs_changes_md_shows(
     engine.tick()
     shown = shown_alone("docs/changes.md", "More partitions").output.strip()
     assert caplog.messages == [shown.replace("trips", "city")]
+
+
+async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+    engine = make_engine()
+    monkeypatch.setattr(engine._loader, "load", lambda partition, _: tried.append(partition))
+    engine.assign([0, 1])
+    engine.tick()
+    # Partition 0's head does not include the other one.
+    assert tried == [0]
+    engine.tails[0].head = None
+    engine.tick()
+    engine.tails[0].head = Head(partitions=2)
+    engine.tick()
+    assert tried == [0, 0, 1]
 
 
 async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> None:

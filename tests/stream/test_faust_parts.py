@@ -1,10 +1,16 @@
 """What Faust would print by itself is left to the worker, which says it in one line."""
 
+import asyncio
 import logging
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
 
+import faust
 import pytest
+from aiokafka import TopicPartition
 
-from ldpstream.agents.faust_parts import _CommittedThread
+from ldpstream.agents.faust_parts import FaustStream, _CommittedThread
 
 
 def test_a_consumer_thread_that_crashes_prints_nothing(
@@ -15,3 +21,24 @@ def test_a_consumer_thread_that_crashes_prints_nothing(
         thread.on_crash("{0!r} crashed: {1!r}", "Consumer", ConnectionError("cut"))
     assert capsys.readouterr() == ("", "")
     assert "crashed: ConnectionError('cut')" in caplog.text
+
+
+async def test_partitions_are_held_all_at_once():
+    """Faust looks at every partition that it has, each time that it is asked."""
+    ours = frozenset(TopicPartition("trips", partition) for partition in range(1_000))
+    held: list[set[tuple[str, int]]] = []
+    paused: list[frozenset[TopicPartition]] = []
+
+    async def call_thread(_: Callable[..., Any], __: object, partitions: Any) -> None:
+        paused.append(partitions)
+
+    consumer = SimpleNamespace(assignment=lambda: ours)
+    thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread)
+    own = SimpleNamespace(_thread=thread, pause_partitions=held.append)
+    stream = FaustStream(cast("faust.App", SimpleNamespace(consumer=own)))
+    stream.hold(TopicPartition("others", 0))
+    for partition in ours:
+        stream.hold(partition)
+    await asyncio.sleep(0.01)
+    assert held == [{tuple(partition) for partition in ours}]
+    assert paused == [ours]
