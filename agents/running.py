@@ -3,7 +3,8 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from aiokafka.errors import KafkaError
 
@@ -11,6 +12,37 @@ from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.http.door import HttpUnavailableError
 from ldpstream.agents.kafka.clients import ClientOptionError
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
+
+_CANCEL_SECONDS: Final = 6.0
+
+Result = TypeVar("Result")
+
+
+class StoppedError(Exception):
+    """The signal came first."""
+
+
+async def unless_stopped(running: Coroutine[Any, Any, Result], stop: asyncio.Event) -> Result:
+    """Return what `running` returns; where `stop` is set before that, cancel it.
+
+    For what may wait long for others: a broker that does not answer, a group's first partitions.
+
+    Raises:
+        StoppedError: if `stop` was set first.
+        Exception: what `running` raises.
+    """
+    told, task = asyncio.create_task(stop.wait()), asyncio.create_task(running)
+    try:
+        await asyncio.wait((told, task), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+    finally:
+        told.cancel()
+        task.cancel()
+    # Gathered, so that nobody misses an error that came beside the signal.
+    ending = asyncio.gather(task, return_exceptions=True)
+    await asyncio.wait((ending,), timeout=_CANCEL_SECONDS)
+    raise StoppedError
 
 
 async def until_signalled(
@@ -22,7 +54,8 @@ async def until_signalled(
     """Run until SIGTERM or SIGINT sets the event that `run` gets, and return an exit code.
 
     It is what `run` returns, 0 for None; 1 where it raises an error whose message is for the user:
-    one of `refused`, of the broker, of an address, or of the settings of clients.
+    one of `refused`, of the broker, of an address, or of the settings of clients; 0 where it raises
+    StoppedError.
     """
     told: tuple[type[Exception], ...] = (
         BrokerUnavailableError,
@@ -36,6 +69,8 @@ async def until_signalled(
         loop.add_signal_handler(number, stop.set)
     try:
         return await run(stop) or 0
+    except StoppedError:
+        return 0
     except told as bad:
         print(bad, file=sys.stderr)
     except KafkaError as error:

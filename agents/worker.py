@@ -26,7 +26,7 @@ from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.reading.source import Record, sliced
-from ldpstream.agents.running import announce_ready, until_signalled
+from ldpstream.agents.running import StoppedError, announce_ready, unless_stopped, until_signalled
 from ldpstream.agents.state.cell_store import StoreError
 
 __all__ = ["attach", "faust_settings", "run_worker", "work"]
@@ -162,13 +162,16 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
         else None,
         open_to_everybody=worker.open_to_everybody,
     )
-    await pipeline.start()
+    await unless_stopped(pipeline.start(), stop)
+    failed = False
     try:
         async with serving as url:
-            await app.start()
             try:
+                await unless_stopped(app.start(), stop)
                 announced = asyncio.create_task(_announce(pipeline, url, announce))
-                failed = await _until_stopped(app, stop)
+                with suppress(StoppedError):
+                    await unless_stopped(app.wait_until_stopped(), stop)
+                    failed = True
                 announced.cancel()
             finally:
                 with suppress(TimeoutError):
@@ -184,14 +187,3 @@ async def _announce(pipeline: Pipeline, url: str, announce: Callable[[str], None
     while not pipeline.ready:  # noqa: ASYNC110 (a look at several objects, and only at the start)
         await asyncio.sleep(_READY_STEP_SECONDS)
     announce(url)
-
-
-async def _until_stopped(app: faust.App, stop: asyncio.Event) -> bool:
-    """Wait for the signal or the end of the app; True if the app ended by itself."""
-    waiting = [asyncio.create_task(stop.wait()), asyncio.create_task(app.wait_until_stopped())]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for task in waiting:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-    return not stop.is_set()

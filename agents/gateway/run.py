@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
 from ldpstream.agents.kafka.secret import Secret, SecretError
 from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics.gateway import GatewayMetrics
-from ldpstream.agents.running import announce_ready, until_signalled
+from ldpstream.agents.running import announce_ready, unless_stopped, until_signalled
 
 FILE: Final = "gateway.sqlite"
 """Below `worker.data`: the keys of accepted uploads."""
@@ -128,27 +128,8 @@ async def serve_gateway(
             Remembered(config.worker.data / FILE, most=own.remembered, keep_ms=own.remember_ms)
         )
         stack.push_async_callback(connections.close)
-        topics = SourceTopics(await connections.admin(), list(collections.values()))
-        await topics.look()
-        if topics.refused:
-            raise not_permitted(config.kafka, topics.refused)
-        first = next(iter(collections.values())).spec
-        try:
-            sender = await stack.enter_async_context(
-                Sender(first, config.kafka.bootstrap, options=config.kafka.options)
-            )
-        except NoIdempotenceError as error:
-            raise no_idempotence(config.kafka) from error
-        uploads = await stack.enter_async_context(
-            Uploads(
-                collections,
-                sender,
-                remembered,
-                config=own,
-                reach=topics.there.__contains__,
-                accepted=metrics.accepted,
-            )
-        )
+        opening = _open(stack, connections, config, collections, remembered, metrics)
+        topics, uploads = await unless_stopped(opening, stop)
         served = Served(
             collections=collections,
             uploads=uploads,
@@ -169,3 +150,34 @@ async def serve_gateway(
             # New uploads are told to come again while those that were taken are finished.
             served.closing = True
             await uploads.finish()
+
+
+async def _open(
+    stack: AsyncExitStack,
+    connections: Connections,
+    config: Config,
+    collections: Mapping[str, CollectionConfig],
+    remembered: Remembered,
+    metrics: GatewayMetrics,
+) -> tuple[SourceTopics, Uploads]:
+    """Connect, look at the topics, and return them and what sends the uploads."""
+    topics = SourceTopics(await connections.admin(), list(collections.values()))
+    await topics.look()
+    if topics.refused:
+        raise not_permitted(config.kafka, topics.refused)
+    first = next(iter(collections.values())).spec
+    try:
+        sender = await stack.enter_async_context(
+            Sender(first, config.kafka.bootstrap, options=config.kafka.options)
+        )
+    except NoIdempotenceError as error:
+        raise no_idempotence(config.kafka) from error
+    uploads = Uploads(
+        collections,
+        sender,
+        remembered,
+        config=config.gateway,
+        reach=topics.there.__contains__,
+        accepted=metrics.accepted,
+    )
+    return topics, await stack.enter_async_context(uploads)

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.page import Health, check_page, serve_page
 from ldpstream.agents.packing.share import PackHooks, PackOptions
 from ldpstream.agents.pipeline.identity import MISSING_SECONDS
-from ldpstream.agents.running import until_signalled
+from ldpstream.agents.running import unless_stopped, until_signalled
 
 FETCH_BYTES: Final = 64 << 10
 """Smaller answers are held back by the broker for a while: they cost more than they give."""
@@ -77,34 +78,47 @@ async def pack(
     connections = Connections(config.kafka)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(connections.close)
-        admin = await connections.admin()
-        topic_ids = await _declare(admin, config, collections)
-        producer = LastingProducer(config.kafka.bootstrap, config.kafka.options)
-        try:
-            await connections.producer(producer)
-        except NoIdempotenceError as error:
-            raise no_idempotence(config.kafka) from error
-        consumer = await connections.member(
-            group_id=config.worker.pack_group,
-            wait_ms=max(1, options.linger_ms // 2),
-            min_bytes=FETCH_BYTES,
-        )
-        take_whole(consumer)
-        packer = Packer(
-            collections,
-            topic_ids,
-            consumer=consumer,
-            producer=producer,
-            options=options,
-            hooks=PackHooks(metrics.packed, metrics.left_out, metrics.failed, metrics.lag),
-        )
-        health = Health(packer.assigned_once, answered=time.monotonic())
+        opening = _open(connections, config, collections, options, metrics)
+        packer, watch = await unless_stopped(opening, stop)
         if access is not None and http is not None:
-            page = serve_page(http, access, metrics=metrics, health=health)
+            page = serve_page(http, access, metrics=metrics, health=watch.health)
             await stack.enter_async_context(page)
         announced = asyncio.create_task(_announce(packer, announce))
         stack.callback(announced.cancel)
-        await _until_stopped(packer, stop, _watch(admin, collections, topic_ids, health))
+        await _until_stopped(packer, stop, watch.run())
+
+
+async def _open(
+    connections: Connections,
+    config: Config,
+    collections: Collection[CollectionConfig],
+    options: PackOptions,
+    metrics: PackMetrics,
+) -> tuple[Packer, "_Watch"]:
+    """Connect, make sure of the topics, and return what packs and what looks after the topics."""
+    admin = await connections.admin()
+    topic_ids = await _declare(admin, config, collections)
+    producer = LastingProducer(config.kafka.bootstrap, config.kafka.options)
+    try:
+        await connections.producer(producer)
+    except NoIdempotenceError as error:
+        raise no_idempotence(config.kafka) from error
+    consumer = await connections.member(
+        group_id=config.worker.pack_group,
+        wait_ms=max(1, options.linger_ms // 2),
+        min_bytes=FETCH_BYTES,
+    )
+    take_whole(consumer)
+    packer = Packer(
+        collections,
+        topic_ids,
+        consumer=consumer,
+        producer=producer,
+        options=options,
+        hooks=PackHooks(metrics.packed, metrics.left_out, metrics.failed, metrics.lag),
+    )
+    health = Health(packer.assigned_once, answered=time.monotonic())
+    return packer, _Watch(admin, collections, topic_ids, health)
 
 
 async def _declare(
@@ -126,38 +140,44 @@ async def _declare(
     return ids
 
 
-async def _watch(
-    admin: AIOKafkaAdminClient,
-    collections: Collection[CollectionConfig],
-    topic_ids: Mapping[str, bytes],
-    health: Health,
-) -> None:
-    """Look at the topics from time to time.
+@dataclass(frozen=True)
+class _Watch:
+    """Looks after the source topics of a packer, which had these ids when it began."""
 
-    Raises:
-        TopicError: if a source topic is another one than at the start; a packer that is started
-            anew goes on with it.
-    """
-    missing: dict[str, float] = {}
-    while True:
-        await asyncio.sleep(_WATCH_SECONDS)
-        try:
-            found = await describe(admin, topic_ids)
-        except KafkaError as error:
-            log.debug("no topic ids: %r", error)
-            continue
-        health.answered = time.monotonic()
-        for collection in collections:
-            source = collection.topics.source
-            if source not in found:
-                since = missing.setdefault(source, time.monotonic())
-                if time.monotonic() - since > MISSING_SECONDS:
-                    raise TopicError(f"topic {source} has been deleted: start pack anew")
+    admin: AIOKafkaAdminClient
+    collections: Collection[CollectionConfig]
+    topic_ids: Mapping[str, bytes]
+    health: Health
+
+    async def run(self) -> None:
+        """Look at the topics from time to time.
+
+        Raises:
+            TopicError: if a source topic is another one than at the start; a packer that is started
+                anew goes on with it.
+        """
+        missing: dict[str, float] = {}
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            try:
+                found = await describe(self.admin, self.topic_ids)
+            except KafkaError as error:
+                log.debug("no topic ids: %r", error)
                 continue
-            missing.pop(source, None)
-            identity = found[source].id
-            if topic_ids[source] != (b"" if identity is None else identity.bytes):
-                raise TopicError(f"topic {source} was deleted and created anew: start pack anew")
+            self.health.answered = time.monotonic()
+            for collection in self.collections:
+                source = collection.topics.source
+                if source not in found:
+                    since = missing.setdefault(source, time.monotonic())
+                    if time.monotonic() - since > MISSING_SECONDS:
+                        raise TopicError(f"topic {source} has been deleted: start pack anew")
+                    continue
+                missing.pop(source, None)
+                identity = found[source].id
+                if self.topic_ids[source] != (b"" if identity is None else identity.bytes):
+                    raise TopicError(
+                        f"topic {source} was deleted and created anew: start pack anew"
+                    )
 
 
 async def _until_stopped(

@@ -1,6 +1,8 @@
 """Topics and brokers that are not as expected: a clear line, and nothing counted wrong."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from aiokafka import TopicPartition
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS, Ledger
-from tests.processes import eventually
+from tests.processes import Worker, eventually
 from tests.stream.cli import spawn
 
 pytestmark = pytest.mark.broker
@@ -203,3 +205,29 @@ async def test_broker_goes_away_and_comes_back(server: KafkaServer, tmp_path: Pa
         away, back, *_ = worker.errors().splitlines()
         assert away.endswith(f"no answer from the broker at {server.bootstrap}: waiting for it")
         assert f"the broker at {server.bootstrap} answers again after" in back
+
+
+_WITHOUT_PARTITIONS = """
+import asyncio, sys
+from ldpstream.agents.cli.main import main
+from ldpstream.agents.faust_parts import WorkerApp
+
+async def assigned_nothing(_):
+    print("ready to wait", flush=True)
+    await asyncio.Event().wait()
+
+WorkerApp._wait_for_table_recovery_completed = assigned_nothing
+main(sys.argv[1:])
+"""
+
+
+def test_a_worker_that_waits_for_its_first_partitions_ends_when_told(lab: Lab) -> None:
+    """It waits as long as the group's others, or a broker that has gone away, keep it waiting."""
+    command = [sys.executable, "-c", _WITHOUT_PARTITIONS, "worker", "-c", str(lab.file)]
+    worker = Worker(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    try:
+        worker.wait_ready()
+        assert worker.terminate() == 0
+        assert worker.errors() == ""
+    finally:
+        worker.kill()

@@ -45,6 +45,15 @@ def invoke(*arguments: str, stdin: str | bytes = "") -> Result:
     return CliRunner().invoke(main, list(arguments), input=stdin)
 
 
+def begin(*arguments: str) -> "subprocess.Popen[bytes]":
+    """Begin a command as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", _PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
 def spawn(
     *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:

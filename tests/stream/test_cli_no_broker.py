@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ldpstream.agents.kafka import patience, probe
-from tests.stream.cli import PLACES, configured, invoke, refused, spawn
+from tests.processes import PATIENCE_SECONDS, Worker
+from tests.stream.cli import PLACES, begin, configured, invoke, refused, spawn
 
 COMMANDS = [
     (["check"], ""),
@@ -53,6 +54,25 @@ def test_waiting_for_a_broker_is_said(
     waiting, refusal = result.stderr.splitlines()
     assert waiting == f"waiting for the broker at {address} to answer"
     assert refusal.startswith(f"no broker answers at {address}: ")
+
+
+@pytest.mark.parametrize("command", ["worker", "pack", "gateway"])
+def test_what_waits_for_a_broker_ends_when_told(tmp_path: Path, command: str):
+    """Without waiting for its clients to give up, which they do after 40 s."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        mute.settimeout(PATIENCE_SECONDS)
+        address = f"127.0.0.1:{mute.getsockname()[1]}"
+        data = f'[worker]\ndata = "{tmp_path}"\nhttp = "127.0.0.1:0"\n'
+        kafka = f'[kafka]\nbootstrap = "{address}"\n[gateway]\nhttp = "127.0.0.1:0"\n'
+        file = configured(tmp_path, data + kafka + PLACES + 'input = "frames"\n')
+        waiting = Worker(begin(command, "-c", file))
+        try:
+            asked, _ = mute.accept()
+            with asked:
+                assert waiting.terminate() == 0
+            assert waiting.errors() == ""
+        finally:
+            waiting.kill()
 
 
 def test_a_worker_without_a_broker_says_so_and_fails(tmp_path: Path, nobody: str):
