@@ -8,6 +8,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,11 @@ def test_there_are_pages_with_examples():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_of_a_page_run_one_after_the_other(page: Path):
+def test_examples_of_a_page_run_one_after_the_other(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # They keep files in a temporary directory, which a reader would look at afterwards.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     test = doctest.DocTestParser().get_doctest(examples(page), {}, page.name, str(page), 0)
     assert doctest.DocTestRunner().run(test).failed == 0
 
