@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ from ldpstream.agents.kafka.patience import telling_of_waits
 from ldpstream.agents.kafka.refusals import explain
 
 Result = TypeVar("Result")
+_Call = Callable[[], Awaitable[Any]]
 
 PATIENCE_MS: Final = 120_000
 
@@ -51,12 +52,8 @@ async def admin(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
     """Return a started administration client, closed at the end of the block."""
     with _refusing_options():
         client = clients.admin(kafka.bootstrap, kafka.options)
-    try:
-        async with _telling(kafka):
-            await client.start()
+    async with _started(client.start, client.close, kafka):
         yield client
-    finally:
-        await client.close()
 
 
 @asynccontextmanager
@@ -66,12 +63,8 @@ async def producer(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaProducer]:
     options = {"request_timeout_ms": PATIENCE_MS, **kafka.options}
     with _refusing_options():
         client = clients.producer(kafka.bootstrap, options)
-    try:
-        async with _telling(kafka):
-            await client.start()
+    async with _started(client.start, client.stop, kafka):
         yield client
-    finally:
-        await client.stop()
 
 
 @asynccontextmanager
@@ -79,16 +72,18 @@ async def reader(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaConsumer]:
     """Return a started consumer without a group, stopped at the end of the block."""
     with _refusing_options():
         client = clients.reader(kafka.bootstrap, kafka.options, committed_only=False)
-    try:
-        async with _telling(kafka):
-            await client.start()
+    async with _started(client.start, client.stop, kafka):
         yield client
+
+
+@asynccontextmanager
+async def _started(start: _Call, stop: _Call, kafka: KafkaConfig) -> AsyncIterator[None]:
+    try:
+        async with telling_of_waits(kafka.bootstrap, partial(click.echo, err=True)):
+            await start()
+        yield
     finally:
-        await client.stop()
-
-
-def _telling(kafka: KafkaConfig) -> AbstractAsyncContextManager[None]:
-    return telling_of_waits(kafka.bootstrap, partial(click.echo, err=True))
+        await stop()
 
 
 @contextmanager

@@ -4,18 +4,15 @@ A worker's final document is the one that `estimate` gives for the same reports,
 """
 
 import json
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from ldpstream.mechanisms import MECHANISMS
+from tests.broker.asking import command, final
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.processes import PATIENCE_SECONDS
-from tests.stream.cli import invoke
 
 pytestmark = pytest.mark.broker
 CHANNEL = Path(__file__).parents[1] / "vectors" / "channels" / "line.json"
@@ -36,23 +33,6 @@ TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "matrix": ('epsilon = 1.0\nstrategy = "prefix"', LINE, ORDERED),
 }
 N = 900
-
-
-def command(*words: str | Path) -> str:
-    result = invoke(*map(str, words))
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def final(url: str, name: str, *options: str) -> dict[str, Any]:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        windows = json.loads(command("query", url, name, "--all", "--json", *options))["windows"]
-        if windows and windows[0]["final"]:
-            (document,) = windows
-            return dict(document)
-        time.sleep(0.3)
-    raise AssertionError(f"no final window of {name}")
 
 
 def values_of(mechanism: str, rng: np.random.Generator) -> list[str]:

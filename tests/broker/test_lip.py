@@ -1,8 +1,5 @@
 """`lip` through a broker: values with priors sent, a worker's final document, its metrics."""
 
-import json
-import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -10,26 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.broker.asking import command, final
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.processes import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.broker
-COMMAND = [sys.executable, "-m", "ldpstream.agents.cli"]
-
-
-def command(*words: str | Path) -> str:
-    return subprocess.run([*COMMAND, *words], check=True, capture_output=True, text=True).stdout
-
-
-def final(url: str) -> dict[str, object]:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        windows = json.loads(command("query", url, "ill", "--all", "--json"))["windows"]
-        if windows and windows[0]["final"]:
-            return dict(windows[0])
-        time.sleep(0.3)
-    raise AssertionError("no final window")
 
 
 def samples(url: str) -> dict[str, float]:
@@ -71,7 +54,7 @@ publish = {{ every = "500ms", top = 2 }}
         values = tmp_path / "values.csv"
         command("send", "-c", lab.file, "ill", values, "--times", "--batch", "50")
         command("close", "-c", lab.file, "ill", "--until", str(START_MS + WINDOW_MS))
-        document = final(worker.url)
+        document = final(worker.url, "ill")
         name = 'ldpstream_prior_calibration_wrong{collection="ill"}'
         deadline = time.monotonic() + PATIENCE_SECONDS
         while samples(worker.url).get(name) is None and time.monotonic() < deadline:

@@ -1,37 +1,17 @@
 """Reports give the same document in a file and through the broker, number for number."""
 
 import json
-import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.broker.asking import command, final
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.processes import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.broker
-COMMAND = [sys.executable, "-m", "ldpstream.agents.cli"]
 OPTIONS = ("--top", "all", "--range", "2..7", "--quantile", "0.5", "--method", "bernstein")
-
-
-def command(*words: str | Path) -> str:
-    return subprocess.run([*COMMAND, *words], check=True, capture_output=True, text=True).stdout
-
-
-def final(url: str, name: str, *options: str) -> dict[str, Any]:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        windows = json.loads(command("query", url, name, "--all", "--json", *options))["windows"]
-        if windows and windows[0]["final"]:
-            (document,) = windows
-            return dict(document)
-        time.sleep(0.3)
-    raise AssertionError("no final window")
 
 
 @pytest.mark.parametrize("options", [(), OPTIONS], ids=["as configured", "as asked"])

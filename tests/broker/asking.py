@@ -1,0 +1,28 @@
+"""Asking a running worker by the commands that users have."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.processes import PATIENCE_SECONDS
+from tests.stream.cli import invoke
+
+
+def command(*words: str | Path) -> str:
+    """Run a command that succeeds, and return what it printed."""
+    result = invoke(*map(str, words))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def final(url: str, name: str, *options: str) -> dict[str, Any]:
+    """Wait for the final document of a collection's only window, and return it."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        windows = json.loads(command("query", url, name, "--all", "--json", *options))["windows"]
+        if windows and windows[0]["final"]:
+            (document,) = windows
+            return dict(document)
+        time.sleep(0.3)
+    raise AssertionError(f"no final window of {name}")
