@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from ldpstream.mechanisms.canonical import Json
 from ldpstream.mechanisms.channel import Channel, Violation
-from ldpstream.mechanisms.dyadic import exp_floor, log_bounds
+from ldpstream.mechanisms.dyadic import exp_floor, float_above, log_bounds
 from ldpstream.mechanisms.policy import Policy
 
 ENUMERATION_LIMIT = 64
@@ -19,7 +19,10 @@ ENUMERATION_LIMIT = 64
 
 @dataclass(frozen=True)
 class RealisedLoss:
-    """The largest ratio over all pairs with one budget: `low <= log(ratio) <= high <= budget`."""
+    """The largest ratio over all pairs with one budget: `low <= log(ratio) <= high`.
+
+    Where the ratio is within `e^budget`, high is at most the least float not below the budget.
+    """
 
     budget: Fraction
     ratio: Fraction
@@ -27,9 +30,12 @@ class RealisedLoss:
     high: float
 
     def to_json(self) -> dict[str, Json]:
-        """Return the budget, the exact ratio as a fraction, and its logarithm's bounds."""
+        """Return the budget rounded up, the exact ratio as a fraction, and its logarithm's bounds.
+
+        Rounded to the nearest float a budget may lie below the upper bound of a loss that keeps it.
+        """
         return {
-            "budget": float(self.budget),
+            "budget": float_above(self.budget),
             "ratio": str(self.ratio),
             "low": self.low,
             "high": self.high,

@@ -13,7 +13,10 @@ _BITS = 256
 _LARGEST_BUDGET = 64
 SMALLEST_EPSILON = 1e-18
 """From here on every rounded channel carries something; one that carries nothing is refused."""
-_LARGEST_EXPONENT = 1024
+# Above the loss of any two values whose channel is enumerated: 32 steps of 64 log 2 at most.
+_LARGEST_EXPONENT = 2048
+# Ratios nearer to 1 have logarithms that the grid of 2^-256 would not tell apart as floats.
+_NEAR = Fraction(1, 1 << 128)
 
 
 def _floor(x: Fraction) -> Fraction:
@@ -32,10 +35,10 @@ def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
     squared back, rounding outward each time.
 
     Raises:
-        ValueError: where the exponent is beyond 1024 in size.
+        ValueError: where the exponent is beyond 2048 in size.
     """
     if abs(exponent) > _LARGEST_EXPONENT:
-        raise ValueError(f"exponent must be within 1024 of 0, got {float(exponent)}")
+        raise ValueError(f"exponent must be within 2048 of 0, got {float(exponent)}")
     if exponent < 0:
         low, high = exp_bounds(-exponent)
         return 1 / high, 1 / low
@@ -59,7 +62,7 @@ def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
 def exp_floor(epsilon: Fraction) -> Fraction:
     """Return a rational at or below `e^epsilon`, epsilon >= 0: what a ratio must not exceed.
 
-    Beyond 1024 it stays at `e^1024`, which no ratio of multiples of 2^-64 comes near.
+    Beyond 2048 it stays at `e^2048`, which no ratio of a channel that is proved comes near.
     """
     return exp_bounds(min(epsilon, Fraction(_LARGEST_EXPONENT)))[0]
 
@@ -68,7 +71,8 @@ def log_bounds(ratio: Fraction) -> tuple[float, float]:
     """Return the nearest floats `(low, high)` with `low <= log(ratio) <= high`.
 
     So a ratio within `e^epsilon` is never shown with a loss above the float epsilon. The logarithm
-    in floating point is only a guess; the exact bounds on the exponential prove both.
+    in floating point is only a guess; the exact bounds on the exponential prove both. Within 2^-128
+    of 1 the first two terms of the logarithm's series do.
 
     Raises:
         ValueError: where the ratio is not above 0.
@@ -77,6 +81,10 @@ def log_bounds(ratio: Fraction) -> tuple[float, float]:
         raise ValueError("only a positive ratio has a logarithm")
     if ratio == 1:
         return 0.0, 0.0
+    x = ratio - 1
+    if abs(x) < _NEAR:
+        # The logarithm lies between x - x^2 and x.
+        return -float_above(x**2 - x), float_above(x)
     high = log_estimate(ratio)
     while exp_bounds(Fraction(high))[0] < ratio:
         high = math.nextafter(high, math.inf)
@@ -85,6 +93,18 @@ def log_bounds(ratio: Fraction) -> tuple[float, float]:
     while exp_bounds(Fraction(low))[1] > ratio:
         low = math.nextafter(low, -math.inf)
     return low, high
+
+
+def float_above(number: Fraction) -> float:
+    """Return the least float that is not below a number.
+
+    Of `budget(epsilon)` that is epsilon.
+
+    >>> float_above(Fraction(1, 10)), float_above(Fraction(1, 3)) > Fraction(1, 3)
+    (0.1, True)
+    """
+    nearest = float(number)
+    return nearest if nearest >= number else math.nextafter(nearest, math.inf)
 
 
 def log_estimate(ratio: Fraction) -> float:
@@ -152,6 +172,8 @@ def binary_thresholds(first: Fraction | None, second: Fraction | None) -> tuple[
     # e^-a and e^-b rounded up: every use below then errs on the side of privacy.
     a = Fraction(0) if first is None else exp_bounds(-min(first, limit))[1]
     b = Fraction(0) if second is None else exp_bounds(-min(second, limit))[1]
+    if a == b == 1:
+        return WORD, WORD
     q = math.ceil(WORD * b * (1 - a) / (1 - a * b))
     r = math.floor(WORD - a * (WORD - q))
     if second is not None:

@@ -11,12 +11,13 @@ from ldpstream.mechanisms.dyadic import (
     budget,
     exp_bounds,
     exp_floor,
+    float_above,
     log_bounds,
     sign_threshold,
 )
 from ldpstream.mechanisms.entropy import WORD
 
-EXPONENTS = [1e-300, 1e-18, 1e-6, 0.1, 0.5, 1.0, math.pi, 10.0, 44.3, 64.0, 700.0]
+EXPONENTS = [1e-300, 1e-18, 1e-6, 0.1, 0.5, 1.0, math.pi, 10.0, 44.3, 64.0, 700.0, 1500.0]
 EPSILONS = [1e-18, 1e-12, 1e-6, 0.01, 0.1, 0.5, 1.0, 2.0, 3.0, 10.0, 40.0, 44.0, 50.0, 1e6, 1e300]
 
 
@@ -41,9 +42,9 @@ def test_the_exponential_at_zero_is_exact():
 
 
 def test_an_exponent_beyond_reach_is_refused_but_a_budget_is_not():
-    with pytest.raises(ValueError, match="within 1024"):
-        exp_bounds(Fraction(1025))
-    assert exp_floor(Fraction(10**300)) == exp_bounds(Fraction(1024))[0]
+    with pytest.raises(ValueError, match="within 2048"):
+        exp_bounds(Fraction(2049))
+    assert exp_floor(Fraction(10**300)) == exp_bounds(Fraction(2048))[0]
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,32 @@ def test_no_loss_is_shown_above_its_budget():
         threshold = sign_threshold(budget(hundredths / 100))
         low, high = log_bounds(Fraction(threshold, WORD - threshold))
         assert low < high <= hundredths / 100
+
+
+@pytest.mark.parametrize("digits", [19, 40, 65, 77, 80, 300, 310, 323, 400])
+@pytest.mark.parametrize("numerator", [1, 3, -1, -3])
+def test_logarithms_of_ratios_next_to_one_are_rounded_outward(numerator: int, digits: int):
+    x = Fraction(numerator, 10**digits)
+    low, high = log_bounds(1 + x)
+    # x - x^2 < log(1 + x) < x for these x.
+    assert Fraction(low) <= x - x**2
+    assert x <= Fraction(high)
+    assert low == math.nextafter(high, -math.inf)
+
+
+@pytest.mark.parametrize(
+    ("number", "above"),
+    [
+        (Fraction(1, 10), 0.1),
+        (Fraction(0.3), 0.3),
+        (Fraction(1, 3), math.nextafter(1 / 3, 1.0)),
+        (Fraction(-1, 3), -1 / 3),
+        (Fraction(0), 0.0),
+        (Fraction(1, 10**400), math.ulp(0.0)),
+    ],
+)
+def test_the_least_float_that_is_not_below_a_number(number: Fraction, above: float):
+    assert float_above(number) == above
 
 
 def test_the_logarithm_of_one_is_exact_and_of_nothing_refused():
@@ -93,6 +120,9 @@ def test_the_sign_threshold_is_the_largest_within_the_budget(epsilon: float):
 def test_a_budget_too_small_for_64_bits_carries_nothing():
     assert sign_threshold(budget(1e-20)) == WORD // 2
     first, second = binary_thresholds(budget(1e-20), budget(1e-20))
+    assert first >= second
+    # So small that both bounds of the exponential are 1.
+    first, second = binary_thresholds(budget(1e-100), budget(5e-324))
     assert first >= second
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import l1_geometric
-from ldpstream.mechanisms.dyadic import budget, exp_bounds
+from ldpstream.mechanisms.dyadic import budget, exp_bounds, float_above
 from ldpstream.mechanisms.entropy import WORD
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.l1_geometric import L1Geometric
@@ -92,6 +92,24 @@ def test_hoelder_is_checked_exactly(p: float, dimensions: int):
     assert keeps_lp(step, epsilon, dimensions=dimensions, p=p)
     more = step + Fraction(1, WORD)
     assert not keeps_lp(more, epsilon, dimensions=dimensions, p=p)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2), (5, 5, 5)])
+def test_no_loss_is_shown_above_its_budget(shape: tuple[int, ...]):
+    """The float nearest to the root of 3 is below it, and hence below a loss beside it."""
+    for loss in L1Geometric(1.0, shape, p=2).certify().losses:
+        assert loss.high <= float_above(loss.budget)
+        shown = loss.to_json()
+        assert shown["high"] <= shown["budget"]
+        assert shown["budget"] == pytest.approx(float(loss.budget), rel=1e-15)
+
+
+def test_a_loss_of_many_steps_at_once_is_shown_at_the_largest_epsilons():
+    """The farthest of 2 x 24 values realise 24 steps of 64 log 2, a ratio of 2^1536."""
+    certificate = L1Geometric(1e5, (2, 24), p=math.inf).certify()
+    assert (certificate.passed, certificate.proof) == (True, "enumeration")
+    assert certificate.losses[-1].ratio == WORD**24
+    assert certificate.loss_high == pytest.approx(24 * 64 * math.log(2))
 
 
 def test_p_is_a_part_of_the_spec_and_of_the_certificate():

@@ -169,6 +169,12 @@ def test_impossible_roundings_are_refused(domain: dict, path: str):
     assert caught.value.path == f"collection.t.domain.{path}"
 
 
+@pytest.mark.parametrize("epsilon", [1e-70, 1e-80, 5e-324])
+def test_a_budget_that_drowns_every_number_is_refused(epsilon: float):
+    with pytest.raises(SpecError, match="epsilon: expected a number of at least 1e-18"):
+        spec(epsilon, {"interval": [0.0, 1.0], "bins": 4, "rounding": "random"})
+
+
 def test_only_budgets_for_each_step_make_sense_of_it():
     domain = {"interval": [0.0, 1.0], "bins": 4, "rounding": "random"}
     with pytest.raises(SpecError) as caught:
