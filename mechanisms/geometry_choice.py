@@ -43,6 +43,8 @@ def choose(epsilon: Fraction, size: int) -> Geometry:
     dimensions, points = _fewest_coordinates(primes, size)
     allowed = points <= _MOST_POINTS * size
     primes, dimensions, points = primes[allowed], dimensions[allowed], points[allowed]
+    if exp_floor(epsilon) == 1:
+        return _geometry(primes, dimensions, 0)  # as where nothing within reach says anything
     noise = _mean_noise(epsilon, size, primes, points)
     order = np.lexsort((points, noise))
     best = noise[order[0]]

@@ -185,6 +185,9 @@ def test_budgets_and_blocks_that_make_no_channel_are_refused(kind: type[DesignMe
         kind(1.0, Blocks(np.arange(4)))
     with pytest.raises(SpecError, match=r"^epsilon: expected a larger number"):
         kind(1e-21, Blocks.one(1000))
+    # So small that the exponential's lower bound is 1.
+    with pytest.raises(SpecError, match=r"^epsilon: expected a larger number"):
+        kind(1e-100, Blocks.one(1000))
 
 
 def test_tables_that_break_the_proof_are_noticed():
