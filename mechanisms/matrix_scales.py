@@ -18,6 +18,8 @@ from ldpstream.mechanisms.matrix_pairs import ProtectedPairs
 Rows = NDArray[np.int32]
 
 _MARGIN = 1e-9
+_LARGEST_RATE = Fraction(1 << 900)
+"""Larger rates count as this one: no noise has more than 64 log 2, and floats hold its losses."""
 
 
 def harmless_rows(rows: Rows, pairs: ProtectedPairs) -> NDArray[np.bool_]:
@@ -65,7 +67,7 @@ def read_rates(
                 f"scales[{place}]", "a number above 0 for a row that tells protected values apart"
             )
         exact = max(Fraction(scale), Fraction(repr(float(scale))))
-        rates.append(1 / exact if exact else None)
+        rates.append(min(1 / exact, _LARGEST_RATE) if exact else None)
     return tuple(rates)
 
 

@@ -66,6 +66,13 @@ REFUSED = {
         "scales",
         "values 1 and 2 lose 1",
     ),
+    "scale whose inverse no float holds": (
+        line(1.0, 3),
+        STRATEGIES["prefix"](3),
+        (1.0, math.ulp(0.0)),
+        "scales",
+        "values 1 and 2 lose 8.45",
+    ),
 }
 
 
