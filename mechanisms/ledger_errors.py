@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from ldpstream.mechanisms.spending import float_above
+from ldpstream.mechanisms.dyadic import float_above
 
 
 class LedgerError(ValueError):

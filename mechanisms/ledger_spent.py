@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ldpstream.mechanisms.canonical import Json
+from ldpstream.mechanisms.dyadic import float_above
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.ledger_store import LedgerStore
-from ldpstream.mechanisms.spending import float_above
 from ldpstream.mechanisms.times import format_time
 
 _LONG_EXPONENT = re.compile(r"[eE][+-]?[0-9_]{4}")

@@ -6,7 +6,6 @@ whatever the values have to do with each other, and it holds for one value asked
 where every term is of the same pair. All sums here are exact rationals.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -70,7 +69,8 @@ class SumPolicy(Policy):
     Raises:
         SpecError: for no policy, or different numbers of values.
 
-    >>> total = SumPolicy(((BinaryPolicy(0.5, math.inf), 3), (BinaryPolicy(0.1, 1.0), 1)))
+    >>> one_sided = BinaryPolicy(0.5, float("inf"))
+    >>> total = SumPolicy(((one_sided, 3), (BinaryPolicy(0.1, 1.0), 1)))
     >>> total.entry(0, 1), total.entry(1, 0)
     (Fraction(8, 5), None)
     """
@@ -139,13 +139,3 @@ def _beyond(spent: Policy, allowed: Policy) -> Iterator[tuple[int, int]]:
         entry = spent.entry(value, other)
         if entry is None or entry > budget:
             yield value, other
-
-
-def float_above(exact: Fraction) -> float:
-    """Return the nearest float that is not below a rational, for showing.
-
-    >>> float_above(Fraction(1, 10)) >= Fraction(1, 10)
-    True
-    """
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)

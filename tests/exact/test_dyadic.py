@@ -83,6 +83,7 @@ def test_logarithms_of_ratios_next_to_one_are_rounded_outward(numerator: int, di
         (Fraction(1, 10), 0.1),
         (Fraction(0.3), 0.3),
         (Fraction(1, 3), math.nextafter(1 / 3, 1.0)),
+        (Fraction(3), 3.0),
         (Fraction(-1, 3), -1 / 3),
         (Fraction(0), 0.0),
         (Fraction(1, 10**400), math.ulp(0.0)),

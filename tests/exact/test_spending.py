@@ -21,7 +21,7 @@ from ldpstream.mechanisms import (
 )
 from ldpstream.mechanisms.errors import SpecError
 from ldpstream.mechanisms.public_weights_policy import PublicWeightPolicy
-from ldpstream.mechanisms.spending import SumPolicy, first_beyond, float_above, largest_loss
+from ldpstream.mechanisms.spending import SumPolicy, first_beyond, largest_loss
 from tests.exact.test_vectors import spec_of
 
 THREE = {
@@ -149,8 +149,3 @@ def test_the_first_pair_beyond_is_found():
     assert first_beyond(MatrixPolicy.of([[0, 1, 9], [1, 0, 2], [1, 1, 0]]), allowed) is None
     assert first_beyond(MatrixPolicy.of([[0, 1, 9], [1, 0, 2], [1, 1.5, 0]]), allowed) == (2, 1)
     assert first_beyond(MatrixPolicy.of([[0, 1, 9], ["inf", 0, 2], [1, 1, 0]]), allowed) == (1, 0)
-
-
-def test_floats_are_rounded_up():
-    for exact in (Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), Fraction(3)):
-        assert exact <= Fraction(float_above(exact)) < exact + Fraction(1, 10**15)
