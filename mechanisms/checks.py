@@ -32,6 +32,15 @@ def describe(value: object) -> str:
     return "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
 
 
+def number_text(number: float) -> str:
+    """Return a number as people write it: in full, whole ones without a point.
+
+    >>> number_text(1700086400.5), number_text(100.0)
+    ('1700086400.5', '100')
+    """
+    return repr(float(number)).removesuffix(".0")
+
+
 def real_number(value: object) -> float:
     """Return a number as a float; NaN, which no domain holds, where the value is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.canonical import Json
-from ldpstream.mechanisms.checks import parse_real, real_number
+from ldpstream.mechanisms.checks import number_text, parse_real, real_number
 from ldpstream.mechanisms.domain_base import Domain, Indices, check_extents
 from ldpstream.mechanisms.errors import SpecError
 
@@ -60,7 +60,7 @@ class Interval(Domain):
     @property
     def expected(self) -> str:
         """Say the interval of each coordinate."""
-        ranges = [f"[{low:g}, {high:g}]" for low, high in self.bounds]
+        ranges = [f"[{number_text(low)}, {number_text(high)}]" for low, high in self.bounds]
         if len(ranges) == 1:
             return f"a number in {ranges[0]}"
         return f"{len(ranges)} numbers in {', '.join(ranges)}"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.canonical import Json
-from ldpstream.mechanisms.checks import parse_real, real_number
+from ldpstream.mechanisms.checks import number_text, parse_real, real_number
 from ldpstream.mechanisms.domain_base import Domain, Indices
 from ldpstream.mechanisms.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.lip_settings import Prior
@@ -59,7 +59,7 @@ class PriorDomain(Domain):
 
     @cached_property
     def _epsilon_expected(self) -> str:
-        return f"one of the epsilons {', '.join(f'{epsilon:g}' for epsilon in self.epsilons)}"
+        return f"one of the epsilons {', '.join(map(number_text, self.epsilons))}"
 
     @property
     def _extra(self) -> int:

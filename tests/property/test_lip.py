@@ -136,6 +136,12 @@ def test_an_epsilon_that_is_not_on_offer_is_refused():
             spec.domain.index([["no", bad]])
 
 
+def test_epsilons_on_offer_are_told_to_the_last_digit():
+    spec = spec_of(ILL | {"epsilon": [0.12345678, 2.0]})
+    with pytest.raises(ValueOutsideDomainError, match=r"one of the epsilons 0\.12345678, 2 beside"):
+        spec.domain.index([["no", 0.123457]])
+
+
 def test_one_prior_and_one_budget_take_plain_labels():
     spec = spec_of(ILL)
     assert spec.domain.index(["no", "yes"]).tolist() == [0, 1]
