@@ -15,7 +15,7 @@ from typing import Final
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.pipeline.carrier import Carrier, SourceChangedError
 from ldpstream.agents.pipeline.flights import FlightHooks, Flights
-from ldpstream.agents.pipeline.handover import Others, waits_for, warn_of_handover
+from ldpstream.agents.pipeline.handover import Others, Warner, waits_for
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.pipeline.intake import Intake
 from ldpstream.agents.pipeline.loading import Loader
@@ -88,7 +88,7 @@ class Engine:
             FlightHooks(hooks.won, self._loader.pause, self._lost, self.fail),
         )
         self._controls: list[Control] = []
-        self._handed_over = False
+        self._warner = Warner(config)
         self._last_tick = time.monotonic()
 
     # --- what others see ------------------------------------------------------------------------
@@ -227,15 +227,10 @@ class Engine:
                 self.fail(str(error))
                 return
             if state is not None:
-                self._note_handover(state)
+                if not self.context.accepted:
+                    self._warner.loaded(state.work, self.tails[partition].left_behind)
                 held = self._held[partition] = Held(state, heard=time.monotonic())
                 self._guard.begin(held)
-
-    def _note_handover(self, state: Partition) -> None:
-        left = not self.context.accepted and state.work.handover != NEVER
-        if left and not self._handed_over:
-            self._handed_over = True
-            warn_of_handover(self.config)
 
     def _lost(self, held: Held) -> None:
         """Forget a partition that another owner has written to, or whose flush failed."""

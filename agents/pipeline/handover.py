@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.state.handover import Beside
+from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import NEVER
 
@@ -47,11 +48,40 @@ def waits_for(title: str, tails: Sequence[Tail], partitions: Iterable[int]) -> s
     return f"it waits for {title} to hand over, which has stopped"
 
 
-def warn_of_handover(config: CollectionConfig) -> None:
-    """Say that nobody may be there to decide what this state left to another spec's."""
-    log.warning(
-        "collection %s: its state was handed over to another spec: messages that are no reports of "
-        "%s are left to workers that accept it; to go back to it for good, name that spec's file "
-        "under collection.%s.accept",
-        *(config.name, config.spec.fingerprint.hex(), config.name),
-    )
+class Warner:
+    """Says once what only an operator can know to be meant, of one collection's own state."""
+
+    def __init__(self, config: CollectionConfig) -> None:
+        self._config = config
+        self._handed_over = False
+        self._left_behind: set[bytes] = set()
+
+    def loaded(self, head: Head, left_behind: Iterable[bytes]) -> None:
+        """Take the head of a partition, and whose states were left behind in its changelog."""
+        if head.handover != NEVER:
+            if not self._handed_over:
+                self._warn_of_handover()
+            self._handed_over = True
+            return
+        for fingerprint in left_behind:
+            if fingerprint not in self._left_behind:
+                self._warn_of(fingerprint)
+            self._left_behind.add(fingerprint)
+
+    def _warn_of_handover(self) -> None:
+        """Say that nobody may be there to decide what this state left to another spec's."""
+        log.warning(
+            "collection %s: its state was handed over to another spec: messages that are no "
+            "reports of %s are left to workers that accept it; to go back to it for good, name "
+            "that spec's file under collection.%s.accept",
+            *(self._config.name, self._config.spec.fingerprint.hex(), self._config.name),
+        )
+
+    def _warn_of(self, fingerprint: bytes) -> None:
+        """Say that nobody may be there to take the reports of another spec."""
+        log.warning(
+            "collection %s: its changelog also holds the state of another spec, %s: reports of "
+            "that one are rejected, and its open windows are not published, unless its file is "
+            "named under collection.%s.accept (docs/changes.md)",
+            *(self._config.name, fingerprint.hex(), self._config.name),
+        )

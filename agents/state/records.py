@@ -147,6 +147,12 @@ def is_cell(prefix: bytes, data: bytes) -> bool:
     return data.startswith(prefix) and data[len(prefix) : len(prefix) + 1] != _HEAD_KIND
 
 
+def state_fingerprint(prefix: bytes) -> bytes:
+    """Return the fingerprint in what the keys of a state begin with."""
+    found: bytes = _STATE.unpack(prefix)[1]
+    return found
+
+
 def encode_head(head: Head) -> bytes:
     """Return the head's value; epoch and seq are in its key."""
     fixed = _HEAD.pack(

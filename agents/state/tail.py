@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, Held, MemoryStore
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.others import OtherStates
 from ldpstream.agents.state.records import (
     HEAD,
     Head,
@@ -40,6 +41,7 @@ class Tail(Shown):
     def __init__(self, context: Context, partition: int) -> None:
         super().__init__(context.window)
         self.partition = partition
+        self._context = context
         self._prefix = state_prefix(context)
         self._one_report = context.spec.one_report is not None
         self._store: CellStore = MemoryStore()
@@ -59,6 +61,7 @@ class Tail(Shown):
         # Read since: (offset, value), or None for a deletion of a known key.
         self._staged: dict[bytes, tuple[int, Held] | None] = {}
         self._broken: RecordError | None = None
+        self._others = OtherStates(self._context)
 
     def resume(self, store: CellStore) -> int:
         """Keep values in a store from now on, and go on from what it holds.
@@ -95,6 +98,14 @@ class Tail(Shown):
         self._store.clear()
 
     @property
+    def left_behind(self) -> Sequence[bytes]:
+        """Fingerprints of specs whose states were in the log when its end was first reached.
+
+        Neither ours nor accepted ones, nor those that have handed over.
+        """
+        return self._others.left_behind()
+
+    @property
     def broken(self) -> RecordError | None:
         """What could not be read, after which nothing that the tail shows can be trusted."""
         return self._broken
@@ -127,7 +138,11 @@ class Tail(Shown):
 
     def _stage(self, offset: int, key: bytes, value: bytes | None) -> None:
         """Keep a record until the end of the log; of one key's records the first counts."""
-        if value is None:
+        if self._others.has(key):
+            # What comes once we have begun is by a later configuration, which knows of ours.
+            if self.head is None and value is not None:
+                self._others.note(key, value)
+        elif value is None:
             if key in self._keys:
                 self._staged[key] = None
             elif self._staged.pop(key, None) is not None:
@@ -145,8 +160,7 @@ class Tail(Shown):
             if staged is None:
                 continue
             key = decode_key(self._prefix, data)
-            if key is None:
-                continue
+            assert key is not None
             offset, held = staged
             if key.name == HEAD:
                 heads.append(HeadRecord(data, key.epoch, key.seq, offset, held.start))

@@ -19,7 +19,7 @@ from ldpstream.agents.pipeline.ranks import finals_a_step
 from ldpstream.agents.reading.source import SourceReader, Stretch
 from ldpstream.agents.reading.taking import FramesHooks
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from tests.pages import shown_alone
 from tests.processes import eventually
 from tests.stream.serving import CITY
@@ -64,6 +64,7 @@ def make_engine(
     collection: CollectionConfig | None = None,
     accepted: bool = False,
     source: int = 0,
+    read: Sequence[tuple[bytes, bytes]] = (),
 ) -> Engine:
     """Return an engine whose tails have been read, of two partitions unless it is told otherwise.
 
@@ -102,7 +103,8 @@ def make_engine(
         ),
     )
     for tail in engine.tails:
-        tail.read([], position=0, end=0)
+        log = [(offset, *record) for offset, record in enumerate(read)]
+        tail.read(log, position=len(log), end=len(log))
     return engine
 
 
@@ -242,6 +244,41 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
     assert max(after - before for before, after in pairwise(seen)) <= STEP
 
 
+def city_and_before(tmp_path: Path, *, accept: bool) -> CollectionConfig:
+    """Return a collection whose spec was changed; OLD is what it was."""
+    (tmp_path / "old.toml").write_text(OLD)
+    old = tomllib.loads(OLD)["collection"]["city"]
+    changed = {**old, "epsilon": 2.0} | ({"accept": ["old.toml"]} if accept else {})
+    config = read_config({"collection": {"city": changed}}, base=tmp_path, environment={})
+    return config.collections["city"]
+
+
+async def test_a_spec_that_was_changed_without_a_word_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldpstream.agents.pipeline.engine.REVOKE_SECONDS", 0.0)
+    was = city_and_before(tmp_path, accept=True).accept[0]
+    before = make_engine(collection=was)
+    key = Key(HEAD, 7, 1)
+    head = encode_key(state_prefix(before.context), key), encode_head(Head(epoch=7, seq=1))
+    for accept in (True, False):
+        engine = make_engine(collection=city_and_before(tmp_path, accept=accept), read=[head])
+        engine.assign([0, 1])
+        for _ in range(3):
+            engine.tick()
+        engine.tails[0].head = Head(partitions=2)
+        engine.tick()
+        assert engine.held == {0, 1}
+        assert len(caplog.messages) == (not accept)
+        await engine.revoke()
+    (said,) = caplog.messages
+    assert said.startswith(
+        "collection city: its changelog also holds the state of another spec, "
+        f"{was.spec.fingerprint.hex()}: "
+    )
+    assert "collection.city.accept (docs/changes.md)" in said
+
+
 def test_the_larger_the_domain_the_fewer_finals_are_composed_at_once() -> None:
     steps = [finals_a_step(1 << power) for power in range(24)]
     assert steps[0] == 128
@@ -253,11 +290,7 @@ def test_the_larger_the_domain_the_fewer_finals_are_composed_at_once() -> None:
 def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "old.toml").write_text(OLD)
-    old = tomllib.loads(OLD)["collection"]["city"]
-    changed = {**old, "epsilon": 2.0, "accept": ["old.toml"]}
-    config = read_config({"collection": {"city": changed}}, base=tmp_path, environment={})
-    collection = config.collections["city"]
+    collection = city_and_before(tmp_path, accept=True)
     own = make_engine(collection=collection)
     accepted = make_engine(collection=collection.accept[0], accepted=True)
     own.accept([accepted])

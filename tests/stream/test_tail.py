@@ -15,8 +15,8 @@ from ldpstream.agents.state.records import (
     state_prefix,
 )
 from ldpstream.agents.state.tail import Tail
-from ldpstream.agents.state.windows import WindowSpec
-from tests.stream.harness import Cluster, frame, make_context
+from ldpstream.agents.state.windows import NEVER, WindowSpec
+from tests.stream.harness import Cluster, frame, make_context, make_spec
 
 CONTEXT = make_context(WindowSpec(size_ms=8, hop_ms=4), chunk=1)
 PREFIX = state_prefix(CONTEXT)
@@ -112,6 +112,56 @@ def test_records_of_another_state_are_left_alone():
     read(tail, *foreign, *flush(1, 1, n=2), *((key, None) for key, _ in foreign))
     assert tail.totals(3).n == 2
     assert not tail.dead()
+
+
+def of_other(seq: int, *, handover: int = NEVER, size: int = 4) -> tuple[bytes, bytes]:
+    """Return the head of another spec's state."""
+    prefix = state_prefix(make_context(CONTEXT.window, spec=make_spec(size)))
+    return encode_key(prefix, Key(HEAD, 7, seq)), encode_head(Head(handover=handover))
+
+
+def left_behind(*records: tuple[bytes, bytes | None], accept: int | None = None) -> list[int]:
+    """Return the sizes of the domains whose states were left behind in a log."""
+    specs = () if accept is None else (make_spec(accept),)
+    tail = Tail(make_context(CONTEXT.window, chunk=1, accept=specs), 0)
+    read(tail, *records)
+    sizes = {make_spec(size).fingerprint: size for size in (2, 4, 8)}
+    return [sizes[fingerprint] for fingerprint in tail.left_behind]
+
+
+def test_a_state_that_was_not_named_by_its_successor_was_left_behind():
+    assert left_behind(*flush(1, 1, n=2)) == []
+    assert left_behind(of_other(1)) == [4]
+    assert sorted(left_behind(of_other(1), of_other(1, size=8))) == [4, 8]
+    # It handed over, at last, or took that back; of two heads of one seq the first wins.
+    assert left_behind(of_other(1), of_other(2, handover=5)) == []
+    assert left_behind(of_other(1, handover=5), of_other(2)) == [4]
+    assert left_behind(of_other(2, handover=5), of_other(2), of_other(1)) == []
+    assert left_behind(of_other(1), accept=4) == []
+    # Other windows over the same reports leave nobody's behind.
+    windows = make_context(WindowSpec(size_ms=8, hop_ms=8))
+    assert left_behind((encode_key(state_prefix(windows), Key(HEAD, 7, 1)), b"")) == []
+
+
+def test_of_another_state_only_what_was_there_at_the_start_tells_anything():
+    """Workers by an earlier configuration see their successors come in a rolling restart."""
+    tail = Tail(CONTEXT, 0)
+    end = read(tail, *flush(1, 1, n=2))
+    read(tail, of_other(1), start=end)
+    assert not tail.left_behind
+    # Nor does what no version of this software wrote, or a later one.
+    key, value = of_other(1)
+    assert left_behind((key[:40], value), (key, b"\x09" + value[1:])) == []
+
+
+def test_nothing_of_another_state_is_kept_while_a_log_is_read():
+    other = Cluster(make_context(CONTEXT.window, spec=make_spec(4)))
+    other.produce(0, frame((1, 0), spec=make_spec(4)))
+    other.steps(3)
+    tail = Tail(CONTEXT, 0)
+    assert not tail.read(other.log[0], position=len(other.log[0]), end=1_000)
+    assert not tail._staged
+    assert len(other.log[0]) > 2
 
 
 def test_a_pane_whose_chunks_do_not_add_up_is_an_error_by_name():
