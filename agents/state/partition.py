@@ -41,6 +41,7 @@ class Partition:
         self._flushes = Flushes(context, epoch, head)
         self._work = head
         self._changed = False
+        self._torn = False
         self._cells = OwnedCells(context, epoch, head, tail.cells)
         self._copies = WaitingCopies()
         self._decided = decided(head, ALONE)
@@ -109,7 +110,8 @@ class Partition:
         """Take in messages of the source, `(offset, value)`, offsets ascending from `next` on.
 
         The caller guarantees that no message between them is missing. Messages never raise: each
-        report is counted, late or rejected.
+        report is counted, late or rejected. Should anything else (memory runs out, say), some of
+        them may have been taken in: the partition is lost.
 
         Raises:
             ValueError: where the first offset is below `next`.
@@ -118,6 +120,7 @@ class Partition:
             return
         self._expect(records[0][0])
         judgement = self._judge(records, now_ms)
+        torn, self._torn = self._torn, True
         self._copies.add(make_copies(self._context, self.partition, records, judgement))
         work = count(self._cells, self._work, judgement)
         own = len(records) > judgement.batch.passed
@@ -129,7 +132,7 @@ class Partition:
             closed=max(work.closed, self._context.window.closed(work.clock)),
             idle=work.idle and not own,
         )
-        self._changed = True
+        self._changed, self._torn = True, torn
 
     def _expect(self, offset: int) -> None:
         if offset < self._work.next:
@@ -230,14 +233,14 @@ class Partition:
 
     def flush(self) -> Flush | None:
         """Return what to send; None where nothing is to be said, or a flush is in flight."""
-        if self._flushes.flight is not None or not self._changed:
+        if self._torn or self._flushes.flight is not None or not self._changed:
             return None
         self._changed = False
         return self._flushes.start(self._work, self._cells, self._copies.take())
 
     def settle(self) -> Settled:
         """Return who won, as the own tail shows it; after LOST this object is of no more use."""
-        return self._flushes.settle(self._tail.head)
+        return Settled.LOST if self._torn else self._flushes.settle(self._tail.head)
 
     def publications(self) -> list[Publication]:
         """Return the finals that a winning head has stored and that are not marked published.

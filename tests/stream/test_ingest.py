@@ -1,6 +1,7 @@
 """Batches of messages against plain definitions: frames, fates, counts and copies."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +11,16 @@ from ldpstream.agents.state.batch import read_batch
 from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.copies import Copy
+from ldpstream.agents.state.counting import count
 from ldpstream.agents.state.judge import FATES, LATE
+from ldpstream.agents.state.outcomes import Settled
 from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.frame import decode_frame
 from tests.stream.batches import NOW_MS, OLD, contexts, sources
-from tests.stream.harness import frame, loaded
+from tests.stream.harness import frame, loaded, make_context
 from tests.stream.oracle import Oracle
 
 
@@ -136,6 +141,30 @@ def test_no_messages_change_nothing():
     part.ingest([], now_ms=NOW_MS)
     assert part.work == before
     assert part.flush() is None
+
+
+def test_what_was_taken_in_by_halves_is_never_flushed(monkeypatch: pytest.MonkeyPatch):
+    """It would count what is read again, or disagree with itself for good."""
+    context = make_context(WindowSpec(size_ms=8, hop_ms=8))
+    tail, part = loaded(context, now_ms=0)
+    part.ingest([(0, frame((1, 0)))], now_ms=0)
+
+    def half(*given: Any) -> Head:
+        count(*given)
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ldpstream.agents.state.partition.count", half)
+        with pytest.raises(MemoryError):
+            part.ingest([(1, frame((2, 1)))], now_ms=0)
+    assert part.settle() is Settled.LOST
+    # What comes before anybody has noticed makes it no better.
+    part.ingest([(1, frame((2, 1)))], now_ms=0)
+    assert part.flush() is None
+    assert part.settle() is Settled.LOST
+    again = Partition.load(context, 0, [tail], epoch=2, now_ms=0)
+    assert again is not None
+    assert again.next == 0
 
 
 def test_offsets_below_next_are_refused():
