@@ -7,7 +7,12 @@ from typing import Any, Final
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.admin.new_partitions import NewPartitions
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    InvalidPartitionsError,
+    KafkaError,
+    TopicAlreadyExistsError,
+    for_code,
+)
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.metadata import TopicState, describe
@@ -204,7 +209,8 @@ async def _grow(
     if partitions < collection.partitions:
         response: Any = await client.create_partitions({name: NewPartitions(collection.partitions)})
         for _, code, *message in response.topic_errors:
-            if code:
+            # Another worker may have been faster: it has as many by now.
+            if code and code != InvalidPartitionsError.errno:
                 reason = next((text for text in message if text), for_code(code).description)
                 raise TopicError(f"topic {name} cannot be given more partitions: {reason}")
 
