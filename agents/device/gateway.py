@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.device.framer import Framer
 from ldpstream.agents.device.sender import Sender
-from ldpstream.agents.kafka.producing import NoIdempotenceError
 from ldpstream.mechanisms.mechanism import Reports
 from ldpstream.mechanisms.one_report import Tokens
 
@@ -153,10 +152,10 @@ class Gateway:
             task.add_done_callback(self._sending.discard)
 
     async def _produce(self, frame: bytes, count: int, done: asyncio.Future[None]) -> None:
-        error: KafkaError | NoIdempotenceError | None = None
+        error: KafkaError | None = None
         try:
             await self._sender.produce(frame)
-        except (KafkaError, NoIdempotenceError) as caught:
+        except KafkaError as caught:
             error = caught
         async with self._room:
             self._waiting -= count

@@ -18,7 +18,6 @@ from ldpstream.agents.device.sender import Sender
 from ldpstream.agents.gateway.checked import check_upload
 from ldpstream.agents.gateway.refusal import UploadRefusedError
 from ldpstream.agents.gateway.remembered import Remembered, Upload
-from ldpstream.agents.kafka.producing import NoIdempotenceError
 from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.mechanisms.spec import CollectionSpec
 
@@ -150,7 +149,7 @@ class Uploads:
             raise UploadRefusedError(503, "unavailable", _NO_ANSWER)
         try:
             return Accepted(running.task.result(), again=again)
-        except (KafkaError, NoIdempotenceError) as error:
+        except KafkaError as error:
             raise UploadRefusedError(503, "unavailable", _NO_ANSWER) from error
 
     def _find(self, key: bytes) -> Upload | None:

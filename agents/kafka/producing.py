@@ -169,8 +169,9 @@ class LastingProducer:
     async def _start_anew(self) -> None:
         try:
             await self.start()
-        except clients.ClientOptionError as error:
-            # A file with a secret or a certificate has gone since the start: it may come back.
+        except (clients.ClientOptionError, NoIdempotenceError) as error:
+            # A file with a secret or a certificate has gone since the start, or the broker refuses
+            # what it gave then: both may pass.
             raise KafkaError(str(error)) from error
 
     async def _replace(self, producer: AIOKafkaProducer, error: KafkaError) -> None:

@@ -6,10 +6,17 @@ from typing import Any, cast
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaTimeoutError, RequestTimedOutError, UnknownTopicOrPartitionError
+from aiokafka.errors import (
+    KafkaError,
+    KafkaTimeoutError,
+    OutOfOrderSequenceNumber,
+    RequestTimedOutError,
+    UnknownError,
+    UnknownTopicOrPartitionError,
+)
 
 from ldpstream.agents.kafka import clients, producing
-from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
 
 Sent = asyncio.Future[None]
 
@@ -49,6 +56,51 @@ async def test_a_partition_that_the_client_does_not_know_yet_is_asked_for(
     with pytest.raises(UnknownTopicOrPartitionError, match="added"):
         await producer.send("added", 3, None, b"x")
     await producer.send("added", 3, None, b"x")
+
+
+class Made:
+    """A client that refuses to start, or to send, with these errors; None: it does."""
+
+    def __init__(self, starts: list[KafkaError | None], sends: list[KafkaError | None]) -> None:
+        self.starts, self.sends = starts, sends
+
+    async def start(self) -> None:
+        if error := self.starts.pop(0):
+            raise error
+
+    async def stop(self) -> None: ...
+
+    async def send(self, *_: object, **__: object) -> Sent:
+        if error := self.sends.pop(0):
+            raise error
+        (sent,) = answers(1)
+        sent.set_result(None)
+        return sent
+
+
+async def test_a_broker_that_refuses_a_new_producer_may_take_one_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has taken one before: that it failed once more says nothing of what it supports."""
+    fenced = OutOfOrderSequenceNumber()
+    made = Made([None, UnknownError(), None], [None, fenced, None])
+    producer = lasting(monkeypatch, made)
+    await producer.start()
+    await producer.send("late", 0, None, b"x")
+    for error in (OutOfOrderSequenceNumber, KafkaError):
+        with pytest.raises(error):
+            await producer.send("late", 0, None, b"x")
+    await producer.send("late", 0, None, b"x")
+    assert not made.starts
+    assert not made.sends
+
+
+async def test_a_broker_without_idempotent_producers_is_told_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    producer = lasting(monkeypatch, Made([UnknownError()], []))
+    with pytest.raises(NoIdempotenceError, match="enable_idempotence = false"):
+        await producer.start()
 
 
 class Batching:
