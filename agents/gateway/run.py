@@ -4,7 +4,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -26,7 +26,7 @@ from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
 from ldpstream.agents.kafka.secret import Secret, SecretError
 from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics.gateway import GatewayMetrics
-from ldpstream.agents.running import announce_ready, unless_stopped, until_signalled
+from ldpstream.agents.running import StoppedError, announce_ready, unless_stopped, until_signalled
 
 FILE: Final = "gateway.sqlite"
 """Below `worker.data`: the keys of accepted uploads."""
@@ -140,13 +140,12 @@ async def serve_gateway(
             metrics_access=checked.metrics,
             problems=topics.problems,
         )
-        watching = asyncio.create_task(topics.watch())
-        stack.callback(watching.cancel)
         async with listening(
             build_gateway(served), address=own.http, connections=own.connections, tls=checked.tls
         ) as url:
             announce(url)
-            await stop.wait()
+            with suppress(StoppedError):
+                await unless_stopped(topics.watch(), stop)
             # New uploads are told to come again while those that were taken are finished.
             served.closing = True
             await uploads.finish()

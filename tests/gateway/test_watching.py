@@ -1,0 +1,36 @@
+"""A gateway whose look at its topics fails as nobody expected."""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ldpstream.agents.config import read_config
+from ldpstream.agents.gateway import run
+from tests.gateway.serving import TABLES
+
+
+async def test_a_gateway_that_cannot_look_at_its_topics_any_more_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It would go on by what was right once, and seem ready."""
+
+    async def watch() -> None:
+        raise ZeroDivisionError("in a client")
+
+    async def finish() -> None: ...
+
+    async def opened(*_: object) -> tuple[Any, Any]:
+        topics = SimpleNamespace(problems=[], watch=watch)
+        return topics, SimpleNamespace(finish=finish)
+
+    monkeypatch.setattr(run, "_open", opened)
+    own = {"worker": {"data": str(tmp_path)}, "gateway": {"http": "127.0.0.1:0"}}
+    config = read_config({**TABLES, **own}, base=tmp_path, environment={})
+    said: list[str] = []
+    serving = run.serve_gateway(config, asyncio.Event(), announce=said.append)
+    with pytest.raises(ZeroDivisionError, match="in a client"):
+        await asyncio.wait_for(serving, 30)
+    assert len(said) == 1
