@@ -69,6 +69,7 @@ class Packer(ConsumerRebalanceListener):
         self._shares: dict[TopicPartition, Share] = {}
         self._committed = time.monotonic()
         self._batches = FIRST_BATCHES
+        self._failure: BaseException | None = None
 
     # --- the group ------------------------------------------------------------------------------
 
@@ -95,9 +96,12 @@ class Packer(ConsumerRebalanceListener):
 
         Raises:
             KafkaError: if the broker refuses to let us read.
+            BaseException: what ended a flight as nobody expected.
         """
         self._consumer.subscribe(list(self._by_source), listener=self)
         while not stop.is_set():
+            if self._failure is not None:
+                raise self._failure
             try:
                 await self._step()
             except OffsetOutOfRangeError as error:
@@ -203,6 +207,7 @@ class Packer(ConsumerRebalanceListener):
         left_out = held - sum(len(packed.records) for packed in cut)
         self._hooks.left_out(self._named(share)[0], left_out)
         share.flight = asyncio.create_task(self._fly(share, cut, share.buffer.position, end))
+        share.flight.add_done_callback(self._flown)
 
     async def _fly(self, share: Share, cut: Sequence[Packed], stop: int, end: int) -> None:
         """Send packed messages one after the other; what is acknowledged may be committed."""
@@ -213,6 +218,11 @@ class Packer(ConsumerRebalanceListener):
                 self._hooks.lag(*self._named(share), max(0, end - stop))
         finally:
             share.flight = None
+
+    def _flown(self, flight: "asyncio.Task[None]") -> None:
+        """Let a flight that failed as nobody expected end the packer: what it held is not sent."""
+        if not flight.cancelled():
+            self._failure = self._failure or flight.exception()
 
     async def _drain(self, seconds: float) -> None:
         """Send what is in the buffers, and commit what has been acknowledged."""

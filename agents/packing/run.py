@@ -33,7 +33,8 @@ from ldpstream.agents.running import unless_stopped, until_signalled
 FETCH_BYTES: Final = 64 << 10
 """Smaller answers are held back by the broker for a while: they cost more than they give."""
 _WATCH_SECONDS: Final = 2.0
-_READY_STEP_SECONDS: Final = 0.02
+END_SECONDS: Final = 8.0
+"""How long a packer has for sending and committing what it has read when it is told to end."""
 
 log = logging.getLogger(__name__)
 
@@ -186,14 +187,19 @@ async def _until_stopped(
     """Pack until the signal, or until something is wrong."""
     packing = asyncio.create_task(packer.run(stop))
     watch = asyncio.create_task(watching)
+    told = asyncio.create_task(stop.wait())
+    tasks = packing, watch, told
     try:
-        done, _ = await asyncio.wait([packing, watch], return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if done == {told}:
+            # A broker that is away keeps a commit waiting for as long.
+            done, _ = await asyncio.wait([packing], timeout=END_SECONDS)
         for task in done:
             task.result()
     finally:
-        for task in (packing, watch):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(packing, watch, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _announce(packer: Packer, announce: Callable[[], None]) -> None:

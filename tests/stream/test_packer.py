@@ -16,7 +16,7 @@ from aiokafka.errors import (
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.packing import sending
+from ldpstream.agents.packing import run, sending
 from ldpstream.agents.packing.batches import Run
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.packed import MAX_MESSAGES, Packed, decode_packed, make_records
@@ -102,12 +102,8 @@ def city() -> list[CollectionConfig]:
     return list(read_config(mapping, base=Path(), environment={}).collections.values())
 
 
-async def packed(
-    consumer: Consumer, *, linger_ms: int, rest_seconds: float = 0.0, told: Told | None = None
-) -> Told:
-    """Run a packer until the consumer has nothing more, and stop it after a while."""
-    told, stop = told or Told(), asyncio.Event()
-    packer = Packer(
+def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
+    return Packer(
         city(),
         {SOURCE.topic: ID},
         consumer=cast("AIOKafkaConsumer", consumer),
@@ -115,6 +111,14 @@ async def packed(
         options=PackOptions(linger_ms=linger_ms, limit_bytes=1_000),
         hooks=PackHooks(lambda *_: None, told.count_left_out, lambda _: None, lambda *_: None),
     )
+
+
+async def packed(
+    consumer: Consumer, *, linger_ms: int, rest_seconds: float = 0.0, told: Told | None = None
+) -> Told:
+    """Run a packer until the consumer has nothing more, and stop it after a while."""
+    told, stop = told or Told(), asyncio.Event()
+    packer = make_packer(consumer, told, linger_ms=linger_ms)
     running = asyncio.create_task(packer.run(stop))
     await eventually(lambda: not consumer.fetches)
     await asyncio.sleep(rest_seconds)
@@ -216,6 +220,46 @@ async def test_a_packer_without_partitions_neither_spins_nor_sleeps_through_its_
         async with asyncio.timeout(60):
             await packed(consumer, linger_ms=linger_ms, rest_seconds=0.1)
         assert consumer.looks < 20
+
+
+async def test_a_message_that_cannot_be_sent_as_nobody_expected_ends_the_packer() -> None:
+    """It must not seem to go on, and commit what comes after it."""
+
+    class Broken(Told):
+        async def send(self, *_: object) -> None:
+            raise ZeroDivisionError("in a client")
+
+    consumer = Consumer([[Record(0, b"a")]])
+    running = make_packer(consumer, Broken(), linger_ms=1).run(asyncio.Event())
+    with pytest.raises(ZeroDivisionError, match="in a client"):
+        await asyncio.wait_for(running, 30)
+    assert consumer.committed_at is None
+
+
+async def test_a_packer_ends_when_told_though_nobody_answers_its_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """aiokafka asks again and again for a group's coordinator, as long as the broker is away."""
+
+    class Mute(Consumer):
+        asked = asyncio.Event()
+
+        async def commit(self, _: object) -> None:
+            self.asked.set()
+            await asyncio.Event().wait()
+
+    async def watch() -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(run, "END_SECONDS", 0.0)
+    monkeypatch.setattr("ldpstream.agents.packing.packer.COMMIT_SECONDS", 0.0)
+    consumer, stop = Mute([[Record(0, b"a")]]), asyncio.Event()
+    packer = make_packer(consumer, Told(), linger_ms=1)
+    running = asyncio.create_task(run._until_stopped(packer, stop, watch()))
+    async with asyncio.timeout(30):
+        await consumer.asked.wait()
+        stop.set()
+        await running
 
 
 async def test_offsets_that_no_message_could_tell_apart_are_packed_one_by_one() -> None:
