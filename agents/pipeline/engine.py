@@ -24,7 +24,7 @@ from ldpstream.agents.reading.guard import Guard, StreamHooks
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.pace import paced
 from ldpstream.agents.reading.source import SourceReader
-from ldpstream.agents.state.clock import Control, see_heads
+from ldpstream.agents.state.clock import Control, outstanding, see_heads
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.outcomes import Settled
 from ldpstream.agents.state.partition import Partition
@@ -168,7 +168,9 @@ class Engine:
 
     def order(self, control: Control) -> None:
         """Take an operator's order to close panes."""
-        self._controls.append(control)
+        heads = [tail.head for tail in self.tails]
+        before = outstanding(self.context.window, self._controls, heads)
+        self._controls = [*before, control]
 
     def tail_read(self, partition: int) -> None:
         """Note that a tail has been evaluated: it may show who won."""

@@ -121,6 +121,27 @@ class IdleClock:
         return NEVER if start == NEVER else start + now_ms - since_ms
 
 
+def outstanding(
+    window: WindowSpec, controls: Iterable[Control], heads: Sequence[Head | None]
+) -> list[Control]:
+    """Return the orders that not all partitions' winning heads include, in order.
+
+    The others change nothing any more, whoever loads a partition. A head is None where its log has
+    not been read to its end.
+    """
+
+    def included(control: Control, partition: int, head: Head | None) -> bool:
+        if head is None or head.next < control.ends.get(partition, 0):
+            return False
+        return head.clock >= control_clock(window, (control,), partition, head.next)
+
+    return [
+        control
+        for control in controls
+        if not all(included(control, partition, head) for partition, head in enumerate(heads))
+    ]
+
+
 def control_clock(
     window: WindowSpec, controls: Iterable[Control], partition: int, following: int
 ) -> int:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ldpstream.agents.state.clock import Control, outstanding
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.times import LATEST_MS
@@ -77,6 +78,31 @@ def test_close_closes_all_panes_up_to_its_time_once_the_source_is_read():
     cluster.close(REPLAY_MS + 2 * HOUR_MS)
     cluster.steps(4)
     assert len(cluster.published) == 2
+
+
+def test_an_order_is_kept_until_all_partitions_include_it():
+    cluster = Cluster(make_context(HOURLY), partitions=2, now_ms=NOW_MS)
+    cluster.steps(2)
+    cluster.close(REPLAY_MS + HOUR_MS, ends=[1, 0])
+    (order,) = cluster.controls
+
+    def left() -> list[Control]:
+        return outstanding(HOURLY, cluster.controls, [cluster.head(p) for p in range(2)])
+
+    cluster.steps(4)
+    # The other partition has closed.
+    assert cluster.head(1).closed == (REPLAY_MS + HOUR_MS) // HOUR_MS
+    assert left() == [order]
+    cluster.produce(0, at(20, start_ms=REPLAY_MS))
+    cluster.steps(4)
+    assert left() == []
+    # Nobody has to tell an owner to come of it.
+    cluster.controls.clear()
+    cluster.take_over(0)
+    cluster.produce(0, at(30, start_ms=REPLAY_MS))
+    cluster.step()
+    assert cluster.head().late == 1
+    assert outstanding(HOURLY, [order], [cluster.head(0), None]) == [order]
 
 
 def test_close_until_the_end_of_time_is_survived():

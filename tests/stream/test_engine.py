@@ -18,6 +18,7 @@ from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.pipeline.ranks import finals_a_step
 from ldpstream.agents.reading.source import SourceReader, Stretch
 from ldpstream.agents.reading.taking import FramesHooks
+from ldpstream.agents.state.clock import Control
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from tests.pages import shown_alone
@@ -242,6 +243,19 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
     running.cancel()
     assert seen[-1] >= WINDOWS
     assert max(after - before for before, after in pairwise(seen)) <= STEP
+
+
+def test_orders_that_all_partitions_include_are_forgotten() -> None:
+    engine = make_engine()
+    for hour in range(100):
+        until_ms = hour * 3_600_000
+        engine.order(Control(until_ms, {0: hour, 1: 0}))
+        for tail in engine.tails:
+            tail.head = Head(next=hour, clock=until_ms + engine.config.window.grace_ms)
+        assert len(engine._controls) == 1
+    engine.tails[1].head = Head()
+    engine.order(Control(0, {}))
+    assert len(engine._controls) == 2
 
 
 def city_and_before(tmp_path: Path, *, accept: bool) -> CollectionConfig:
