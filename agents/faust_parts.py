@@ -77,15 +77,16 @@ class FaustStream:
 
     @property
     def _thread(self) -> AIOKafkaConsumerThread:
-        return cast("Consumer", self._app.consumer)._thread  # noqa: SLF001 (see above)
+        consumer = cast("Consumer", self._app.consumer)
+        return consumer._thread  # noqa: SLF001 (nothing public leads to the thread of the client)
 
     def _assigned(self) -> AbstractSet[TopicPartition]:
-        consumer = self._thread._consumer  # noqa: SLF001 (see above)
+        consumer = self._thread._consumer  # noqa: SLF001 (nor to the client, None at first)
         return frozenset() if consumer is None else consumer.assignment()
 
     async def _call(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
         """Call a function of the consumer in its own thread; None if there is none to answer."""
-        consumer = self._thread._consumer  # noqa: SLF001 (see above)
+        consumer = self._thread._consumer  # noqa: SLF001 (nor to the client, None at first)
         if consumer is None:
             return None
         try:
@@ -106,12 +107,12 @@ async def _highwaters(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
 
 
 async def _pause(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPartition]) -> None:
-    fetcher = consumer._fetcher  # noqa: SLF001 (see above)
+    fetcher = consumer._fetcher  # noqa: SLF001 (aiokafka has no way to drop what it fetched)
     for partition in partitions & consumer.assignment():
         consumer.pause(partition)
         if fetcher is not None:
             # What waits has not been consumed: it is fetched again.
-            fetcher._records.pop(partition, None)  # noqa: SLF001 (see above)
+            fetcher._records.pop(partition, None)  # noqa: SLF001 (as it does itself, on a seek)
 
 
 async def _seek(consumer: AIOKafkaConsumer, partition: TopicPartition, offset: int) -> bool:
@@ -126,7 +127,7 @@ class _CommittedThread(AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         # Read when the consumer starts.
-        consumer._isolation_level = "read_committed"  # noqa: SLF001 (see above)
+        consumer._isolation_level = "read_committed"  # noqa: SLF001 (Faust has no setting)
         return consumer
 
     async def on_thread_stop(self) -> None:

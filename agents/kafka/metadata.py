@@ -57,7 +57,7 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
     """
     wanted = sorted(set(names))
     # The admin client offers no request of one's own but this; it is pinned to one minor version.
-    response = await client._send_request(_MetadataRequest(wanted))  # noqa: SLF001 (see above)
+    response = await client._send_request(_MetadataRequest(wanted))  # noqa: SLF001 (no public request)
     found = {}
     for topic in response.to_object()["topics"]:
         error = for_code(topic["error_code"])

@@ -53,7 +53,7 @@ async def missing_on_group(client: AIOKafkaAdminClient, group_id: str) -> Sequen
     heartbeat = HeartbeatRequest(group_id, generation_id=0, member_id="")
     try:
         # As in `describe`: the admin client offers no request of one's own but this.
-        response = await client._send_request(heartbeat)  # noqa: SLF001 (see above)
+        response = await client._send_request(heartbeat)  # noqa: SLF001 (no public request)
     except KafkaError:
         return []
     if response.to_object()["error_code"] == GroupAuthorizationFailedError.errno:

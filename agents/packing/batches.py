@@ -72,7 +72,7 @@ def take_whole(consumer: AIOKafkaConsumer) -> None:
         )
         return
     fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
-    fetcher._records = _Results()  # noqa: SLF001 (see the module)
+    fetcher._records = _Results()  # noqa: SLF001 (where fetches wait)
 
 
 def runs(found: Sequence[Run | Fetched]) -> Sequence[Run]:
@@ -95,9 +95,9 @@ class _Results(OrderedDict[TopicPartition, Any]):
 
     def __setitem__(self, partition: TopicPartition, result: Any) -> None:
         if isinstance(result, FetchResult):
-            records = result._partition_records  # noqa: SLF001 (see the module)
-            records._records = _Batches(records)  # noqa: SLF001 (see the module)
-            records._consumer_record = _as_it_is  # noqa: SLF001 (see the module)
+            records = result._partition_records  # noqa: SLF001 (what it unpacks)
+            records._records = _Batches(records)  # noqa: SLF001 (its batches)
+            records._consumer_record = _as_it_is  # noqa: SLF001 (it makes an object of each)
         super().__setitem__(partition, result)
 
 
@@ -106,7 +106,7 @@ class _Batches:
 
     def __init__(self, partition: Any) -> None:
         self._partition = partition
-        self._batches = partition._records  # noqa: SLF001 (see the module)
+        self._batches = partition._records  # noqa: SLF001 (has its batches only here)
 
     def has_next(self) -> bool:
         return bool(self._batches.has_next())

@@ -83,10 +83,9 @@ def _size(values: Sequence[bytes | None]) -> int:
 def _join(values: list[bytes | None], offsets: Sequence[Sequence[int]]) -> PackedRecords:
     """Return records as they are packed."""
     try:
-        data = b"".join(values)  # type: ignore[arg-type]  # see below
-        sizes = set(map(len, values))  # type: ignore[arg-type]  # see below
+        data = b"".join(values)  # type: ignore[arg-type]  # None raises, and is rare
+        sizes = set(map(len, values))  # type: ignore[arg-type]  # None raises, and is rare
     except TypeError:
-        # Messages without a value are rare: whoever joins need not look for them.
         data, sizes = b"".join(value for value in values if value), set()
     if len(sizes) == 1:
         (length,) = sizes
