@@ -126,10 +126,8 @@ class Packed:
     records: PackedRecords
 
 
-def encode_packed(
-    packed: Packed, *, partition: int, topic_id: bytes, data: bytes | None = None
-) -> bytes:
-    """Return the bytes of a message; `data` are its records' bytes where the caller has them.
+def encode_packed(packed: Packed, *, partition: int, topic_id: bytes) -> bytes:
+    """Return the bytes of a message.
 
     Raises:
         ValueError: for no records or more than 2^20, offsets outside `[after, next)`, or a span of
@@ -161,7 +159,7 @@ def encode_packed(
             head,
             b"" if consecutive else relative.astype(_OFFSET).tobytes(),
             b"" if uniform else records.lengths.astype(_LENGTH).tobytes(),
-            records.data.tobytes() if data is None else data,
+            records.data.tobytes(),
         )
     )
 
@@ -225,12 +223,3 @@ def _ascending(offsets: Int64s, after: int, following: int) -> bool:
     return bool(
         after <= offsets[0] and offsets[-1] < following and (offsets[1:] > offsets[:-1]).all()
     )
-
-
-def make_records(records: Sequence[Record]) -> PackedRecords:
-    """Return messages, offsets ascending, as they are packed."""
-    lengths = np.array([-1 if v is None else len(v) for _, v in records], dtype=np.int64)
-    data = np.frombuffer(b"".join(v for _, v in records if v), dtype=np.uint8)
-    same = len(lengths) > 0 and lengths[0] >= 0 and bool((lengths == lengths[0]).all())
-    offsets = np.array([offset for offset, _ in records], dtype=np.int64)
-    return PackedRecords(offsets, lengths, data, int(lengths[0]) if same else None)

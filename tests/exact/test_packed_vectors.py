@@ -12,8 +12,8 @@ from ldpstream.agents.packing.packed import (
     Record,
     decode_packed,
     encode_packed,
-    make_records,
 )
+from tests.packing import make_records
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "packed.json").read_text("utf-8"))
 

@@ -17,7 +17,6 @@ from ldpstream.agents.packing.packed import (
     Record,
     decode_packed,
     encode_packed,
-    make_records,
 )
 from ldpstream.agents.reading.taking import Taken, take
 from ldpstream.agents.state.batch import read_batch, read_records
@@ -26,6 +25,7 @@ from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.spec import CollectionSpec
+from tests.packing import make_records
 
 SPEC = CollectionSpec.from_mapping(
     "packed",

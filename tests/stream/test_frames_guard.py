@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from ldpstream.agents.packing.packed import Packed, encode_packed, make_records
+from ldpstream.agents.packing.packed import Packed, encode_packed
+from tests.packing import make_records
 from tests.stream.untrusted_packers import ID, Broker, silent
 
 

@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from ldpstream.agents.packing.packed import Packed, make_records
+from ldpstream.agents.packing.packed import Packed
 from ldpstream.agents.reading.taking import Taken, take
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.handover import Beside
@@ -20,6 +20,7 @@ from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.spec import CollectionSpec
+from tests.packing import make_records
 from tests.stream.harness import frame, make_context, make_spec
 
 WINDOW = WindowSpec(size_ms=1_000, hop_ms=1_000, idle_ms=None)

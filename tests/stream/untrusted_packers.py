@@ -9,7 +9,7 @@ from typing import cast
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import read_config
-from ldpstream.agents.packing.packed import Packed, encode_packed, make_records
+from ldpstream.agents.packing.packed import Packed, encode_packed
 from ldpstream.agents.reading.frames_guard import FramesGuard
 from ldpstream.agents.reading.guard import StreamHooks
 from ldpstream.agents.reading.held import Held
@@ -17,6 +17,7 @@ from ldpstream.agents.reading.source import Record, SourceReader, Stretch
 from ldpstream.agents.reading.taking import FramesHooks
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
+from tests.packing import make_records
 from tests.stream.serving import CITY
 from tests.stream.untrusted_stream import Ingested
 

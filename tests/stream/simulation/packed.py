@@ -14,10 +14,10 @@ from ldpstream.agents.packing.packed import (
     PackedError,
     decode_packed,
     encode_packed,
-    make_records,
 )
 from ldpstream.agents.reading.taking import Taken, take
 from ldpstream.agents.state.partition import Partition
+from tests.packing import make_records
 from tests.stream.simulation.brokers import MOST
 from tests.stream.simulation.worker import Worker
 from tests.stream.simulation.world import World
