@@ -26,6 +26,10 @@ _CHANGELOG: Final = {
 }
 
 
+DELAYS_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
+"""A broker that creates a thousand partitions, or shares its cores, takes its time."""
+
+
 class TopicError(RuntimeError):
     """A topic is not as the configuration says, or cannot be made so; the message says which."""
 
@@ -53,12 +57,7 @@ async def declare_topics(
     topics = collection.topics
     names = only or topics.names()
     found = await describe(client, names)
-    if topics.source in found:
-        _check_source(found[topics.source].partitions, collection)
-    if topics.changelog in found:
-        await _check_changelog(client, found[topics.changelog].partitions, collection)
-    if topics.frames is not None and topics.frames in found:
-        await _grow(client, topics.frames, found[topics.frames].partitions, collection)
+    await _check_found(client, found, collection)
     missing = [
         topic
         for topic in _wanted(collection, replication_factor)
@@ -67,7 +66,22 @@ async def declare_topics(
     if not missing:
         return found
     await _create(client, missing)
-    return await _await_topics(client, names)
+    found = await _await_topics(client, names, collection)
+    # Somebody else may have been faster with some of them: a device that sends, for one.
+    await _check_found(client, found, collection)
+    return found
+
+
+async def _check_found(
+    client: AIOKafkaAdminClient, found: Mapping[str, TopicState], collection: CollectionConfig
+) -> None:
+    topics = collection.topics
+    if topics.source in found:
+        _check_source(found[topics.source].partitions, collection)
+    if topics.changelog in found:
+        await _check_changelog(client, found[topics.changelog].partitions, collection)
+    if topics.frames is not None and topics.frames in found:
+        await _grow(client, topics.frames, found[topics.frames].partitions, collection)
 
 
 async def check_topics(
@@ -148,15 +162,20 @@ def _refusals(response: Any) -> Iterator[str]:
 
 
 async def _await_topics(
-    client: AIOKafkaAdminClient, names: Sequence[str]
+    client: AIOKafkaAdminClient, names: Sequence[str], collection: CollectionConfig
 ) -> Mapping[str, TopicState]:
-    # A broker that creates a thousand partitions, or shares its cores, takes its time.
-    for delay_seconds in (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8):
+    """Return the topics once all of them are there, with the source's partitions if they come."""
+    found: Mapping[str, TopicState] = {}
+    for delay_seconds in DELAYS_SECONDS:
         await asyncio.sleep(delay_seconds)
         found = await describe(client, names)
-        if len(found) == len(names):
+        source = found.get(collection.topics.source)
+        whole = source is None or source.partitions == collection.partitions
+        if len(found) == len(names) and whole:
             return found
     missing = sorted(set(names) - found.keys())
+    if not missing:
+        return found
     raise TopicError(f"topic {missing[0]} was created, but the broker does not show it")
 
 

@@ -1,15 +1,20 @@
 """Topics that several workers declare at once, over a client that answers as it is told."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import InvalidPartitionsError, KafkaError, PolicyViolationError
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import (
+    InvalidPartitionsError,
+    KafkaError,
+    PolicyViolationError,
+    TopicAlreadyExistsError,
+)
 
-from ldpstream.agents.config import read_config
+from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.kafka import declare
 from ldpstream.agents.kafka.declare import TopicError, declare_topics
 from ldpstream.agents.kafka.metadata import TopicState
@@ -17,11 +22,16 @@ from tests.stream.serving import CITY
 
 
 class Client:
-    """Answers a wish for more partitions with an error."""
+    """Answers a wish for more partitions with an error; others are faster to create topics."""
 
     def __init__(self, error: type[KafkaError]) -> None:
         self.error = error
         self.asked: list[str] = []
+
+    async def create_topics(self, wanted: Sequence[NewTopic]) -> Any:
+        self.asked += [new.name for new in wanted]
+        errors = [(new.name, TopicAlreadyExistsError.errno, None) for new in wanted]
+        return SimpleNamespace(topic_errors=errors)
 
     async def describe_configs(self, _: object) -> None:
         raise KafkaError
@@ -32,25 +42,53 @@ class Client:
         return SimpleNamespace(topic_errors=errors)
 
 
+def city() -> CollectionConfig:
+    mapping = {"collection": {"city": {**CITY, "input": "frames"}}}
+    return read_config(mapping, base=Path(), environment={}).collections["city"]
+
+
+async def declared(client: Client, collection: CollectionConfig) -> Mapping[str, TopicState]:
+    asked = cast("AIOKafkaAdminClient", client)
+    return await declare_topics(asked, collection, replication_factor=1)
+
+
 async def test_a_changelog_that_another_worker_has_given_partitions_meanwhile_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    mapping = {"collection": {"city": {**CITY, "input": "frames"}}}
-    collection = read_config(mapping, base=Path(), environment={}).collections["city"]
-    topics = collection.topics
+    collection, topics = city(), city().topics
     found = {name: TopicState(2, None) for name in topics.names()}
     found |= {name: TopicState(1, None) for name in (topics.changelog, topics.frames) if name}
 
     async def describe(*_: object) -> Mapping[str, TopicState]:
         return found
 
-    async def declared(client: Client) -> Mapping[str, TopicState]:
-        asked = cast("AIOKafkaAdminClient", client)
-        return await declare_topics(asked, collection, replication_factor=1)
-
     monkeypatch.setattr(declare, "describe", describe)
     client = Client(InvalidPartitionsError)
-    assert await declared(client) == found
+    assert await declared(client, collection) == found
     assert client.asked == [topics.changelog, topics.frames]
     with pytest.raises(TopicError, match="cannot be given more partitions: Topic already"):
-        await declared(Client(PolicyViolationError))
+        await declared(Client(PolicyViolationError), collection)
+
+
+async def test_a_source_that_somebody_else_creates_meanwhile_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A device's first message may have it made, by the broker's own number of partitions."""
+    collection = city()
+    shown: dict[str, TopicState] = {}
+    answers = [shown]
+
+    async def describe(*_: object) -> Mapping[str, TopicState]:
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    monkeypatch.setattr(declare, "describe", describe)
+    monkeypatch.setattr(declare, "DELAYS_SECONDS", (0.0, 0.0, 0.0))
+    client = Client(KafkaError)
+    there = {name: TopicState(2, None) for name in collection.topics.names()}
+    few = there | {collection.topics.source: TopicState(1, None)}
+    answers += [few]
+    with pytest.raises(TopicError, match=r"city\.reports has 1 partitions, but collection\.city"):
+        await declared(client, collection)
+    # The broker may not have told of all of them yet.
+    answers[:] = [shown, few, there]
+    assert await declared(client, collection) == there
