@@ -97,7 +97,9 @@ class FaustStream:
 
 
 async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> bool:
-    await consumer.commit(dict(offsets))
+    # It asks for the group's coordinator without end, and the thread calls two functions at a time.
+    async with asyncio.timeout(_CALL_SECONDS):
+        await consumer.commit(dict(offsets))
     return True
 
 

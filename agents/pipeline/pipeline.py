@@ -97,7 +97,8 @@ class Pipeline:
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
         """Take over these partitions, and no others."""
-        owned = list(partitions)
+        owned = frozenset(partitions)
+        self._progress.assigned(owned)
         for engine in self._all:
             source = engine.config.topics.source
             engine.assign(p.partition for p in owned if p.topic == source)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final, Protocol
 
 from aiokafka import TopicPartition
@@ -34,7 +35,8 @@ class Stream(Protocol):
 class Progress:
     """Passes on what heads have won, and where the source ends.
 
-    Commits are for the group's view alone: a lost one costs nothing but messages delivered again.
+    Commits are for the group's view alone: a lost one costs nothing but messages delivered again,
+    and a lag that is none.
     """
 
     def __init__(
@@ -72,10 +74,15 @@ class Progress:
         self._metrics.flushed(collection.name, seconds=seconds)
 
     async def commit(self) -> None:
-        """Commit what has been won since the last time."""
+        """Commit what has been won since the last time, and what could not be committed then."""
         commits, self._commits = self._commits, {}
-        if commits:
-            await self._stream.commit(commits)
+        if commits and not await self._stream.commit(commits):
+            # It may be long until more is won there: all the while it would look as if it lagged.
+            self._commits = commits | self._commits
+
+    def assigned(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Leave it to their owners to commit all partitions but these."""
+        self._commits = {p: offset for p, offset in self._commits.items() if p in partitions}
 
     async def run(self) -> None:
         """Commit, and ask for the ends of the source, until cancelled."""

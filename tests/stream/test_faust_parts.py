@@ -23,6 +23,32 @@ def test_a_consumer_thread_that_crashes_prints_nothing(
     assert "crashed: ConnectionError('cut')" in caplog.text
 
 
+async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    """In the consumer's thread too, which calls no more than two functions at a time."""
+    ours, ended = TopicPartition("trips", 0), asyncio.Event()
+
+    async def commit(_: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    calls: set[asyncio.Task[Any]] = set()
+
+    async def call_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+        calls.add(call := asyncio.create_task(function(*arguments)))
+        return await asyncio.shield(call)
+
+    monkeypatch.setattr("ldpstream.agents.faust_parts._CALL_SECONDS", 0.01)
+    consumer = SimpleNamespace(assignment=lambda: {ours}, commit=commit)
+    own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
+    stream = FaustStream(cast("faust.App", SimpleNamespace(consumer=own)))
+    assert not await stream.commit({ours: 7})
+    async with asyncio.timeout(30):
+        await ended.wait()
+        await asyncio.gather(*calls, return_exceptions=True)
+
+
 async def test_partitions_are_held_all_at_once():
     """Faust looks at every partition that it has, each time that it is asked."""
     ours = frozenset(TopicPartition("trips", partition) for partition in range(1_000))

@@ -1,0 +1,58 @@
+"""What the group is told, over a stream that does not always take it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from aiokafka import TopicPartition
+
+from ldpstream.agents.config import read_config
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline.progress import Progress
+from ldpstream.agents.state.outcomes import Outcome
+from tests.stream.serving import CITY
+
+
+class Stream:
+    """Takes commits, or does not."""
+
+    def __init__(self) -> None:
+        self.takes = True
+        self.offsets: dict[TopicPartition, int] = {}
+
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        if self.takes:
+            self.offsets |= offsets
+        return self.takes
+
+    async def ends(self) -> Mapping[TopicPartition, int]:
+        return {}
+
+    def hold(self, partition: TopicPartition) -> None: ...
+
+    async def release(self, partition: TopicPartition, offset: int) -> None: ...
+
+
+async def test_what_could_not_be_committed_is_committed_later() -> None:
+    """Nothing may be won there for long: until then the group would seem to lag."""
+    city = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
+    stream = Stream()
+    progress = Progress(stream, Metrics(), on_end=lambda *_: None)
+    sources = [TopicPartition("city.reports", partition) for partition in range(3)]
+
+    def win(partition: int, following: int) -> None:
+        outcome = Outcome(counted=0, late=0, rejected={}, lost_offsets=0)
+        progress.won(city.collections["city"], partition, following, outcome, 0.0)
+
+    stream.takes = False
+    for partition in range(3):
+        win(partition, 5)
+    await progress.commit()
+    win(1, 6)
+    # The others commit what they have counted themselves.
+    progress.assigned({*sources[:2]})
+    stream.takes = True
+    await progress.commit()
+    assert stream.offsets == {sources[0]: 5, sources[1]: 6}
+    stream.offsets.clear()
+    await progress.commit()
+    assert stream.offsets == {}
