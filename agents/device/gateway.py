@@ -4,7 +4,6 @@ import asyncio
 from typing import Self
 
 import numpy as np
-from aiokafka.errors import KafkaError
 from numpy.typing import NDArray
 
 from ldpstream.agents.device.framer import Framer
@@ -73,7 +72,7 @@ class Gateway:
         Raises:
             ValueError: where there is not one time for each report.
             KafkaError: where some may not have arrived; the same ones may be added again, and are
-                then counted again if they had.
+                then counted again if they had. So it is with any other error of the sender.
         """
         if np.shape(times_ms) != np.shape(reports)[:1]:
             raise ValueError("expected one time for each report")
@@ -152,11 +151,8 @@ class Gateway:
             task.add_done_callback(self._sending.discard)
 
     async def _produce(self, frame: bytes, count: int, done: asyncio.Future[None]) -> None:
-        error: KafkaError | None = None
-        try:
-            await self._sender.produce(frame)
-        except KafkaError as caught:
-            error = caught
+        # Gathered: whatever went wrong is for those who added, and they wait.
+        (error,) = await asyncio.gather(self._sender.produce(frame), return_exceptions=True)
         async with self._room:
             self._waiting -= count
             self._room.notify_all()

@@ -93,6 +93,18 @@ async def test_an_error_goes_to_all_whose_reports_were_in_the_frame_and_to_no_ot
         assert one.waiting == 0
 
 
+async def test_an_error_that_nobody_expected_leaves_nobody_waiting():
+    spec = collection()
+    reports, sender = spec.privatize(np.arange(10)), FakeSender(spec)
+    sender.errors.append(ZeroDivisionError("in a client"))
+    async with gateway(sender, max_reports=10, max_waiting=10) as one, asyncio.timeout(30):
+        with pytest.raises(ZeroDivisionError):
+            await one.add(reports, times_ms=times(10))
+        # Nor does it keep its place.
+        await one.add(reports, times_ms=times(10))
+    assert len(sender.frames) == 2
+
+
 async def test_what_is_put_together_is_in_one_frame_and_is_no_longer_kept_when_it_goes():
     spec = collection()
     sender = FakeSender(spec, held=True)
