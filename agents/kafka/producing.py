@@ -35,7 +35,7 @@ class NoIdempotenceError(RuntimeError):
 
 
 class LastingProducer:
-    """Sends messages one by one, each of them acknowledged by all replicas."""
+    """Sends messages, alone or in batches, each of them acknowledged by all replicas."""
 
     def __init__(self, bootstrap: str, options: Mapping[str, Any]) -> None:
         self._bootstrap = bootstrap
