@@ -97,15 +97,24 @@ class SetDecoder(Queries):
     def set_query(self, indicator: Floats) -> Query:
         """Prepare a set of values, given by its indicator, float64 `(k,)`."""
         h = self.decode_set(indicator)
-        return self._query(indicator, h, h)
+        noise = self.counts.noise_of(h, indicator)
+        return CountQuery(indicator, noise, float(h.min()), float(h.max()), h, h)
 
     def linear_query(self, weights: Floats) -> Query:
-        """Prepare any weights with the decoder of least noise, float64 `(k,)`."""
-        return self._query(weights, self.decode(weights), self.decode(weights**2))
+        """Prepare any weights with the decoder of least noise, float64 `(k,)`.
 
-    def _query(self, weights: Floats, h: Floats, of_square: Floats) -> Query:
-        noise = self.counts.noise_of(h, weights)
-        return CountQuery(weights, noise, float(h.min()), float(h.max()), h, of_square)
+        Each group's weights are decoded as parts of their own range. So noise that is small beside
+        the squares of the weights is no rounding, and equal weights have none at all.
+        """
+        least, largest = self.groups.value_extremes(weights)
+        unit = np.where(largest > least, largest - least, 1.0)
+        of_value = self.groups.of_value
+        parts = (weights - least[of_value]) / unit[of_value]
+        decoded = self.decode(parts)
+        noise = self.counts.noise_of(decoded, parts) * unit[of_value] ** 2
+        h = decoded * unit[self.of_output] + least[self.of_output]
+        square = self.decode(weights**2)
+        return CountQuery(weights, noise, float(h.min()), float(h.max()), h, square)
 
     def sum_outputs(self, function: Floats) -> Floats:
         """Sum a function of the output over each group: `(outputs,)` -> `(count,)`."""

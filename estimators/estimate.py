@@ -106,7 +106,9 @@ def estimate_linear(
 ) -> Estimate:
     """Estimate the means of functions of the value: finite weights, float64 `(q, k)`.
 
-    The decoder of least noise under uniform data is used (see `decoding`).
+    The decoder of least noise under uniform data is used (see `decoding`). Weights are decoded as
+    parts of their own range, from 0 to 1: squares of anything else lose the variance, or all of it,
+    where weights are large and differ by little (years, times) or are counted in a large unit.
 
     Raises:
         ValueError: where the weights have another shape or are not finite, the statistic does not
@@ -117,7 +119,26 @@ def estimate_linear(
     if not np.isfinite(weights).all():
         raise ValueError("weights: expected finite numbers")
     check_counts(mechanism, statistic, n)
-    return bound(linear_sums(prepare_queries(mechanism), statistic, weights), n, Options(**options))
+    # Halves, because the difference of two large weights need not be a number.
+    halves = weights / 2.0
+    least = halves.min(axis=1)
+    span = halves.max(axis=1) - least
+    unit = np.where(span > 0.0, span, 1.0)
+    parts = (halves - least[:, None]) / unit[:, None]
+    found = bound(linear_sums(prepare_queries(mechanism), statistic, parts), n, Options(**options))
+    return _moved(found, 2.0 * least, 2.0 * unit)
+
+
+def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
+    """Return the estimate of `origin + unit w` from that of w, arrays `(q,)`."""
+    return replace(
+        estimate,
+        value=origin + unit * estimate.value,
+        se=unit * estimate.se,
+        low=origin + unit * estimate.low,
+        high=origin + unit * estimate.high,
+        influence=unit * estimate.influence,
+    )
 
 
 def bound(sums: Sums, n: int, options: Options) -> Estimate:

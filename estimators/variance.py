@@ -1,5 +1,7 @@
 """Variances of estimates from the same statistic: docs/theory.md section 0."""
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,6 +9,9 @@ from ldpstream.estimators.options import Estimand
 from ldpstream.estimators.sums import Sums
 
 Floats = NDArray[np.float64]
+
+_ROUNDING: Final = 1e-14
+"""Reports without noise, one of n unlike the others, have more of their mean square up to 10^14."""
 
 
 def sample_variance(sums: Sums, n: int) -> Floats:
@@ -43,11 +48,15 @@ def variance(sums: Sums, n: int, estimand: Estimand) -> Floats:
     raw = plug_in(sums, n, estimand)
     floor, ceiling = sums.floor / n**2, sums.ceiling / n**2
     if not sums.disclosed:
-        return np.where(raw <= floor, stand_in(sums, n), raw)
+        kept = np.where(raw <= floor, stand_in(sums, n), raw)
+    elif estimand == "respondents":
+        kept = np.clip(raw, floor, ceiling)
+    else:
+        kept = np.maximum(raw, floor)
     if estimand == "respondents":
-        return np.clip(raw, floor, ceiling)
-    kept = np.maximum(raw, floor)
-    return np.where(kept <= 0.0, (sums.spread / n) ** 2, kept)
+        return kept
+    rounding = _ROUNDING * np.maximum(sums.squares, 0.0) / n**2
+    return np.where(kept <= rounding, (sums.spread / n) ** 2, kept)
 
 
 def stand_in(sums: Sums, n: int) -> Floats:

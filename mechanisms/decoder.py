@@ -159,8 +159,10 @@ class LinearDecoder(Decoder):
 def remove_rounding(moments: Floats, weights: Floats) -> Floats:
     """Return `moments - weights^2` of shape `(k,)`, exactly 0 where only rounding is left.
 
-    So a value that is reported exactly comes out without noise.
+    So a value that is reported exactly comes out without noise. Rounding is measured by the largest
+    weight, in whatever unit weights are.
     """
-    noise = moments - weights**2
-    noise[noise <= ROUNDING * np.maximum(moments, 1.0)] = 0.0
+    squares = weights**2
+    noise = moments - squares
+    noise[noise <= ROUNDING * np.maximum(moments, squares.max(initial=0.0))] = 0.0
     return noise

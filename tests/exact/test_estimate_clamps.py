@@ -125,3 +125,19 @@ def test_one_report_defines_the_value_and_what_needs_no_second(estimand: str, me
     known = BLOCKS.groups[0] == 1
     np.testing.assert_array_equal(exact.value[known], 1.0)
     assert (exact.low[known] == 1.0).all() == defined
+
+
+def test_what_a_designed_channel_tells_exactly_is_not_known_of_the_population():
+    # Blocks that are told apart, by a mechanism that lists no groups.
+    channel = np.zeros((5, 5))
+    channel[:2, :2] = channel[2:4, 2:4] = [[0.75, 0.25], [0.25, 0.75]]
+    channel[4, 4] = 1.0
+    mechanism, n = Dense(channel), 100
+    statistic = np.array([30, 20, 25, 25, 0])
+    sets = [np.array([4]), np.arange(4), np.arange(5)]
+    respondents = estimate_sets(mechanism, statistic, n, sets)
+    np.testing.assert_array_equal(respondents.low, respondents.high)
+    found = estimate_sets(mechanism, statistic, n, sets, estimand="population")
+    # Nobody reported the last value, whose share may be small: as in blocks, one report's worth.
+    np.testing.assert_allclose(found.se, [1 / n, 1 / n, 0.0], atol=1e-12)
+    assert (found.low < found.high).tolist() == [True, True, False]

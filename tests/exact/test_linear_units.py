@@ -1,0 +1,106 @@
+"""Linear queries do not depend on the unit and the zero that their weights are counted in."""
+
+import numpy as np
+import pytest
+
+from ldpstream.estimators.estimate import estimate_linear
+from ldpstream.estimators.predict import predicted_linear_variances
+from ldpstream.mechanisms.block_hadamard import BlockHadamard
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.entropy import SeededEntropy
+from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_bits import L1Bits
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.matrix import Matrix
+from ldpstream.mechanisms.matrix_strategy import Strategy
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.subset_selection import SubsetSelection
+
+PAIRED = Blocks(np.array([0, 0, 1, 1]))
+MECHANISMS: dict[str, Mechanism] = {
+    "one block": BlockHadamard(1.0, Blocks.one(4)),
+    "two blocks": BlockHadamard(1.0, PAIRED),
+    "randomized-response": RandomizedResponse(1.0, Blocks.one(4)),
+    "high-low": HighLow(1.0, 4, frozenset({0, 1})),
+    "l1-geometric": L1Geometric(1.0, (4,)),
+    "l1-bits": L1Bits(1.0, (4,)),
+    "subset-selection": SubsetSelection(1.0, PAIRED),
+    "matrix": Matrix(MetricPolicy(1.0, (4,)), Strategy.built_in("prefix", 4)),
+}
+WEIGHTS = np.array([[0.0, 3.0, 1.0, 2.0], [5.0, 5.0, 5.0, 5.0]])
+METHODS = [
+    (estimand, method)
+    for estimand in ("respondents", "population")
+    for method in ("normal", "bernstein", "anytime", "anytime-exact")
+]
+
+
+def reports(mechanism: Mechanism, n: int) -> np.ndarray:
+    statistic = mechanism.empty()
+    values = np.random.default_rng(1).integers(0, mechanism.size, n)
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
+    return statistic
+
+
+@pytest.mark.parametrize(("unit", "zero"), [(1e-9, 0.0), (1e30, 0.0), (1.0, 1e9), (1e-3, -1e7)])
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+def test_bounds_are_those_of_any_other_unit_and_zero(
+    mechanism: Mechanism, unit: float, zero: float
+):
+    statistic, weights = reports(mechanism, 500), WEIGHTS * unit + zero
+    # What is left of differences of such weights, in units.
+    accuracy = 1e-15 * np.abs(weights).max() / unit + 1e-12
+    for estimand, method in METHODS:
+        options = {"estimand": estimand, "method": method}
+        plain = estimate_linear(mechanism, statistic, 500, WEIGHTS, **options)
+        assert (plain.low < plain.high)[0]
+        moved = estimate_linear(mechanism, statistic, 500, weights, **options)
+        for name in ("value", "low", "high"):
+            expected = (getattr(plain, name) * unit + zero) / unit
+            np.testing.assert_allclose(getattr(moved, name) / unit, expected, rtol=accuracy)
+        for name in ("se", "influence"):
+            relative = np.abs(getattr(moved, name) / unit - getattr(plain, name))
+            assert (relative <= 10.0 * accuracy).all()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+def test_predicted_variances_are_those_of_any_other_unit_and_zero(mechanism: Mechanism):
+    plain = predicted_linear_variances(mechanism, 100, WEIGHTS)
+    assert plain[0] > 0.0
+    for unit, zero in ((1e-9, 0.0), (1.0, 1e9)):
+        found = predicted_linear_variances(mechanism, 100, WEIGHTS * unit + zero) / unit**2
+        np.testing.assert_allclose(found, plain, rtol=1e-6)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+def test_the_plain_decoders_noise_is_that_of_any_other_unit(mechanism: Mechanism):
+    noise = mechanism.decoder().noise
+    np.testing.assert_allclose(noise(WEIGHTS[0] * 1e-9) / 1e-18, noise(WEIGHTS[0]), rtol=1e-6)
+
+
+def test_blocks_whose_weights_hardly_differ_are_no_more_exact_than_others():
+    mechanism, n = BlockHadamard(1.0, PAIRED), 300
+    statistic = mechanism.empty()
+    values = np.repeat([0, 1], [100, 200])
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(2)))
+    # Nobody reported the second block, where weights differ a thousand million times as much.
+    weights = np.array([[0.0, 1e-9, 0.0, 1.0], [0.0, 1e-9, 0.0, 1e-9]])
+    for method in ("normal", "bernstein", "anytime", "anytime-exact"):
+        found = estimate_linear(mechanism, statistic, n, weights, method=method)
+        assert (found.se > 0.0).all()
+        assert (found.low < found.value).all()
+        np.testing.assert_allclose(found.se[0], found.se[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 0.7])
+def test_a_population_whose_reports_are_all_of_one_block_is_not_known_exactly(weight: float):
+    mechanism, n = BlockHadamard(1.0, PAIRED), 1_001
+    statistic, values = mechanism.empty(), np.zeros(1_001, dtype=np.int64)
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    # Every report of the first block says exactly this much; rounding is no variance.
+    weights = np.array([[weight, weight, 1.0, 1.0], [0.0, 0.0, weight, weight]])
+    found = estimate_linear(mechanism, statistic, n, weights, estimand="population")
+    np.testing.assert_allclose(found.value, [weight, 0.0], atol=1e-12)
+    np.testing.assert_allclose(found.se, [(1.0 - weight) / n, weight / n], rtol=1e-9)
