@@ -88,7 +88,8 @@ class MechanismPlan(Part):
         description="Respondents for a standard error of 0.01 of the workload; null above 2^53"
     )
     total_variation: float = Field(
-        description="What the mean total-variation distance of all values' shares is at most"
+        description="What the mean total-variation distance of all values' shares is at most; "
+        "about so much where `values` are a sample"
     )
     ranges: list[RangeErrors]
     quantiles: list[QuantileErrors]

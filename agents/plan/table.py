@@ -66,7 +66,7 @@ def _mechanisms(document: PlanDocument) -> Table:
             _count(one.respondents_for_1_percent),
             _mean(one.values),
             _mean(one.all_ranges),
-            _number(one.total_variation) if one.total_variation < 1.0 else "1",
+            _distance(one),
             f"{one.cost.report_bits:,}",
             f"{one.cost.message_bytes:,} B",
             _bytes(one.cost.state_bytes),
@@ -127,9 +127,18 @@ def _epsilon(epsilon: JsonValue) -> str:
 
 
 def _mean(summary: Summary | None) -> str:
-    if summary is None:
-        return ""
-    return f"{'' if summary.predicted == summary.total else '~'}{_number(summary.mean)}"
+    return "" if summary is None else f"{_sampled(summary)}{_number(summary.mean)}"
+
+
+def _distance(one: MechanismPlan) -> str:
+    # No two distributions are further apart than 1, whichever values were predicted.
+    if one.total_variation >= 1.0:
+        return "1"
+    return f"{_sampled(one.values)}{_number(one.total_variation)}"
+
+
+def _sampled(summary: Summary) -> str:
+    return "" if summary.predicted == summary.total else "~"
 
 
 def _ratio(ratio: float | None) -> str:

@@ -1,5 +1,6 @@
 """`ldpstream plan`: its document, its table, its picture, and the channel that it writes."""
 
+import io
 import json
 import os
 import re
@@ -13,9 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
+from rich.console import Console
 
 from ldpstream.agents.config import load_config
 from ldpstream.agents.plan.model import PlanDocument
+from ldpstream.agents.plan.table import show_plan
 from ldpstream.estimators.predict import predicted_linear_variances, predicted_set_variances
 from tests.stream.cli import configured, invoke
 from tests.stream.plans import COLLECTIONS, NAMES, plan
@@ -145,6 +148,21 @@ def test_the_table_names_every_mechanism_and_the_verdict(tmp_path: Path, name: s
         assert one["mechanism"] in result.stdout
     for one in document["unsuited"]:
         assert f"no: {one['mechanism']}: needs {one['needs']}" in result.stdout
+
+
+def test_a_distance_out_of_a_sample_of_the_values_is_marked_as_one(tmp_path: Path):
+    document = plan(tmp_path, "ages", "--search", "0")
+    assert document["mechanisms"][0]["total_variation"] < 1.0
+
+    def shown() -> str:
+        console = Console(record=True, width=200, file=io.StringIO())
+        show_plan(PlanDocument.model_validate(document), console)
+        return console.export_text()
+
+    distance = f"{document['mechanisms'][0]['total_variation']:.3g}"
+    assert f" {distance} " in shown()
+    document["mechanisms"][0]["values"]["predicted"] -= 1
+    assert f" ~{distance} " in shown()
 
 
 def test_a_terminal_shows_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
