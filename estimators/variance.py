@@ -43,7 +43,8 @@ def variance(sums: Sums, n: int, estimand: Estimand) -> Floats:
     The population's variance has a part from sampling too: with groups it is kept above the noise
     alone, and where the reports show no variance at all (a block that nobody reported) the
     influence of one report stands in for the standard error, because such a block's share is
-    small but not known to be 0.
+    small but not known to be 0. For the same reason no share's error is below one respondent of n:
+    at large epsilon a value that nobody reported has hardly any noise.
     """
     raw = plug_in(sums, n, estimand)
     floor, ceiling = sums.floor / n**2, sums.ceiling / n**2
@@ -56,7 +57,9 @@ def variance(sums: Sums, n: int, estimand: Estimand) -> Floats:
     if estimand == "respondents":
         return kept
     rounding = _ROUNDING * np.maximum(sums.squares, 0.0) / n**2
-    return np.where(kept <= rounding, (sums.spread / n) ** 2, kept)
+    one = np.minimum(sums.spread, 1.0) if sums.indicators else 0.0
+    least = np.where(kept <= rounding, sums.spread, one)
+    return np.maximum(kept, (least / n) ** 2)
 
 
 def stand_in(sums: Sums, n: int) -> Floats:

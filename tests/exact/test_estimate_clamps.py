@@ -7,7 +7,12 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
 from ldpstream.estimators.top import estimate_top
+from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from tests.exact.dense import Dense, random_channel
 from tests.exact.small_channels import BLOCKS, WARNER, block_statistic
 
@@ -59,7 +64,8 @@ def test_blocks_keep_variances_within_what_their_shares_allow():
         hit |= set(np.sign(expected - plug_in).round())
         mean = decoders @ statistic / 9
         sampled = (decoders**2 @ statistic / 9 - mean**2) / 8
-        floored = np.maximum(sampled, shares * least / 9)
+        # And never below one respondent.
+        floored = np.maximum(np.maximum(sampled, shares * least / 9), 1 / 81)
         reached |= bool((floored > sampled + 1e-9).any())
         population = estimate_values(BLOCKS, statistic, 9, estimand="population").se ** 2
         np.testing.assert_allclose(population, floored, atol=1e-12)
@@ -141,3 +147,29 @@ def test_what_a_designed_channel_tells_exactly_is_not_known_of_the_population():
     # Nobody reported the last value, whose share may be small: as in blocks, one report's worth.
     np.testing.assert_allclose(found.se, [1 / n, 1 / n, 0.0], atol=1e-12)
     assert (found.low < found.high).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        RandomizedResponse(12.0, Blocks.one(6)),
+        L1Geometric(12.0, (6,)),
+        HighLow(12.0, 6, frozenset({0})),
+    ],
+    ids=lambda mechanism: mechanism.id,
+)
+def test_hardly_any_noise_does_not_make_a_population_known(mechanism: Mechanism):
+    # 200 reports of two values: of the others there may be one respondent in 200 all the same.
+    n, values = 200, np.repeat([2, 3], 100)
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(4)))
+    sets = [np.array([1]), np.array([4, 5]), np.arange(6)]
+    respondents = estimate_sets(mechanism, statistic, n, sets).se
+    assert (respondents < 0.1 / n).all()
+    found = estimate_sets(mechanism, statistic, n, sets, estimand="population").se
+    np.testing.assert_allclose(found, [1 / n, 1 / n, 0.0], atol=1e-12)
+    np.testing.assert_allclose(
+        estimate_values(mechanism, statistic, n, estimand="population").se[2:],
+        [0.5 / math.sqrt(n - 1)] * 2 + [1 / n] * 2,
+        rtol=1e-2,
+    )
