@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, xlogy
 
+from ldpstream.estimators.lip_mmse import report_probabilities
 from ldpstream.estimators.sums import check_counts
-from ldpstream.mechanisms.entropy import WORD
 from ldpstream.mechanisms.lip import Lip
 from ldpstream.mechanisms.mechanism import Statistic
 
@@ -68,17 +68,23 @@ def calibrate(mechanism: Lip, statistic: Statistic, n: int) -> Calibration:
     counts = statistic.reshape(-1, 2)
     level = np.flatnonzero(counts.sum(axis=1))
     reports, ones = counts[level].sum(axis=1), counts[level, 1]
-    q, r = (np.array(mechanism.thresholds, dtype=np.float64) / WORD)[level].T
+    likely = report_probabilities(mechanism)[level]
     edges = np.array(mechanism.prior.edges)
     place = level // len(mechanism.epsilons)
+    # The probabilities of reports 0 and 1, `(levels, 2)`: neither is 1 less the other, which may
+    # be 0 at large epsilon.
     least, largest = (
-        prior * r + (1.0 - prior) * q for prior in (edges[:-1][place], edges[1:][place])
+        prior[:, None] * likely[:, 1] + (1.0 - prior)[:, None] * likely[:, 0]
+        for prior in (edges[:-1][place], edges[1:][place])
     )
-    tails = np.minimum(_at_least(ones, reports, largest), _at_most(ones, reports, least))
-    separate = np.minimum(2.0 * tails, 1.0)
+    above = _at_least(ones, reports, largest[:, 1])
+    below = _at_least(reports - ones, reports, least[:, 0])
+    separate = np.minimum(2.0 * np.minimum(above, below), 1.0)
     pooled = _pooled(ones, reports, least, largest) if n else 1.0
     adjusted = _holm(np.append(separate, pooled))
-    return Calibration(level, reports, ones, least, largest, adjusted[:-1], float(adjusted[-1]))
+    return Calibration(
+        level, reports, ones, least[:, 1], largest[:, 1], adjusted[:-1], float(adjusted[-1])
+    )
 
 
 def _at_least(ones: Integers, reports: Integers, share: Floats) -> Floats:
@@ -87,17 +93,14 @@ def _at_least(ones: Integers, reports: Integers, share: Floats) -> Floats:
     return np.where(ones > 0, tail, 1.0)
 
 
-def _at_most(ones: Integers, reports: Integers, share: Floats) -> Floats:
-    """Return `P(Bin(reports, share) <= ones)`."""
-    return _at_least(reports - ones, reports, 1.0 - share)
-
-
 def _pooled(ones: Integers, reports: Integers, least: Floats, largest: Floats) -> float:
-    n = float(reports.sum())
-    seen = float(ones.sum()) / n
-    low, high = float((reports * least).sum()) / n, float((reports * largest).sum()) / n
-    nearest = min(max(seen, low), high)
-    divergence = xlogy(seen, seen / nearest) + xlogy(1.0 - seen, (1.0 - seen) / (1.0 - nearest))
+    n, total = int(reports.sum()), int(ones.sum())
+    low, high = (tuple((reports @ ends / n).tolist()) for ends in (least, largest))
+    seen = (n - total) / n, total / n
+    if low[1] <= seen[1] <= high[1]:
+        return 1.0
+    nearest = low if seen[1] < low[1] else high
+    divergence = sum(float(xlogy(s, s / e)) for s, e in zip(seen, nearest, strict=True))
     return float(min(2.0 * np.exp(-n * max(divergence, 0.0)), 1.0))
 
 

@@ -7,7 +7,7 @@ and `estimate` for shares that need no prior.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from ldpstream.mechanisms.mechanism import Statistic
 
 Floats = NDArray[np.float64]
 CredibleMethod = Literal["normal", "bernstein", "anytime"]
+
+_NEXT_TO_1: Final = math.nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,23 @@ class MmseEstimate:
     method: CredibleMethod
 
 
+def report_probabilities(mechanism: Lip) -> Floats:
+    """Return `P(y | x)` of every level, value and report, all above 0: float64 `(levels, 2, 2)`.
+
+    From whole numbers: at large epsilon 1 less the probability of the other report would be 0.
+    """
+    return np.array(
+        [[[(WORD - t) / WORD, t / WORD] for t in pair] for pair in mechanism.thresholds]
+    )
+
+
 def posteriors(mechanism: Lip, priors: Floats) -> Floats:
     """Return `P(X = 1 | y)` of every report: priors float64 `(levels,)` -> `(levels, 2)`.
 
     `levels` counts pairs of a prior's level and a budget.
     """
-    q, r = np.array(mechanism.thresholds, dtype=np.float64).T / WORD
-    one = priors[:, None] * np.stack([1.0 - r, r], axis=1)
-    zero = (1.0 - priors)[:, None] * np.stack([1.0 - q, q], axis=1)
+    likely = report_probabilities(mechanism)
+    zero, one = (1.0 - priors)[:, None] * likely[:, 0], priors[:, None] * likely[:, 1]
     return np.asarray(one / (one + zero))
 
 
@@ -117,7 +128,8 @@ def _anytime_half_width(
     1998), 1/4 at a = 1/2.
     """
     odd = np.abs(posterior - 0.5) > 1e-6
-    a = np.where(odd, posterior, 0.25)
+    # A float of 1 may stand for less: toward 1/2 is the safe side.
+    a = np.where(odd, np.minimum(posterior, _NEXT_TO_1), 0.25)
     bits = np.where(odd, (1.0 - 2.0 * a) / (2.0 * (np.log1p(-a) - np.log(a))), 0.25)
     variance, most = np.array([(counts * bits).sum()]), np.array([sharpest * bits.max()])
     return n * float(mixture_half_width(variance, most, n, delta)[0])

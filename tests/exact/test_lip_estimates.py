@@ -171,3 +171,23 @@ def test_no_reports_say_nothing_about_priors():
     mechanism = Lip(Prior(levels=4), (1.0,))
     test = calibrate(mechanism, mechanism.empty(), 0)
     assert (test.smallest, test.level.size, test.flagged().size) == (1.0, 0, 0)
+
+
+@pytest.mark.parametrize("levels", [1, 4])
+def test_where_a_report_is_nearly_certain_its_rare_other_is_still_possible(levels: int):
+    # 1 less the probability of the one is 0 in double precision.
+    mechanism = Lip(Prior(levels=levels), (40.0,))
+    found = posteriors(mechanism, np.full(levels, 0.25))
+    for pair, row in zip(mechanism.thresholds, found, strict=True):
+        for report in (0, 1):
+            zero, one = (Fraction(t if report else WORD - t, WORD) for t in pair)
+            assert row[report] == pytest.approx(float(one / (one + 3 * zero)), rel=1e-12)
+    for report in (0, 1):
+        statistic = mechanism.empty()
+        statistic[report::2] = 10
+        n = 10 * levels
+        for method in ("normal", "bernstein", "anytime"):
+            estimate = estimate_mmse(mechanism, statistic, n, method=method)
+            assert 0.0 <= estimate.low <= estimate.value <= estimate.high <= 1.0
+        # With levels no prior of the first, or of the last one, agrees with that.
+        assert (calibrate(mechanism, statistic, n).smallest < 1e-6) == (levels > 1)
