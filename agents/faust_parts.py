@@ -86,13 +86,19 @@ class FaustStream:
 
     async def _call(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
         """Call a function of the consumer in its own thread; None if there is none to answer."""
-        consumer = self._thread._consumer  # noqa: SLF001 (nor to the client, None at first)
+        thread = self._thread
+        consumer = thread._consumer  # noqa: SLF001 (nor to the client, None at first)
         if consumer is None:
             return None
         try:
-            called = self._thread.call_thread(function, consumer, *arguments)
+            called = thread.call_thread(function, consumer, *arguments)
             return await asyncio.wait_for(called, _CALL_SECONDS)
         except TimeoutError:
+            return None
+        except RuntimeError:
+            # An app that stops while its broker is away ends the thread, and keeps its partitions.
+            if not thread.thread_loop.is_closed():
+                raise
             return None
 
 

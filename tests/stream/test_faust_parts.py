@@ -49,6 +49,20 @@ async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.Mon
         await asyncio.gather(*calls, return_exceptions=True)
 
 
+async def test_a_consumer_thread_that_has_ended_commits_nothing():
+    """As in a worker that is told to end while its broker is away."""
+    ours, loop = TopicPartition("trips", 0), asyncio.new_event_loop()
+    loop.close()
+
+    async def call_thread(_: Callable[..., Any], *__: object) -> None:
+        loop.call_soon_threadsafe(loop.stop)
+
+    consumer = SimpleNamespace(assignment=lambda: {ours})
+    thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread, thread_loop=loop)
+    app = SimpleNamespace(consumer=SimpleNamespace(_thread=thread))
+    assert not await FaustStream(cast("faust.App", app)).commit({ours: 7})
+
+
 async def test_partitions_are_held_all_at_once():
     """Faust looks at every partition that it has, each time that it is asked."""
     ours = frozenset(TopicPartition("trips", partition) for partition in range(1_000))
