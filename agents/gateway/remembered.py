@@ -128,7 +128,7 @@ def _open(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_FORMAT}; COMMIT;")
         elif found != _FORMAT:
-            raise sqlite3.DatabaseError(  # noqa: TRY301 (closed below)
+            raise sqlite3.DatabaseError(  # noqa: TRY301 (the handler closes the file)
                 f"expected a file of format {_FORMAT}, got {found}"
             )
         connection.execute("PRAGMA synchronous = FULL")

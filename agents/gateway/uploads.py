@@ -156,7 +156,7 @@ class Uploads:
         try:
             return self._remembered.find(key)
         except sqlite3.Error as error:
-            log.error("keys of uploads cannot be read: %s", error)  # noqa: TRY400 (one line)
+            log.error("keys of uploads cannot be read: %s", error)  # noqa: TRY400 (a traceback says no more)
             detail = "the gateway cannot look up what it has accepted"
             raise UploadRefusedError(503, "unavailable", detail) from error
 
@@ -225,7 +225,7 @@ class Uploads:
                 # The broker has them, so they are accepted all the same.
                 if not self._failing:
                     said = "no keys are kept, repeats may count twice: %s"
-                    log.error(said, error)  # noqa: TRY400 (one line)
+                    log.error(said, error)  # noqa: TRY400 (a traceback says no more)
                 self._failing = True
             for _, written in batch:
                 if not written.done():
