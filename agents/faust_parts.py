@@ -134,8 +134,8 @@ async def _seek(consumer: AIOKafkaConsumer, partition: TopicPartition, offset: i
 class _CommittedThread(AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
-        # Read when the consumer starts. Faust asks for it under exactly_once alone, which also makes
-        # producers transactional.
+        # Read when the consumer starts. Faust asks for it under exactly_once alone, which also
+        # makes producers transactional.
         consumer._isolation_level = "read_committed"  # noqa: SLF001 (no setting for this alone)
         return consumer
 
