@@ -1,0 +1,115 @@
+"""Where an attack runs: one checkout's commands, one broker, one folder."""
+
+import itertools
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.brokers import Broker
+from tests.configuring import configuration
+from tests.processes import Worker
+
+_MAIN: Final = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an attack: whether the product held, and the figure that shows it."""
+
+    held: bool
+    figure: str
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attack. `claim` is what must hold; `run` tries to break it."""
+
+    name: str
+    claim: str
+    run: Callable[["Stand"], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Runs the commands of a `checkout`, the root of a source tree, against a broker.
+
+    `short` asks an attack to show the same with less time and memory, as the tests do.
+    """
+
+    checkout: Path
+    broker: Broker
+    folder: Path
+    short: bool = True
+
+    def configure(self, collections: Mapping[str, str], *, name: str = "ldpstream.toml") -> Path:
+        """Write a configuration of whole tables by name, without `topic`, and return its path.
+
+        Topics and the worker's id are used by no other attack.
+        """
+        run = f"attack-{os.getpid()}-{next(_numbers)}"
+        file = self.folder / f"{run}-{name}"
+        file.write_text(configuration(self.broker, collections, run=run, store="memory"))
+        return file
+
+    def run(
+        self, *arguments: str, stdin: bytes = b"", seconds: float = 120
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """Run `ldpstream ARGUMENTS` to its end and return what it said, exit code included."""
+        return subprocess.run(
+            self._command(arguments),
+            input=stdin,
+            capture_output=True,
+            cwd=self.folder,
+            env=self._environment(),
+            timeout=seconds,
+        )
+
+    @contextmanager
+    def serving(
+        self, *arguments: str, memory_bytes: int | None = None, seconds: float = 120
+    ) -> Iterator[Worker]:
+        """Run `ldpstream ARGUMENTS`, wait for its line `ready`, and kill it at the end.
+
+        With `memory_bytes` its address space ends there: a request that would take the machine's
+        memory takes the process's.
+        """
+
+        def limit() -> None:
+            if memory_bytes is not None:
+                resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+
+        process = subprocess.Popen(
+            self._command(arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.folder,
+            env=self._environment(),
+            preexec_fn=limit,
+        )
+        worker = Worker(process)
+        try:
+            worker.wait_ready(seconds=seconds)
+            yield worker
+        finally:
+            worker.kill()
+
+    @staticmethod
+    def _command(arguments: tuple[str, ...]) -> list[str]:
+        return [sys.executable, "-c", _MAIN, *arguments]
+
+    def _environment(self) -> dict[str, str]:
+        # Before what is installed, so that another checkout's code runs in this environment.
+        return {**os.environ, "PYTHONPATH": str(self.checkout / "src")}
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the largest resident memory that a process has had so far."""
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
