@@ -18,6 +18,8 @@ from aiokafka.errors import IllegalStateError, KafkaError
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP, ConsumerMessage
 
+from ldpstream.agents.kafka.unreadable import pass_unreadable
+
 STREAM_BYTES: Final = 16_384
 TOO_LONG: Final = b"too long for the stream"
 """Stands, as this very object, for a message that Faust has not kept."""
@@ -138,6 +140,11 @@ class _CommittedThread(AIOKafkaConsumerThread):
         # makes producers transactional.
         consumer._isolation_level = "read_committed"  # noqa: SLF001 (no setting for this alone)
         return consumer
+
+    async def on_start(self) -> None:
+        await super().on_start()
+        assert self._consumer is not None
+        pass_unreadable(self._consumer)
 
     async def on_thread_stop(self) -> None:
         # aiokafka's own waiting tasks cancel whoever stops a consumer while the broker is away.

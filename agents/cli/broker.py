@@ -17,6 +17,7 @@ from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.kafka.patience import telling_of_waits
+from ldpstream.agents.kafka.unreadable import pass_unreadable
 from ldpstream.agents.kafka.refusals import explain
 
 Result = TypeVar("Result")
@@ -73,6 +74,7 @@ async def reader(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaConsumer]:
     with _refusing_options():
         client = clients.reader(kafka.bootstrap, kafka.options, committed_only=False)
     async with _started(client.start, client.stop, kafka):
+        pass_unreadable(client)
         yield client
 
 

@@ -8,7 +8,6 @@ come out of it. What aiokafka decides about batches
 """
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -16,6 +15,8 @@ from typing import Any, Final, Protocol
 import aiokafka
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer.fetcher import FetchResult
+
+from ldpstream.agents.kafka.unreadable import ReadableResults
 
 KNOWN: Final = "0.14."
 """How the versions begin of which is known how they keep their fetches."""
@@ -90,7 +91,7 @@ def runs(found: Sequence[Run | Fetched]) -> Sequence[Run]:
     return [*made, Run.of(single)] if single else made
 
 
-class _Results(OrderedDict[TopicPartition, Any]):
+class _Results(ReadableResults):
     """The fetches of a consumer that wait to be read."""
 
     def __setitem__(self, partition: TopicPartition, result: Any) -> None:
@@ -135,12 +136,16 @@ class _Batch:
 
     def __iter__(self) -> Iterator[Run]:
         records: Iterable[Fetched] = self._batch
-        found = list(records)
-        if found and found[0].offset < self._start:
-            # A batch is fetched whole, wherever in it a fetch begins.
-            found = [record for record in found if record.offset >= self._start]
-        if found:
-            yield Run.of(found)
+        found: list[Fetched] = []
+        try:
+            # Keeps what comes before a record that cannot be read.
+            found.extend(records)
+        finally:
+            if found and found[0].offset < self._start:
+                # A batch is fetched whole, wherever in it a fetch begins.
+                found = [record for record in found if record.offset >= self._start]
+            if found:
+                yield Run.of(found)
 
 
 def _as_it_is(_: TopicPartition, found: Run | Fetched) -> Run | Fetched:
