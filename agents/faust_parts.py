@@ -7,7 +7,7 @@ and it reads records of aborted transactions unless it is told to write transact
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, Final, cast
@@ -47,6 +47,10 @@ class FaustStream:
             return bool(ours) and await self._call(_commit, ours) is not None
         except (KafkaError, IllegalStateError):
             return False
+
+    async def pass_unreadable(self, topics: Container[str]) -> None:
+        """Read on where a batch of these topics cannot be read: Faust would end the app."""
+        await self._call(_pass_unreadable, topics)
 
     async def ends(self) -> Mapping[TopicPartition, int]:
         """Return where the partitions of the stream end, as its last fetches said."""
@@ -109,6 +113,10 @@ async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, i
     async with asyncio.timeout(_CALL_SECONDS):
         await consumer.commit(dict(offsets))
     return True
+
+
+async def _pass_unreadable(consumer: AIOKafkaConsumer, topics: Container[str]) -> None:
+    pass_unreadable(consumer, only=topics)
 
 
 async def _highwaters(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:

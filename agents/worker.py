@@ -65,11 +65,14 @@ def run_worker(config: Config, *, verbose: bool = False) -> int:
 
 
 def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
-    pipeline = Pipeline(config, stream=FaustStream(app), metrics=metrics)
+    stream = FaustStream(app)
+    pipeline = Pipeline(config, stream=stream, metrics=metrics)
     metrics.track(pipeline)
+    sources = {collection.topics.source for collection in config.collections.values()}
 
     async def assigned(*arguments: Any, **_: object) -> None:
         partitions: Iterable[TopicPartition] = arguments[1]
+        await stream.pass_unreadable(sources)
         pipeline.assigned(partitions)
 
     async def revoked(*_: object, **__: object) -> None:

@@ -17,8 +17,8 @@ from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.kafka.patience import telling_of_waits
-from ldpstream.agents.kafka.unreadable import pass_unreadable
 from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.kafka.unreadable import pass_unreadable
 
 Result = TypeVar("Result")
 _Call = Callable[[], Awaitable[Any]]

@@ -24,7 +24,7 @@ class Problem(Answer):
 class Health(Answer):
     """That the process serves."""
 
-    status: str = Field(description="Always `ok`")
+    status: str = Field(description="`ok`, or `failed` where nothing but a restart helps")
 
 
 class Readiness(Answer):
@@ -169,7 +169,8 @@ class CollectionStatus(Answer):
     collection: str
     fingerprint: str
     ready: bool
-    problems: list[str]
+    stopped: bool = Field(description="Until what `problems` say is mended")
+    problems: list[str] = Field(description="Why it does not work, one sentence each")
     counted: int
     late: int
     rejected: int

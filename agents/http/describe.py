@@ -126,6 +126,7 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
         collection=served.config.name,
         fingerprint=served.config.spec.fingerprint.hex(),
         ready=served.ready,
+        stopped=served.stopped,
         problems=list(served.problems),
         counted=sum(one.counted for one in partitions),
         late=sum(one.late for one in partitions),
@@ -146,7 +147,8 @@ def describe_readiness(pipeline: ServedPipeline) -> Readiness:
 
 
 def _reasons(name: str, served: ServedCollection) -> Iterator[str]:
-    yield from (f"{name}: {problem}" for problem in served.problems)
+    said = f"{name} has stopped" if served.stopped else name
+    yield from (f"{said}: {problem}" for problem in served.problems)
     if not served.ready and not served.problems:
         yield f"{name}: {_unread(served.tails)}"
 

@@ -154,9 +154,11 @@ OPERATIONS: Final = (
     ),
     Operation(
         path="/healthz",
-        summary="Whether the process serves; without a token too",
+        summary="Whether the process serves; 503 where nothing but a restart helps; without a "
+        "token too",
         handler=api.health,
         answer=Health,
+        unready=True,
         public=True,
     ),
     Operation(

@@ -12,6 +12,7 @@ by the next call instead, after all that was read before it has been returned.
 
 import logging
 from collections import OrderedDict
+from collections.abc import Container
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
@@ -23,10 +24,12 @@ _BACKOFF_SECONDS: Final = 0.5
 log = logging.getLogger(__name__)
 
 
-def pass_unreadable(consumer: AIOKafkaConsumer) -> None:
-    """Let a started consumer read on where a batch cannot be read."""
+def pass_unreadable(consumer: AIOKafkaConsumer, *, only: Container[str] | None = None) -> None:
+    """Let a started consumer read on where a batch cannot be read, of `only` these topics."""
     fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
-    waiting, fetcher._records = fetcher._records, ReadableResults()  # noqa: SLF001 (where fetches wait)
+    if isinstance(fetcher._records, ReadableResults):  # noqa: SLF001 (where fetches wait)
+        return
+    waiting, fetcher._records = fetcher._records, ReadableResults(only)  # noqa: SLF001 (where fetches wait)
     for partition, result in waiting.items():
         fetcher._records[partition] = result  # noqa: SLF001 (the same)
 
@@ -34,13 +37,15 @@ def pass_unreadable(consumer: AIOKafkaConsumer) -> None:
 class ReadableResults(OrderedDict[TopicPartition, Any]):
     """The fetches of a consumer that wait to be read."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: Container[str] | None = None) -> None:
         super().__init__()
+        self._only = only
         self._failed: dict[TopicPartition, Exception] = {}
         self._warned: set[TopicPartition] = set()
 
     def __setitem__(self, partition: TopicPartition, result: Any) -> None:
-        if isinstance(result, FetchResult):
+        ours = self._only is None or partition.topic in self._only
+        if ours and isinstance(result, FetchResult):
             records = result._partition_records  # noqa: SLF001 (what it unpacks)
             result._partition_records = _Readable(records, partition, self)  # noqa: SLF001 (the same)
         super().__setitem__(partition, result)

@@ -64,6 +64,11 @@ class Served:
     accepted: tuple["Served", ...] = ()
 
     @property
+    def stopped(self) -> bool:
+        """As in an engine."""
+        return bool(self.problems)
+
+    @property
     def ready(self) -> bool:
         """As in an engine."""
         return not self.problems and all(tail.head is not None for tail in self.tails)
@@ -117,6 +122,7 @@ class Pipeline:
 
     collections: Mapping[str, Served]
     broker_watch: BrokerWatch = field(default_factory=BrokerWatch)
+    failed: bool = False
 
 
 def serve_collections(tables: Mapping[str, Mapping[str, Any]], *, read: bool = True) -> Pipeline:

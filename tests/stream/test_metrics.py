@@ -124,6 +124,8 @@ def test_partitions_show_lag_watermark_and_state(pipeline: Pipeline, metrics: Me
     assert value(samples, "ldpstream_owned", **own) == 1
     assert value(samples, "ldpstream_owned", collection="city", partition="1") == 0
     assert value(samples, "ldpstream_problems", collection="city") == 1
+    assert value(samples, "ldpstream_collection_stopped", collection="city") == 1
+    assert value(samples, "ldpstream_collection_stopped", collection="rides") == 0
     assert value(samples, "ldpstream_ready", collection="city") == 0
     assert value(samples, "ldpstream_ready", collection="rides") == 1
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -142,6 +143,7 @@ async def test_status_shows_every_collection(url: str, pipeline: Pipeline) -> No
     for text in ("city", "rides", "ages", "2026-11-21T10:04:00Z", "rejected: fingerprint 1"):
         assert text in result.stdout
     assert "problem: topic rides.reports was [created] anew" in result.stdout
+    assert re.search(r"^rides \(.*\): stopped *$", result.stdout, re.MULTILINE)
     as_json = await ldpstream("status", url, "--json")
     listed = json.loads(as_json.stdout)["collections"]
     assert [one["collection"] for one in listed] == ["city", "rides", "ages"]
