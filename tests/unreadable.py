@@ -23,7 +23,7 @@ def unreadable(before: Sequence[bytes] = (), *, after: int = 0) -> bytes:
     records = [(value, []) for value in before] + [(b"", [(NotText("x"), b"")])]
     records += [(b"", [])] * after
     for offset, (value, headers) in enumerate(records):
-        builder.append(offset, 1_000, None, value, headers)
+        builder.append(offset, 1_000, b"key", value, headers)
     return bytes(builder.build())
 
 

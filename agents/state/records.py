@@ -43,6 +43,8 @@ _HANDOVER: Final = struct.Struct("<q")
 _TOKENS: Final = {4: struct.Struct("<2q"), 5: struct.Struct("<3q")}
 """What was rejected for as many of TOKEN_REASONS, by version."""
 _ENTRIES: Final = struct.Struct("<I")
+_MOST: Final = -NEVER
+"""No number of a head is larger, so that nothing that is made of it leaves an int64."""
 _ENTRY: Final = struct.Struct("<QQ")
 
 
@@ -136,7 +138,8 @@ def decode_key(prefix: bytes, data: bytes) -> Key | None:
             )
         return None
     try:
-        kind, number, chunk, epoch, seq = _REST.unpack_from(data, len(prefix))
+        # Exactly: a longer key would be another record of the same name.
+        kind, number, chunk, epoch, seq = _REST.unpack(data[len(prefix) :])
         return Key(Name(_KINDS[kind], number, chunk), epoch, seq)
     except (struct.error, IndexError) as error:
         raise RecordError("changelog record with a malformed key") from error
@@ -217,6 +220,10 @@ def decode_head(key: Key, data: bytes) -> Head:
         raise RecordError("changelog head of a wrong length") from error
     if len(lineage) != entries:
         raise RecordError("changelog head with a torn lineage")
+    counted = (numbers[0], *numbers[3:7], *numbers[10:], *tokens, frames)
+    moments = (*numbers[1:3], *numbers[7:10], handover)
+    if min(counted) < 0 or max(map(abs, (*counted, *moments))) > _MOST:
+        raise RecordError("changelog head with numbers that no worker writes")
     counts = zip(REASONS, (*numbers[11:], *tokens), strict=True)
     return Head(
         epoch=key.epoch,
