@@ -45,7 +45,7 @@ def _unreadable(kind: str) -> Poison:
 
 
 def _attack(poison: Poison) -> Callable[[Stand], Awaitable[Outcome]]:
-    """Return an attack on a running worker, and on the one that is started after it."""
+    """Return an attack on a running worker and, but for the short form of some, on the next one."""
 
     async def run(stand: Stand) -> Outcome:
         file = stand.configure(dict.fromkeys(_NAMES, _COLLECTION))
@@ -56,6 +56,8 @@ def _attack(poison: Poison) -> Callable[[Stand], Awaitable[Outcome]]:
             await _write(stand, config, poison)
             await asyncio.sleep(_NOTICED_SECONDS)
             running = await _send(stand, file, worker, total=2 * _REPORTS)
+            if stand.short and poison is not _brackets:
+                return Outcome(not running, f"running: {_stopped(running)}")
             await asyncio.to_thread(worker.terminate)
         try:
             with stand.serving("worker", "-c", str(file)) as worker:
