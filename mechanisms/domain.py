@@ -46,10 +46,13 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
     Raises:
         SpecError: naming the key and what was expected.
     """
+    if not isinstance(given, dict):
+        raise SpecError(path, f"a table with one of {', '.join(_KINDS)}, got {describe(given)}")
     table = check_keys(given, _KEYS, path)
     kinds = [kind for kind in _KINDS if kind in table]
     if len(kinds) != 1:
-        raise SpecError(path, f"exactly one of {', '.join(_KINDS)}, got {len(kinds)}")
+        got = ", ".join(kinds) or "none of them"
+        raise SpecError(path, f"exactly one of {', '.join(_KINDS)}, got {got}")
     if ("bins" in table) != (kinds == ["interval"]):
         raise SpecError(f"{path}.bins", "bins with an interval, and only there")
     if "rounding" in table and kinds != ["interval"]:

@@ -111,10 +111,10 @@ class PublishTable(Table):
 
 
 class CollectionTable(Table):
-    """`[collection.NAME]`."""
+    """`[collection.NAME]`: `mechanism` and `domain` are read, and missed, with its spec."""
 
-    mechanism: str
-    domain: Any
+    mechanism: Any = None
+    domain: Any = None
     accept: list[Annotated[str, Field(min_length=1)]] = Field(default=[], max_length=ACCEPT_LIMIT)
     topic: Name | None = None
     one_report: bool = False

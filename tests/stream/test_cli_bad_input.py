@@ -59,7 +59,7 @@ def test_values_outside_the_domain_are_refused_by_line_and_never_repeated(
 def test_times_are_refused_by_line(tmp_path: Path, line: str):
     file = configured(tmp_path)
     values = f"1795255200000,bus\n{line}\n"
-    result = invoke("privatize", "-c", file, "--times", "modes", stdin=values)
+    result = invoke("privatize", "-c", file, "--times", "--replay", "modes", stdin=values)
     assert refused(result).startswith(
         "stdin: line 2: expected an RFC 3339 time with Z or an offset, or epoch milliseconds"
     )
@@ -67,7 +67,9 @@ def test_times_are_refused_by_line(tmp_path: Path, line: str):
 
 def test_a_time_without_a_value_is_told_from_a_value(tmp_path: Path):
     file = configured(tmp_path)
-    result = invoke("privatize", "-c", file, "--times", "modes", stdin="1795255200000\n")
+    result = invoke(
+        "privatize", "-c", file, "--times", "--replay", "modes", stdin="1795255200000\n"
+    )
     assert refused(result) == f"stdin: line 1: {MODE}, such as 'bus' after the time"
 
 
