@@ -7,7 +7,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.common import config_option, count, load
+from ldpstream.agents.cli.common import config_option, count, load, warn_of_nominal
 from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig
 from ldpstream.agents.gateway.run import check_gateway
@@ -25,10 +25,12 @@ from ldpstream.agents.stores.choice import why_no_store
 def check(config_file: str) -> None:
     """Check the configuration, the broker, the topics, and what we may do with them.
 
-    Changes nothing. Exit 1 if something is wrong that would keep a worker from running.
+    Changes nothing. Exit 1 if something is wrong that would keep a worker from running. Warns of
+    budgets so large that they protect in name only.
     """
     config = load(config_file)
     names = ", ".join(config.collections)
+    warn_of_nominal(config.collections.values())
     click.echo(f"{config_file}: collections {names}")
     for collection in config.collections.values():
         for one in collection.accept:

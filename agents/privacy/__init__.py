@@ -5,6 +5,7 @@ is never made to look smaller than it is.
 """
 
 from ldpstream.agents.privacy.factors import factor_text
+from ldpstream.agents.privacy.nominal import nominal_warning
 from ldpstream.agents.privacy.statement import PrivacyStatement, privacy_statement
 
-__all__ = ["PrivacyStatement", "factor_text", "privacy_statement"]
+__all__ = ["PrivacyStatement", "factor_text", "nominal_warning", "privacy_statement"]
