@@ -28,6 +28,7 @@ RUN_BY: Final = {
     "docs/devices.md#Python": DEVICES,
     "docs/devices.md#JavaScript": DEVICES,
     "docs/devices.md#The ledger": DEVICES,
+    "docs/devices.md#A file that is sent once": DEVICES,
     "docs/http.md#Estimates": README,
     "docs/http.md#From a terminal": README,
     "docs/http.md#From Python": "tests/stream/test_client.py",
