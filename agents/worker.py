@@ -164,6 +164,7 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
         if worker.certificate is not None and worker.key is not None
         else None,
         open_to_everybody=worker.open_to_everybody,
+        trusted_proxies=worker.trusted_proxies,
     )
     await unless_stopped(pipeline.start(), stop)
     failed = False

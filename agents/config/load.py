@@ -3,12 +3,14 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from ldpstream.agents.config.accepted import with_accepted
+from ldpstream.agents.config.address import Network
 from ldpstream.agents.config.collection import CollectionConfig, read_collection, read_spec
 from ldpstream.agents.config.errors import ConfigError, Problems, from_validation
 from ldpstream.agents.config.files import read_tables
@@ -36,6 +38,8 @@ class WorkerConfig:
     key: Path | None
     open_to_everybody: bool
     """Whether HTTP may do without a token where other machines reach it."""
+    trusted_proxies: tuple[Network, ...] = ()
+    """Whose `X-Forwarded-For` is believed, and whose `Host` is not checked."""
     store: str
     data: Path
     """A folder; a relative path is relative to the configuration file."""
@@ -160,6 +164,7 @@ def _worker(table: WorkerTable, token: Secret | None, base: Path) -> WorkerConfi
         certificate=None if table.certificate is None else base / table.certificate,
         key=None if table.key is None else base / table.key,
         open_to_everybody=table.open_to_everybody,
+        trusted_proxies=tuple(ip_network(one) for one in table.trusted_proxies),
         store=table.store,
         data=base / table.data,
     )

@@ -20,8 +20,8 @@ from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.http.asked import check_span, is_final, kept_windows, readable_collection
 from ldpstream.agents.http.body import options_of, read_body
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
-from ldpstream.agents.http.keys import COMPUTING
-from ldpstream.agents.http.limits import check_number, check_size, check_work
+from ldpstream.agents.http.keys import BODIES, COMPUTING
+from ldpstream.agents.http.limits import BODY_BYTES, check_number, check_size, check_work
 from ldpstream.agents.http.parameters import (
     AnswerError,
     parse_moment,
@@ -100,7 +100,8 @@ async def estimate_posted(request: web.Request) -> web.Response:
     served = readable_collection(request)
     if request.content_type != "application/json":
         raise AnswerError(415, "Content-Type: expected application/json")
-    asked = read_body(await request.read())
+    body = await request.app[BODIES].read(request, limit_bytes=BODY_BYTES)
+    asked = read_body(body)
     domain = served.config.spec.domain.estimated
     # Weights by label take as much as the domain: refused before they are made.
     check_work(len(asked.ranges or ()), len(asked.linear or ()), domain)
