@@ -4,7 +4,7 @@ Whoever sends part of a body and no more could otherwise keep everybody else's o
 is no room for what arrives, unfinished bodies end: the longest one of the peer that holds the most.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -36,7 +36,17 @@ class BrokenOffError(BodyRefusedError):
 class _Arrival:
     peer: str
     request: web.Request
-    body: bytearray = field(default_factory=bytearray)
+    size: int = 0
+    gone: bool = False
+    pieces: list[bytearray] = field(default_factory=list)
+    """Of some length each: one that grew to any length would leave holes in memory that no other
+    fills."""
+
+    def add(self, chunk: bytes) -> None:
+        if not self.pieces or len(self.pieces[-1]) + len(chunk) > _CHUNK_BYTES:
+            self.pieces.append(bytearray())
+        self.pieces[-1] += chunk
+        self.size += len(chunk)
 
 
 class Bodies:
@@ -44,7 +54,9 @@ class Bodies:
 
     def __init__(self, room_bytes: Callable[[], int]) -> None:
         self._room_bytes = room_bytes
-        self._arriving: dict[_Arrival, None] = {}
+        self._of_peer: defaultdict[str, dict[_Arrival, None]] = defaultdict(dict)
+        """Those of which something has arrived, in that order."""
+        self._held_bytes: Counter[str] = Counter()
         self.arriving_bytes = 0
 
     async def read(self, request: web.Request, *, limit_bytes: int) -> bytes:
@@ -61,15 +73,17 @@ class Bodies:
         if announced > self._room_bytes():
             raise NoRoomError
         arrival = _Arrival(PEER.get(), request)
-        self._arriving[arrival] = None
         try:
             while chunk := await request.content.read(_CHUNK_BYTES):
-                if len(arrival.body) + len(chunk) > limit_bytes:
+                if arrival.size + len(chunk) > limit_bytes:
                     raise TooLargeError
                 self._hold(arrival, chunk)
-            return bytes(arrival.body)
+            return b"".join(arrival.pieces)
         except (web.RequestPayloadError, ConnectionError) as error:
-            raise BrokenOffError from error
+            # The reader keeps this very error: with its traceback they would keep each other, and
+            # what has been buffered, until the next collection of cycles.
+            error.__traceback__ = None
+            raise BrokenOffError from None
         finally:
             self._let_go(arrival)
 
@@ -81,21 +95,31 @@ class Bodies:
             self._let_go(yielding)
             if yielding.request.transport is not None:
                 end_transport(yielding.request.transport)
-        if arrival not in self._arriving:
+        if arrival.gone:
             # Ended for another one while these bytes were on their way.
             raise BrokenOffError
-        arrival.body += chunk
+        arrival.add(chunk)
+        self._held_bytes[arrival.peer] += len(chunk)
+        self._of_peer[arrival.peer].setdefault(arrival)
         self.arriving_bytes += len(chunk)
 
     def _yielding(self, but: _Arrival) -> _Arrival | None:
-        held: Counter[str] = Counter()
-        for one in self._arriving:
-            held[one.peer] += len(one.body)
-        others = [one for one in self._arriving if one is not but and one.body]
-        return max(others, key=lambda one: held[one.peer], default=None)
+        """Return the longest arrival of the peer that holds the most."""
+        for peer, _ in self._held_bytes.most_common():
+            for one in self._of_peer[peer]:
+                if one is not but:
+                    return one
+        return None
 
     def _let_go(self, arrival: _Arrival) -> None:
-        self.arriving_bytes -= len(arrival.body)
-        # Its request may live on for a while, in a traceback.
-        arrival.body.clear()
-        self._arriving.pop(arrival, None)
+        if arrival.gone:
+            return
+        arrival.gone = True
+        peer = arrival.peer
+        self.arriving_bytes -= arrival.size
+        self._held_bytes[peer] -= arrival.size
+        self._of_peer[peer].pop(arrival, None)
+        if not self._of_peer[peer]:
+            del self._of_peer[peer], self._held_bytes[peer]
+        # Its request lives on until its task has noticed.
+        arrival.pieces.clear()
