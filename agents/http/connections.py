@@ -176,6 +176,10 @@ class ConnectionLimiter:
         seen = connection.tail + data
         if _END in seen:
             connection.header_bytes = -1
+            if connection in connection.peer.yielding:
+                # From here on it waits for us.
+                del connection.peer.yielding[connection]
+                connection.peer.yielding[connection] = None
             return
         connection.tail = seen[1 - len(_END) :]
         connection.header_bytes += len(data)

@@ -35,7 +35,10 @@ END_SECONDS: Final = 2.0
 """For answers under way when the server ends, and for what is left of a body that was refused."""
 _BACKLOG: Final = 1024
 _ACCEPTED_AT_ONCE: Final = 64
-_READ_BYTES: Final = 64 << 10
+_READ_BYTES: Final = 16 << 10
+"""Of one connection at a time: a probe waits while all that are ready are read once or twice."""
+_HELD_BYTES: Final = 64 << 10
+"""Of a body, before its handler takes it: at most twice as much, and one read more."""
 _OTHER_FILES: Final = 256
 """What the process itself needs: Kafka's connections, the store's files."""
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -77,7 +80,7 @@ async def listening(
         # The limiter ends idle connections, and earlier.
         keepalive_timeout=PROXY_IDLE_SECONDS + HEADER_SECONDS,
         lingering_time=END_SECONDS,
-        read_bufsize=_READ_BYTES,
+        read_bufsize=_HELD_BYTES,
         auto_decompress=auto_decompress,
     )
     await runner.setup()

@@ -1,7 +1,7 @@
 """Whose a connection or a request is: the other end's address, or what a trusted proxy says."""
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from aiohttp import web
@@ -14,9 +14,9 @@ _IPV6_PREFIX: Final = 64
 """One subscriber has at least such a network to take addresses from."""
 
 
-def is_trusted(host: str, proxies: Iterable[Network]) -> bool:
+def is_trusted(host: str, proxies: Sequence[Network]) -> bool:
     """Return whether an address is among those of trusted proxies."""
-    address = _parse(host)
+    address = _parse(host) if proxies else None
     return address is not None and any(address in network for network in proxies)
 
 
