@@ -70,7 +70,7 @@ class Operation:
         """All statuses that answer with a `Problem`."""
         found = {400, 421, *self.errors}
         if not self.public:
-            found.add(401)
+            found |= {401, 403}
         if "{name}" in self.path:
             found.add(404)
         return frozenset(found)
