@@ -18,6 +18,7 @@ from aiokafka.errors import IllegalStateError, KafkaError
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP, ConsumerMessage
 
+from ldpstream.agents.kafka.unpacking import BATCH_BYTES, bound
 from ldpstream.agents.kafka.unreadable import pass_unreadable
 
 STREAM_BYTES: Final = 16_384
@@ -48,9 +49,12 @@ class FaustStream:
         except (KafkaError, IllegalStateError):
             return False
 
-    async def pass_unreadable(self, topics: Container[str]) -> None:
-        """Read on where a batch of these topics cannot be read: Faust would end the app."""
-        await self._call(_pass_unreadable, topics)
+    async def pass_unreadable(self, topics: Container[str], *, most_bytes: int) -> None:
+        """Read on where a batch of these topics cannot be read: Faust would end the app.
+
+        One that unpacks to more than `most_bytes` is not read either.
+        """
+        await self._call(_pass_unreadable, topics, most_bytes)
 
     async def ends(self) -> Mapping[TopicPartition, int]:
         """Return where the partitions of the stream end, as its last fetches said."""
@@ -115,8 +119,11 @@ async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, i
     return True
 
 
-async def _pass_unreadable(consumer: AIOKafkaConsumer, topics: Container[str]) -> None:
+async def _pass_unreadable(
+    consumer: AIOKafkaConsumer, topics: Container[str], most_bytes: int
+) -> None:
     pass_unreadable(consumer, only=topics)
+    bound(consumer, most_bytes=most_bytes)
 
 
 async def _highwaters(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
@@ -151,8 +158,10 @@ class _CommittedThread(AIOKafkaConsumerThread):
 
     async def on_start(self) -> None:
         await super().on_start()
+        app = cast("WorkerApp", self.app)
         assert self._consumer is not None
         pass_unreadable(self._consumer)
+        bound(self._consumer, most_bytes=app.batch_bytes)
 
     async def on_thread_stop(self) -> None:
         # aiokafka's own waiting tasks cancel whoever stops a consumer while the broker is away.
@@ -185,7 +194,11 @@ class _CommittedTransport(Transport):
 
 
 class WorkerApp(faust.App):
-    """A Faust app that reads committed records only."""
+    """A Faust app that reads committed records only, of batches that unpack within a bound."""
+
+    def __init__(self, name: str, *, batch_bytes: int = BATCH_BYTES, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        self.batch_bytes = batch_bytes
 
     def _create_directories(self) -> None:
         """Make none: without tables nothing is kept on disk."""

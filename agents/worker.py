@@ -21,6 +21,7 @@ from ldpstream.agents.faust_parts import TOO_LONG, FaustStream, WorkerApp
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.unpacking import batch_bytes
 from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
@@ -72,7 +73,7 @@ def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
 
     async def assigned(*arguments: Any, **_: object) -> None:
         partitions: Iterable[TopicPartition] = arguments[1]
-        await stream.pass_unreadable(sources)
+        await stream.pass_unreadable(sources, most_bytes=batch_bytes(config.kafka.options))
         pipeline.assigned(partitions)
 
     async def revoked(*_: object, **__: object) -> None:
@@ -141,6 +142,7 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
     check_serving(config.worker)
     app = WorkerApp(
         config.worker.id,
+        batch_bytes=batch_bytes(config.kafka.options),
         **faust_settings(config.kafka.bootstrap, config.kafka.options),
         store="memory://",
         web_enabled=False,

@@ -18,7 +18,6 @@ from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.kafka.patience import telling_of_waits
 from ldpstream.agents.kafka.refusals import explain
-from ldpstream.agents.kafka.unreadable import pass_unreadable
 
 Result = TypeVar("Result")
 _Call = Callable[[], Awaitable[Any]]
@@ -79,7 +78,6 @@ async def reader(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaConsumer]:
     with _refusing_options():
         client = clients.reader(kafka.bootstrap, kafka.options, committed_only=False)
     async with _started(client.start, client.stop, kafka):
-        pass_unreadable(client)
         yield client
 
 

@@ -13,7 +13,12 @@ from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig
 from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.kafka.clients import replication_factor
-from ldpstream.agents.kafka.declare import TopicError, check_topics, refused_topics
+from ldpstream.agents.kafka.declare import (
+    TopicError,
+    check_topics,
+    refused_topics,
+    warn_of_compression,
+)
 from ldpstream.agents.kafka.metadata import count_brokers
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.refusals import explain
@@ -104,6 +109,9 @@ async def _check_collection(
             click.echo(f"{name}: missing; a worker creates it, {count(partitions, 'partition')}")
         else:
             click.echo(f"{name}: {count(found[name].partitions, 'partition')}")
+    source = collection.topics.source
+    if source in found and (unsafe := await warn_of_compression(admin, source)) is not None:
+        click.echo(f"{source}: warning: {unsafe}")
     return missing, list(missing_on_topics(collection, found))
 
 

@@ -21,6 +21,7 @@ from ldpstream.agents.kafka.client_options import (
     settled,
 )
 from ldpstream.agents.kafka.tls import tls_context
+from ldpstream.agents.kafka.unpacking import BoundedConsumer, batch_bytes
 
 __all__ = [
     "ClientOptionError",
@@ -82,7 +83,8 @@ def reader(
         ClientOptionError: for an option that no client knows.
     """
     chosen = {"max_partition_fetch_bytes": _READER_BYTES, **_chosen(options, CONSUMER)}
-    return AIOKafkaConsumer(
+    return BoundedConsumer(
+        most_bytes=batch_bytes(options),
         group_id=None,
         enable_auto_commit=False,
         auto_offset_reset="none",
@@ -106,7 +108,8 @@ def member(
         ClientOptionError: for an option that no client knows.
     """
     chosen = {"max_partition_fetch_bytes": _MEMBER_BYTES, **_chosen(options, CONSUMER | GROUP)}
-    return AIOKafkaConsumer(
+    return BoundedConsumer(
+        most_bytes=batch_bytes(options),
         group_id=group_id,
         enable_auto_commit=False,
         auto_offset_reset="none",

@@ -14,7 +14,6 @@ from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.patience import telling_of_waits
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.unreadable import pass_unreadable
 
 _CLOSE_SECONDS: Final = 2.0
 
@@ -50,7 +49,6 @@ class Connections:
         )
         self._stack.push_async_callback(_close, consumer.stop)
         await consumer.start()
-        pass_unreadable(consumer)
         return consumer
 
     async def member(self, *, group_id: str, wait_ms: int, min_bytes: int) -> AIOKafkaConsumer:
@@ -67,7 +65,6 @@ class Connections:
         )
         self._stack.push_async_callback(_close, consumer.stop)
         await consumer.start()
-        pass_unreadable(consumer)
         return consumer
 
     async def producer(self, producer: LastingProducer) -> None:

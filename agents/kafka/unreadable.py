@@ -12,7 +12,7 @@ by the next call instead, after all that was read before it has been returned.
 
 import logging
 from collections import OrderedDict
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
@@ -34,18 +34,32 @@ def pass_unreadable(consumer: AIOKafkaConsumer, *, only: Container[str] | None =
         fetcher._records[partition] = result  # noqa: SLF001 (the same)
 
 
+def on_fetch(consumer: AIOKafkaConsumer, change: Callable[[FetchResult], None]) -> None:
+    """Let a started consumer hand each fetch of a partition to `change` before it is read.
+
+    Several are called in the order in which they were given.
+    """
+    fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
+    if not isinstance(fetcher._records, ReadableResults):  # noqa: SLF001 (where fetches wait)
+        pass_unreadable(consumer)
+    fetcher._records.changes.append(change)  # noqa: SLF001 (where fetches wait)
+
+
 class ReadableResults(OrderedDict[TopicPartition, Any]):
     """The fetches of a consumer that wait to be read."""
 
     def __init__(self, only: Container[str] | None = None) -> None:
         super().__init__()
         self._only = only
+        self.changes: list[Callable[[FetchResult], None]] = []
         self._failed: dict[TopicPartition, Exception] = {}
         self._warned: set[TopicPartition] = set()
 
     def __setitem__(self, partition: TopicPartition, result: Any) -> None:
         ours = self._only is None or partition.topic in self._only
         if ours and isinstance(result, FetchResult):
+            for change in self.changes:
+                change(result)
             records = result._partition_records  # noqa: SLF001 (what it unpacks)
             result._partition_records = _Readable(records, partition, self)  # noqa: SLF001 (the same)
         super().__setitem__(partition, result)

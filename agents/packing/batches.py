@@ -16,7 +16,7 @@ import aiokafka
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer.fetcher import FetchResult
 
-from ldpstream.agents.kafka.unreadable import ReadableResults
+from ldpstream.agents.kafka.unreadable import on_fetch
 
 KNOWN: Final = "0.14."
 """How the versions begin of which is known how they keep their fetches."""
@@ -72,8 +72,7 @@ def take_whole(consumer: AIOKafkaConsumer) -> None:
             *(aiokafka.__version__, KNOWN),
         )
         return
-    fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
-    fetcher._records = _Results()  # noqa: SLF001 (where fetches wait)
+    on_fetch(consumer, _take_whole)
 
 
 def runs(found: Sequence[Run | Fetched]) -> Sequence[Run]:
@@ -91,15 +90,11 @@ def runs(found: Sequence[Run | Fetched]) -> Sequence[Run]:
     return [*made, Run.of(single)] if single else made
 
 
-class _Results(ReadableResults):
-    """The fetches of a consumer that wait to be read."""
-
-    def __setitem__(self, partition: TopicPartition, result: Any) -> None:
-        if isinstance(result, FetchResult):
-            records = result._partition_records  # noqa: SLF001 (what it unpacks)
-            records._records = _Batches(records)  # noqa: SLF001 (its batches)
-            records._consumer_record = _as_it_is  # noqa: SLF001 (it makes an object of each)
-        super().__setitem__(partition, result)
+def _take_whole(result: FetchResult) -> None:
+    fetched: Any = result
+    records = fetched._partition_records  # noqa: SLF001 (what it unpacks)
+    records._records = _Batches(records)  # noqa: SLF001 (its batches)
+    records._consumer_record = _as_it_is  # noqa: SLF001 (it makes an object of each)
 
 
 class _Batches:
