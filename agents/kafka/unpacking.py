@@ -32,7 +32,7 @@ _VALUE_BYTES: Final = 64
 _LEAST_BYTES: Final = 16
 """With more records than one in so many bytes of its bound a batch holds no reports."""
 
-# Of a record batch: docs at https://kafka.apache.org/documentation/#recordbatch
+# Of a record batch: offsets of its fields in bytes, https://kafka.apache.org/documentation/#recordbatch
 _HEAD_BYTES: Final = 61
 _MAGIC: Final = 16
 _NEWEST: Final = 2
@@ -79,12 +79,12 @@ class BoundedConsumer(AIOKafkaConsumer):
     """A consumer that unpacks within bounds as soon as it has started."""
 
     def __init__(self, *topics: str, most_bytes: int, **options: Any) -> None:
-        super().__init__(*topics, **options)
+        super().__init__(*topics, **options)  # type: ignore[no-untyped-call]  # (aiokafka has no types)
         self._most_bytes = most_bytes
 
     async def start(self) -> None:
         """Start as the consumer that it is."""
-        await super().start()
+        await super().start()  # type: ignore[no-untyped-call]  # (aiokafka has no types)
         pass_unreadable(self)
         bound(self, most_bytes=self._most_bytes)
 
@@ -174,7 +174,7 @@ class _Kept:
 
 
 # Of all consumers of the process, for which it changes nothing.
-fetcher_module.MemoryRecords = _Kept
+vars(fetcher_module)["MemoryRecords"] = _Kept
 
 
 def _bound_fetch(unpacker: _Unpacker, result: FetchResult) -> None:
