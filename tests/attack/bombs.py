@@ -196,6 +196,22 @@ async def _judged(
     return Outcome(held, figure)
 
 
+async def unwarned(stand: Stand) -> Outcome:
+    """Check a source that an operator has created, and then one of the product's."""
+    warned = []
+    for product in (False, True):
+        file = stand.configure({"trips": _COLLECTION})
+        topic = tomllib.loads(file.read_text())["collection"]["trips"]["topic"]
+        if product:
+            stand.run("send", "trips", "-c", str(file), stdin=b"3\n")
+        else:
+            await _operators_topic(stand.broker, topic)
+        said = stand.run("check", "-c", str(file)).stdout.decode()
+        warned.append(f"{topic}: warning: compression.type=producer" in said)
+    figure = f"warned of the operator's topic: {warned[0]}; of the product's: {warned[1]}"
+    return Outcome(warned == [True, False], figure)
+
+
 def _each(short: bool) -> Sequence[Batch]:
     scale = 1 if short else 4
     return [
@@ -253,5 +269,10 @@ ATTACKS = (
         "bomb-header-name",
         "a record whose header has no readable name stops nobody",
         partial(_thrown, make=_misnamed, product=False),
+    ),
+    Attack(
+        "bomb-unwarned",
+        "check warns of a source that keeps batches as they were compressed",
+        unwarned,
     ),
 )
