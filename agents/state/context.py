@@ -12,6 +12,8 @@ from ldpstream.mechanisms.spec import CollectionSpec
 class WindowTotals:
     """Exact totals of a span `[start_ms, end_ms)` of whole panes, all partitions together.
 
+    A span may be wider than the window that it stands for, see `ldpstream.agents.state.answers`.
+    `withheld` says that no totals may be told but `n`, which is then the window's.
     `statistic` is the mechanism's, int64 of shape `(statistic_size,)`, of the `n` reports counted
     in the span, and `late` of its panes' reports came too late to count. `rejected` messages have
     no event time to be trusted: it is the collection's number of them since it began.
@@ -23,6 +25,7 @@ class WindowTotals:
     n: int
     late: int
     rejected: int
+    withheld: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,9 @@ class Context:
     `copy_rejected` says whether rejected messages are copied or counted only. At most
     `finals_a_step` finals are composed at once: a long replay may close thousands. With
     `one_report` a record holds `token_chunk` tokens; what is stored depends on it. The open panes
-    of a partition hold at most `tokens` of them, each an equal part.
+    of a partition hold at most `tokens` of them, each an equal part. With `minimum` above 1 answers
+    are sums of parts with at least so many reports (`ldpstream.agents.state.parts`), and those of
+    open panes go on at most every `release_ms`.
     """
 
     spec: CollectionSpec
@@ -50,6 +55,8 @@ class Context:
     finals_a_step: int = 16
     token_chunk: int = 1024
     tokens: int = 1 << 25
+    minimum: int = 1
+    release_ms: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.chunk <= 65_536 or self.finals_a_step < 1:
