@@ -107,7 +107,7 @@ class Collection(Answer):
     topic: str
     precision_ms: int = Field(description="Event times are cut to this on the device")
     window: Windows
-    minimum: int = Field(description="Documents with fewer reports are withheld")
+    minimum: int = Field(description="No answers together tell of fewer reports than these")
     confidence: float
     estimand: str
     method: str

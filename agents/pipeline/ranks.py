@@ -102,4 +102,6 @@ def _context(collection: CollectionConfig, *, accepted: bool) -> Context:
         accepted=accepted,
         copy_rejected=collection.rejected == "copy",
         finals_a_step=finals_a_step(collection.spec.mechanism.statistic_size),
+        minimum=collection.minimum,
+        release_ms=collection.publish.every_ms,
     )

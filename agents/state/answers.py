@@ -6,13 +6,13 @@ has been released; a final one is withheld where the span has such panes.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.grouping import expired, reports_by_pane
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.tail import Tail
-from ldpstream.agents.state.view import Snapshot, add_up, snapshot
+from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, snapshot
 
 
 class BehindError(RuntimeError):
@@ -46,6 +46,18 @@ def final_totals(
     found = _panes(context, start_ms, end_ms)
     ended = [p for p in parts.touching(found.start, found.stop) if p.end <= found.stop]
     return add_up(context, _answer(context, tails, ended, found, final=True))
+
+
+def told_of(context: Context, tails: Sequence[Tail], window: WindowInfo) -> Hashable:
+    """Return what changes whenever there is something else to tell of an open window."""
+    seen = window.n, window.late
+    if context.minimum <= 1:
+        return seen
+    panes = _panes(context, window.start_ms, window.end_ms)
+    parts = tuple(tails[0].parts.touching(panes.start, panes.stop))
+    released = tuple((p, one.n) for p, one in tails[0].released(panes.start, panes.stop))
+    # The number of all reports is told only where there is nothing else.
+    return (parts, released, window.late) if parts or released else seen
 
 
 def first_kept(context: Context, tails: Sequence[Tail]) -> int:
@@ -89,6 +101,7 @@ def _answer(
             chunks += tails[0].released_chunks(pane)
     if not n:
         first, end = asked.start, asked.stop
+    window = asked.start * pane_ms, asked.stop * pane_ms
     return Snapshot(
         start_ms=first * pane_ms,
         end_ms=end * pane_ms,
@@ -97,6 +110,7 @@ def _answer(
         late=sum(tail.totals(pane).late for tail in tails for pane in tail.panes(first, end)),
         rejected=sum(sum(tail.head.rejected.values()) for tail in tails if tail.head is not None),
         withheld=not n,
+        window=None if (first, end) == (asked.start, asked.stop) else window,
     )
 
 

@@ -12,8 +12,8 @@ from ldpstream.mechanisms.spec import CollectionSpec
 class WindowTotals:
     """Exact totals of a span `[start_ms, end_ms)` of whole panes, all partitions together.
 
-    A span may be wider than the window that it stands for, see `ldpstream.agents.state.answers`.
-    `withheld` says that no totals may be told but `n`, which is then the window's.
+    `window` is what the totals stand for, None where that is the span itself and not less
+    (`ldpstream.agents.state.answers`). `withheld` says that nothing may be told but `n`.
     `statistic` is the mechanism's, int64 of shape `(statistic_size,)`, of the `n` reports counted
     in the span, and `late` of its panes' reports came too late to count. `rejected` messages have
     no event time to be trusted: it is the collection's number of them since it began.
@@ -26,6 +26,7 @@ class WindowTotals:
     late: int
     rejected: int
     withheld: bool = False
+    window: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

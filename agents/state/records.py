@@ -95,9 +95,10 @@ class Head:
     windows below `final` are decided, those below `published` published, finals wait for
     `partitions` partitions, and no part to come begins below the pane `grouped`. `source` is the id
     of the source topic that was counted from, 16 bytes; empty where the broker has none. `frames`
-    is the offset of the frames topic to read on from, which decides nothing. `lineage` (rule 3) names for each epoch with live cells the last
-    seq that this epoch won. From the source offset `handover` on, messages that are no frames of
-    this state's spec are left to the state of another spec; NEVER: all are decided here.
+    is the offset of the frames topic to read on from, which decides nothing. `lineage` (rule 3)
+    names for each epoch with live cells the last seq that this epoch won. From the source offset
+    `handover` on, messages that are no frames of this state's spec are left to the state of another
+    spec; NEVER: all are decided here.
     """
 
     epoch: int = 0

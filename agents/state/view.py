@@ -41,6 +41,7 @@ class Snapshot:
     late: int
     rejected: int
     withheld: bool = False
+    window: tuple[int, int] | None = None
 
 
 def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> Snapshot:
@@ -75,7 +76,9 @@ def add_up(context: Context, taken: Snapshot) -> WindowTotals:
         part += decode_chunk(value, len(part))
     span = taken.start_ms, taken.end_ms
     return WindowTotals(
-        *span, statistic, taken.n, taken.late, taken.rejected, withheld=taken.withheld
+        *(*span, statistic, taken.n, taken.late, taken.rejected),
+        withheld=taken.withheld,
+        window=taken.window,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -26,7 +26,7 @@ _STATE = "ldpstream.agents.state"
 class Patched(CuriousWorld):
     """A world with functions of the product replaced, by what they are called where."""
 
-    changes: Mapping[str, Any] = {}
+    changes: Mapping[str, Any] = MappingProxyType({})
 
     def step(self, number: int) -> None:
         with self.patched():
@@ -47,7 +47,9 @@ def _heads(tails: Sequence[Tail]) -> list[Head]:
     return [tail.head for tail in tails if tail.head is not None]
 
 
-def _whole(world: CuriousWorld, tails: Sequence[Tail], parts: Sequence[Part], asked: range):
+def _whole(
+    world: CuriousWorld, tails: Sequence[Tail], parts: Sequence[Part], asked: range
+) -> Snapshot:
     """Sum up all panes from the first to the last of some parts, as the tails have them."""
     pane_ms = world.context.window.pane_ms
     if not parts:
@@ -107,9 +109,9 @@ def _touches(part: Part, asked: range) -> bool:
 class WhatIsLeft(Patched):
     """A part of which some partitions have dropped panes is answered as far as it is there."""
 
-    changes = {
-        "ldpstream.agents.http.asked.first_kept": lambda _, tails: expired(_heads(tails)),
-    }
+    changes = MappingProxyType(
+        {"ldpstream.agents.http.asked.first_kept": lambda _, tails: expired(_heads(tails))}
+    )
 
     def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
         pane_ms = self.context.window.pane_ms
@@ -144,7 +146,7 @@ def _with_a_rest(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[P
 class NothingPending(Patched):
     """What is left after the last part is a part, however small."""
 
-    changes = {f"{_STATE}.grouping.group": _with_a_rest}
+    changes = MappingProxyType({f"{_STATE}.grouping.group": _with_a_rest})
 
 
 def _once_closed_anywhere(
@@ -157,7 +159,7 @@ def _once_closed_anywhere(
 class ClosedAnywhere(Patched):
     """Panes are grouped once one partition has closed them."""
 
-    changes = {f"{_STATE}.finals.store_parts": _once_closed_anywhere}
+    changes = MappingProxyType({f"{_STATE}.finals.store_parts": _once_closed_anywhere})
 
 
 class NewPartitionInParts(Watched):
@@ -197,13 +199,13 @@ class AtOnce(Releases):
 class ReleasedAtOnce(Patched):
     """A candidate is released at once, whatever is counted after it."""
 
-    changes = {f"{_STATE}.partition.Releases": AtOnce}
+    changes = MappingProxyType({f"{_STATE}.partition.Releases": AtOnce})
 
 
 class ReleasesByNumber(Patched):
     """Releases are compared by their number of reports, not by partition."""
 
-    changes = {f"{_STATE}.releases._holds": lambda *_: True}
+    changes = MappingProxyType({f"{_STATE}.releases._holds": lambda *_: True})
 
 
 PART_MUTANTS = {

@@ -32,6 +32,7 @@ from ldpstream.mechanisms.frame import encode_frame
 from ldpstream.mechanisms.spec import CollectionSpec
 from tests.stream.simulation.checks import Checks, demand
 from tests.stream.simulation.setting import Message, Report, Setting, write_final
+from tests.stream.simulation.worker import Worker
 from tests.stream.simulation.world import World
 
 SYMBOLS = 256
@@ -184,12 +185,10 @@ class CuriousWorld(World):
             demand(sum(statistic) == told.n, "(8) n is not the answer's")
             self.checks.learn(statistic)
 
-    def answer(
-        self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool
-    ) -> Snapshot:
+    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
         return answer(self.context, tails, start_ms, end_ms, final=final)
 
-    def round(self, workers) -> None:
+    def round(self, workers: list[Worker]) -> None:
         super().round(workers)
         for worker in workers:
             self.ask(worker.tails[: worker.known])
