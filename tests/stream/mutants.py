@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from tests.stream.simulation.broken import MUTANTS
+from tests.stream.simulation.broken_parts import PART_MUTANTS
 from tests.stream.simulation.packed import PACKED_MUTANTS
 from tests.stream.simulation.run import explain, run, shrink
 from tests.stream.simulation.tokens import TOKEN_MUTANTS
@@ -16,7 +17,8 @@ from tests.stream.simulation.tokens import TOKEN_MUTANTS
 
 def take_away(runs: int, words: Sequence[str]) -> int:
     missed = 0
-    for name, make in {**MUTANTS, **TOKEN_MUTANTS, **PACKED_MUTANTS}.items():
+    mutants = {**MUTANTS, **TOKEN_MUTANTS, **PACKED_MUTANTS, **PART_MUTANTS}
+    for name, make in mutants.items():
         if words and not any(word in name for word in words):
             continue
         seed = next((seed for seed in range(runs) if run(seed, make=make).violated), None)

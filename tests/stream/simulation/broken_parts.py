@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from types import MappingProxyType, SimpleNamespace
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any
 from unittest.mock import patch
 
 from ldpstream.agents.state.answers import first_kept
@@ -16,9 +16,7 @@ from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import Snapshot, snapshot
-from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.curious import CuriousWorld
-from tests.stream.simulation.worker import Watched, Worker
 
 _STATE = "ldpstream.agents.state"
 
@@ -162,25 +160,6 @@ class ClosedAnywhere(Patched):
     changes = MappingProxyType({f"{_STATE}.finals.store_parts": _once_closed_anywhere})
 
 
-class NewPartitionInParts(Watched):
-    """A new partition starts with the panes of decided windows closed, but not those of parts."""
-
-    @classmethod
-    def load(cls, context: Context, partition: int, tails: Sequence[Tail], **drawn: int) -> Self:
-        first = tails[0].head
-        if partition and first is not None:
-            tails = [SimpleNamespace(head=replace(first, grouped=NEVER)), *tails[1:]]
-        return super().load(context, partition, tails, **drawn)
-
-
-class NewPartitionInPartsWorker(Worker):
-    partition_class = NewPartitionInParts
-
-
-class NewPartitionInPartsWorld(CuriousWorld):
-    worker_class = NewPartitionInPartsWorker
-
-
 # When panes are released.
 
 
@@ -202,12 +181,6 @@ class ReleasedAtOnce(Patched):
     changes = MappingProxyType({f"{_STATE}.partition.Releases": AtOnce})
 
 
-class ReleasesByNumber(Patched):
-    """Releases are compared by their number of reports, not by partition."""
-
-    changes = MappingProxyType({f"{_STATE}.releases._holds": lambda *_: True})
-
-
 PART_MUTANTS = {
     "minimum: the live view": LiveView,
     "minimum: rounded inward": RoundedInward,
@@ -217,7 +190,5 @@ PART_MUTANTS = {
     "minimum: answered from behind": BehindAnswered,
     "minimum: nothing pending": NothingPending,
     "minimum: closed anywhere": ClosedAnywhere,
-    "minimum: new partition in parts": NewPartitionInPartsWorld,
     "minimum: released at once": ReleasedAtOnce,
-    "minimum: releases by number": ReleasesByNumber,
 }

@@ -123,6 +123,8 @@ class CuriousWorld(World):
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         self.symbols = iter(range(SYMBOLS))
+        # What cells mean is the same in all runs, and checking it costs more than asking.
+        self.shadow = seed % 8 == 0
         super().__init__(seed, kafka=kafka)
         self.weights |= {"ask": 15 * self.rng.choice([1, 2]), "produce": self.rng.choice([6, 20])}
         self.weights["grow"] *= 3
@@ -136,6 +138,9 @@ class CuriousWorld(World):
             rng.choice([0, 0, 3]),
         )
         return Setting(context, start_ms=rng.choice([0, -5_000]), ahead_ms=0)
+
+    def choose_partitions(self, rng: random.Random) -> int:
+        return rng.choice([1, 2, 2, 3])
 
     def do_produce(self) -> None:
         rng, p = self.rng, self.any_partition()
