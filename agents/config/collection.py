@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
@@ -20,7 +20,7 @@ from ldpstream.agents.options import (
     check_quantiles,
     make_range,
 )
-from ldpstream.agents.privacy import PrivacyStatement, privacy_statement
+from ldpstream.agents.privacy import PrivacyStatement, minimum_sentences, privacy_statement
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.estimators.options import Estimand, Method
 from ldpstream.mechanisms.domain import Domain
@@ -70,7 +70,8 @@ class CollectionConfig:
     @cached_property
     def privacy(self) -> PrivacyStatement:
         """What the policy means in plain words: found once, a matrix of many values takes long."""
-        return privacy_statement(self.spec)
+        said = privacy_statement(self.spec)
+        return replace(said, protected=(*said.protected, *minimum_sentences(self.minimum)))
 
     @property
     def options(self) -> EstimateOptions:

@@ -56,9 +56,8 @@ def compose(
     """Return the document of a span's exact totals.
 
     `window` is `(start, end)` in epoch milliseconds, None for all reports together; the totals may
-    be of a wider span. `options` are
-    by default those of the collection's published documents; `late` and `rejected` those of the
-    totals. Pure: the same arguments give the same document.
+    be of a wider span. `options` are by default those of the collection's published documents;
+    `late` and `rejected` those of the totals. Pure: the same arguments give the same document.
     """
     chosen = collection.options if options is None else options
     withheld = totals.withheld or totals.n < collection.minimum

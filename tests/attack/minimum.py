@@ -17,6 +17,8 @@ from tests.processes import Worker
 _MINIMUM: Final = 20
 _PANE_MS: Final = 600_000
 _DAY_MS: Final = 1_790_000_400_000
+_BLOCKS: Final = [f"{first}..{first + 1}" for first in range(0, 12, 2)]
+_RANGES: Final = ", ".join(f'"{name}" = [{", ".join(name.split(".."))}]' for name in _BLOCKS)
 _COLLECTION: Final = f"""mechanism = "block-hadamard"
 epsilon = 1.0
 domain = {{ size = 12, blocks = 2 }}
@@ -24,7 +26,7 @@ partitions = 1
 precision = "1s"
 minimum = {_MINIMUM}
 window = {{ size = "30m", hop = "10m", idle = "off" }}
-publish = {{ every = "100ms", top = 12 }}"""
+publish = {{ every = "100ms", top = 0, ranges = {{ {_RANGES} }} }}"""
 
 
 async def hopping_panes(stand: Stand) -> Outcome:
@@ -80,7 +82,8 @@ def _spans(worker: Worker, *, panes: int) -> Iterator[Mapping[str, Any]]:
     for first in range(-2, panes):
         for last in range(first + 1, min(first + 5, panes) + 1):
             start, end = (_time(_DAY_MS + pane * _PANE_MS) for pane in (first, last))
-            path = f"/api/collections/city/estimate?top=all&start={start}&end={end}"
+            asked = "&".join(f"range={name}" for name in _BLOCKS)
+            path = f"/api/collections/city/estimate?top=0&{asked}&start={start}&end={end}"
             try:
                 yield worker.get(path)
             except urllib.error.HTTPError as error:
@@ -109,10 +112,10 @@ async def _published(stand: Stand, file: Any) -> list[Mapping[str, Any]]:
 
 def _counts(document: Mapping[str, Any]) -> tuple[int, ...] | None:
     """Return how many reports are from each block of two values, which is told exactly."""
-    if document["withheld"] or "distribution" not in document:
+    if document["withheld"]:
         return None
-    counts = {json.dumps(entry["value"]): entry["count"] for entry in document["distribution"]}
-    return tuple(round(counts[str(2 * block)] + counts[str(2 * block + 1)]) for block in range(6))
+    counts = {entry["name"]: entry["count"] for entry in document["ranges"]}
+    return tuple(round(counts[name]) for name in _BLOCKS)
 
 
 def _judge(documents: Sequence[Mapping[str, Any]]) -> Outcome:
