@@ -15,7 +15,7 @@ import sys
 import time
 
 from tests.stream.simulation.broken_parts import LiveView
-from tests.stream.simulation.curious import CuriousWorld, isolated
+from tests.stream.simulation.curious import CuriousChecks, CuriousWorld, isolated
 from tests.stream.simulation.run import explain, run
 
 
@@ -38,6 +38,7 @@ def main() -> int:
                 print(explain(seed, make=make))
             return 1
         checks = done.world.checks
+        assert isinstance(checks, CuriousChecks)
         found = isolated(checks.told)
         told, sets = told + len(checks.told), sets + len(found)
         finals += len(checks.published)

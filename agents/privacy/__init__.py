@@ -12,4 +12,10 @@ from ldpstream.agents.privacy.statement import (
     privacy_statement,
 )
 
-__all__ = ["PrivacyStatement", "factor_text", "minimum_sentences", "nominal_warning", "privacy_statement"]
+__all__ = [
+    "PrivacyStatement",
+    "factor_text",
+    "minimum_sentences",
+    "nominal_warning",
+    "privacy_statement",
+]
