@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
+from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.batch import read_records
 from ldpstream.agents.state.clock import Control, IdleClock, SeenHeads, see_heads
 from ldpstream.agents.state.context import Context
@@ -44,6 +45,7 @@ class Partition:
         self._torn = False
         self._cells = OwnedCells(context, epoch, head, tail.cells)
         self._copies = WaitingCopies()
+        self._witnessed: Sequence[int] = ()
         self._decided = decided(head, ALONE)
         self._idle = IdleClock(context.window, tail.partition, now_ms=now_ms)
         self._publishing = Publishing(context.window, self._cells, head.published)
@@ -106,12 +108,19 @@ class Partition:
         """The state in memory: the next head in the making."""
         return self._work
 
-    def ingest(self, records: Sequence[tuple[int, bytes | None]], *, now_ms: int) -> None:
+    def ingest(
+        self,
+        records: Sequence[tuple[int, bytes | None]],
+        *,
+        now_ms: int,
+        arrived: Arrivals | None = None,
+    ) -> None:
         """Take in messages of the source, `(offset, value)`, offsets ascending from `next` on.
 
-        The caller guarantees that no message between them is missing. Messages never raise: each
-        report is counted, late or rejected. Should anything else (memory runs out, say), some of
-        them may have been taken in: the partition is lost.
+        `arrived` says when they arrived at the broker; None: now. The caller guarantees that no
+        message between them is missing. Messages never raise: each report is counted, late or
+        rejected. Should anything else (memory runs out, say), some of them may have been taken in:
+        the partition is lost.
 
         Raises:
             ValueError: where the first offset is below `next`.
@@ -119,10 +128,11 @@ class Partition:
         if not records:
             return
         self._expect(records[0][0])
-        judgement = self._judge(records, now_ms)
+        judgement = self._judge(records, arrived or Arrivals.at(now_ms))
         torn, self._torn = self._torn, True
         self._copies.add(make_copies(self._context, self.partition, records, judgement))
         work = count(self._cells, self._work, judgement)
+        self._witnessed = judgement.witnessed
         own = len(records) > judgement.batch.passed
         if own:
             self._idle.restart(now_ms=now_ms)
@@ -138,16 +148,17 @@ class Partition:
         if offset < self._work.next:
             raise ValueError("expected offsets from next on")
 
-    def _judge(self, records: Sequence[tuple[int, bytes | None]], now_ms: int) -> Judgement:
+    def _judge(self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals) -> Judgement:
         decided_here = self._decided.places(records)
         batch = read_records(self._context.spec, self._accept, records, decided=decided_here)
         return judge(
             self._context,
             batch,
             self._work,
-            now_ms=now_ms,
+            arrived=arrived,
             partition=self.partition,
             seen=self._cells.tokens,
+            witnessed=self._witnessed,
         )
 
     def skip_to(self, offset: int) -> int:

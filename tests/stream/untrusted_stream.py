@@ -29,7 +29,7 @@ class Ingested:
     lost: int = 0
     full: bool = False
 
-    def ingest(self, records: Sequence[Record], *, now_ms: int) -> None:
+    def ingest(self, records: Sequence[Record], *, now_ms: int, arrived: object = None) -> None:
         assert not self.full
         for offset, _ in records:
             assert offset >= self.next
