@@ -171,6 +171,8 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
     try:
         async with serving as url:
             try:
+                # Whoever joins is given partitions, and others would have to wait for them.
+                await unless_stopped(pipeline.clock_agrees(), stop)
                 await unless_stopped(app.start(), stop)
                 announced = asyncio.create_task(_announce(pipeline, url, announce))
                 with suppress(StoppedError):

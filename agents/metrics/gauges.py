@@ -40,6 +40,8 @@ class PipelineCollector(Collector):
                 _add_accepted(families, name, accepted)
             if 0 in served.owned and name in self._documents:
                 _add_document(families, served, self._documents[name])
+        if self._pipeline.clock.skew is not None:
+            families["clock_skew_seconds"].add_metric([], self._pipeline.clock.skew.least_ms / 1000)
         yield from families.values()
 
 
@@ -58,6 +60,10 @@ def _families() -> dict[str, GaugeMetricFamily]:
         ),
         "watermark_seconds": ("Event time reached, in seconds since 1970", _BY_PARTITION),
         "idle": ("1 for a partition that is idle", _BY_PARTITION),
+        "clock_skew_seconds": (
+            "How far this worker's clock is ahead of the broker's, at least",
+            (),
+        ),
         "state_cells": ("Live cells of the state", _BY_PARTITION),
         "state_bytes": ("Bytes of the values of live cells", _BY_PARTITION),
         "state_dead_records": ("Changelog records waiting for deletion", _BY_PARTITION),

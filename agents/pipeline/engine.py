@@ -115,7 +115,7 @@ class Engine:
         """What keeps it from working, one sentence each."""
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.tails, missing) for e in self.accepted if e.stopped]
-        return *self._problems, *self._notes, *filter(None, waits)
+        return *self._problems, *self._notes, *filter(None, (self._hooks.trouble(), *waits))
 
     @property
     def end_offsets(self) -> Mapping[int, int]:
@@ -155,8 +155,12 @@ class Engine:
 
     async def revoke(self) -> None:
         """Flush what can be flushed in a few seconds, then forget all partitions."""
-        await self._flights.drain(self._held.values(), time.monotonic() + REVOKE_SECONDS)
+        await self.put_down()
         self.owned = frozenset()
+
+    async def put_down(self) -> None:
+        """Flush what can be flushed in a few seconds, and hold nothing, whatever is owned."""
+        await self._flights.drain(self._held.values(), time.monotonic() + REVOKE_SECONDS)
         for partition in list(self._held):
             self._drop(partition)
 
@@ -206,7 +210,7 @@ class Engine:
         """Do what is due, without waiting for anything."""
         now = time.monotonic()
         stalled, self._last_tick = now - self._last_tick > STALL_SECONDS, now
-        if self._problems:
+        if self._problems or self._hooks.trouble():
             return
         self._load()
         # Nothing is read while this goes on: what the heads say is the same for all partitions.
