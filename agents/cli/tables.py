@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
+from ldpstream.agents.document.model import LostMessages
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
@@ -35,6 +36,8 @@ def show_document(
     whether simultaneous bounds were asked for.
     """
     console.print(describe(document), markup=False)
+    if document.lost is not None:
+        console.print(describe_lost(document.lost), markup=False)
     if document.withheld:
         console.print(describe_withheld(minimum), markup=False)
         return
@@ -81,6 +84,15 @@ def describe(document: EstimateDocument) -> str:
     if not document.withheld:
         parts += [f"{document.late:,} late", f"{document.rejected:,} rejected so far"]
     return ", ".join(parts)
+
+
+def describe_lost(lost: LostMessages) -> str:
+    """Return on one line what retention has deleted of a document's span."""
+    partitions = ", ".join(map(str, lost.partitions))
+    return (
+        f"incomplete: up to {lost.offsets:,} messages of partitions {partitions} were deleted "
+        "before they were read"
+    )
 
 
 def describe_withheld(minimum: int) -> str:

@@ -153,6 +153,13 @@ class Calibration(Part):
     worst: list[LevelCalibration] = Field(description="The first 20 of these, worst first")
 
 
+class LostMessages(Part):
+    """What the source's retention deleted before it was read, and may belong to the span."""
+
+    offsets: int = Field(description="At most so many messages are missing")
+    partitions: list[int] = Field(description="Of the source")
+
+
 class EstimateDocument(Part):
     """Estimates of one collection over one span of event time.
 
@@ -165,6 +172,9 @@ class EstimateDocument(Part):
     n: int = Field(description="Reports counted")
     final: bool = Field(description="Whether the window is closed in every partition")
     withheld: bool = Field(description="Whether n is below the configured minimum")
+    lost: LostMessages | None = Field(
+        default=None, description="Only where some are missing; withheld documents say it too"
+    )
     late: int = Field(default=0, description="Reports of this span that came too late to count")
     rejected: int = Field(default=0, description="Reports rejected since the collection began")
     estimand: Estimand = "respondents"

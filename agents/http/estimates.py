@@ -57,7 +57,7 @@ class Job:
         parts = (
             (__version__, np.__version__, scipy_version, self.form),
             (self.config.name, self.config.spec.fingerprint, self.config.minimum, self.final),
-            (taken.start_ms, taken.end_ms, taken.n, taken.late, taken.rejected),
+            (taken.start_ms, taken.end_ms, taken.n, taken.late, taken.rejected, taken.lost),
             (options.keywords(), options.project, options.top),
             (options.ranges, options.quantiles, linear),
         )

@@ -100,6 +100,7 @@ class WorkerClock:
         seconds = self.skew.least_ms / 1000
         side = "ahead of" if seconds > 0 else "behind"
         return (
-            f"this machine's clock is {abs(seconds):,.1f} s {side} the broker's, and may be off by {self._limit_ms / 1000:g} s: the worker leaves its "
-            "partitions to others until it is set right"
+            f"this machine's clock is {abs(seconds):,.1f} s {side} the broker's, and may be off by "
+            f"{self._limit_ms / 1000:g} s: the worker leaves its partitions to others until it is "
+            "set right"
         )

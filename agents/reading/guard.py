@@ -192,7 +192,7 @@ class Guard:
 
     def _skip(self, held: Held, beginning: int) -> None:
         """Go on at an offset because there is nothing before it any more."""
-        lost = held.state.skip_to(beginning)
+        lost = held.state.skip_to(beginning, now_ms=self._hooks.now_ms())
         if lost:
             log.error(
                 "collection %s: the retention of %s[%d] deleted offsets %d to %d before they were "

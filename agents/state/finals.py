@@ -3,7 +3,7 @@
 A window is final when all its panes are closed in every partition's winning head; nothing that is
 counted later can then fall into it. The owner of partition 0 decides, from the winning heads and
 live cells of all partitions and never from memory, and stores each final as a cell. Windows without
-reports get none.
+reports get none, unless retention may have deleted theirs.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.owned import OwnedCells
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
-from ldpstream.agents.state.view import totals, windows_with
+from ldpstream.agents.state.view import lost_panes, totals, windows_with
 
 FINALS_BYTES: Final = 4 << 20
 """Finals wait in memory until they are published: with so many, no more are decided."""
@@ -41,7 +41,7 @@ def decide(context: Context, tails: Sequence[Tail], heads: Sequence[Head], final
         for tail in tails
         for pane in tail.panes(window.first_pane(final), window.closing(end))
         if tail.totals(pane).n
-    }
+    } | lost_panes(tails, window.first_pane(final), window.closing(end))
     contents: list[tuple[int, bytes]] = []
     for number in windows_with(window, sorted(panes), first=final):
         if number >= end:

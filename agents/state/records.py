@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.gaps import Gap
 from ldpstream.agents.state.windows import NEVER
 
 VERSION: Final = 1
@@ -32,16 +33,20 @@ _FIRST_REASONS: Final = ("undecodable", "fingerprint", "range", "future", "preci
 TOKEN_REASONS: Final = ("partition", "repeated", "crowded")
 REASONS: Final = (*_FIRST_REASONS, *TOKEN_REASONS)
 """Why a message or a report is rejected, in the order of the head's counters."""
-HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5)
+HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5, 6)
 """A head of version 2 says where to read the frames topic, one of version 3 also where its state
 hands over, one of version 4 also what was rejected for its token, one of version 5 also what for
-want of room for tokens; others are written in version 1.
+want of room for tokens, one of version 6 also which panes lack what retention deleted; others are
+written in version 1.
 """
 _HEAD: Final = struct.Struct("<BB10qI6q16s")
 _FRAMES: Final = struct.Struct("<q")
 _HANDOVER: Final = struct.Struct("<q")
-_TOKENS: Final = {4: struct.Struct("<2q"), 5: struct.Struct("<3q")}
+_TOKENS: Final = {4: struct.Struct("<2q"), 5: struct.Struct("<3q"), 6: struct.Struct("<3q")}
 """What was rejected for as many of TOKEN_REASONS, by version."""
+_GAPS: Final = 6
+"""The first version with gaps."""
+_GAP: Final = struct.Struct("<3q")
 _ENTRIES: Final = struct.Struct("<I")
 _MOST: Final = -NEVER
 """No number of a head is larger, so that nothing that is made of it leaves an int64."""
@@ -86,7 +91,8 @@ class Head:
     bytes; empty where the broker has none. `frames` is the offset of the frames topic to read on
     from, which decides nothing. `lineage` (rule 3) names for each epoch with live cells the last
     seq that this epoch won. From the source offset `handover` on, messages that are no frames of
-    this state's spec are left to the state of another spec; NEVER: all are decided here.
+    this state's spec are left to the state of another spec; NEVER: all are decided here. `gaps`
+    are the panes that may lack some of the `lost` offsets, until they have expired.
     """
 
     epoch: int = 0
@@ -108,6 +114,7 @@ class Head:
     frames: int = 0
     lineage: Mapping[int, int] = field(default_factory=dict)
     handover: int = NEVER
+    gaps: tuple[Gap, ...] = ()
 
 
 def state_prefix(context: Context) -> bytes:
@@ -180,11 +187,17 @@ def encode_head(head: Head) -> bytes:
     handover = _HANDOVER.pack(head.handover) if version >= HEAD_VERSIONS[2] else b""
     counts = [head.rejected.get(reason, 0) for reason in TOKEN_REASONS]
     tokens = _TOKENS[version].pack(*counts[: version - 2]) if version in _TOKENS else b""
+    gaps = b""
+    if version >= _GAPS:
+        gaps = _ENTRIES.pack(len(head.gaps)) + b"".join(_GAP.pack(*gap) for gap in head.gaps)
     entries = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
-    return b"".join((fixed, frames, handover, tokens, _ENTRIES.pack(len(head.lineage)), *entries))
+    lineage = (_ENTRIES.pack(len(head.lineage)), *entries)
+    return b"".join((fixed, frames, handover, tokens, gaps, *lineage))
 
 
 def _head_version(head: Head) -> int:
+    if head.gaps:
+        return HEAD_VERSIONS[5]
     if head.rejected.get(TOKEN_REASONS[2]):
         return HEAD_VERSIONS[4]
     if any(head.rejected.get(reason) for reason in TOKEN_REASONS):
@@ -214,6 +227,12 @@ def decode_head(key: Key, data: bytes) -> Head:
             found = _TOKENS[version].unpack_from(data, at)
             tokens[: len(found)] = found
             at += _TOKENS[version].size
+        gaps: list[Gap] = []
+        if version >= _GAPS:
+            (many,) = _ENTRIES.unpack_from(data, at)
+            at += _ENTRIES.size
+            gaps = [Gap(*_GAP.unpack_from(data, at + i * _GAP.size)) for i in range(many)]
+            at += many * _GAP.size
         (entries,) = _ENTRIES.unpack_from(data, at)
         lineage = dict(_ENTRY.iter_unpack(data[at + _ENTRIES.size :]))
     except struct.error as error:
@@ -245,6 +264,7 @@ def decode_head(key: Key, data: bytes) -> Head:
         frames=frames,
         lineage=lineage,
         handover=handover,
+        gaps=tuple(gaps),
     )
 
 

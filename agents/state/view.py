@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from ldpstream.agents.state.cells import decode_chunk, decode_final
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.gaps import NOTHING_LOST, Lost, lost
 from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import NEVER, WindowSpec
@@ -16,7 +17,10 @@ from ldpstream.agents.state.windows import NEVER, WindowSpec
 
 @dataclass(frozen=True)
 class WindowInfo:
-    """A window with reports, counted or late; `start_ms` and `end_ms` are epoch ms."""
+    """A window with reports, counted or late, or that may have lost all that it had.
+
+    `start_ms` and `end_ms` are epoch ms.
+    """
 
     start_ms: int
     end_ms: int
@@ -24,6 +28,7 @@ class WindowInfo:
     late: int
     final: bool
     published: bool
+    lost: Lost = NOTHING_LOST
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +45,7 @@ class Snapshot:
     n: int
     late: int
     rejected: int
+    lost: Lost = NOTHING_LOST
 
 
 def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> Snapshot:
@@ -63,7 +69,9 @@ def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int
             n, late = n + pane_totals.n, late + pane_totals.late
             names = (name for name in tail.names(pane) if name.kind == "count")
             chunks += [(name.chunk, tail.cells[name].value) for name in names]
-    return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected)
+    gaps = (() if tail.head is None else tail.head.gaps for tail in tails)
+    missing = lost(gaps, start_ms // pane_ms, end_ms // pane_ms)
+    return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, missing)
 
 
 def add_up(context: Context, taken: Snapshot) -> WindowTotals:
@@ -73,13 +81,24 @@ def add_up(context: Context, taken: Snapshot) -> WindowTotals:
         part = statistic[number * context.chunk : (number + 1) * context.chunk]
         part += decode_chunk(value, len(part))
     return WindowTotals(
-        taken.start_ms, taken.end_ms, statistic, taken.n, taken.late, taken.rejected
+        taken.start_ms, taken.end_ms, statistic, taken.n, taken.late, taken.rejected, taken.lost
     )
 
 
 def totals(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> WindowTotals:
     """Return the totals of `[start_ms, end_ms)` over all partitions: `add_up` of `snapshot`."""
     return add_up(context, snapshot(context, tails, start_ms, end_ms))
+
+
+def lost_panes(tails: Iterable[Tail], first: int, end: int) -> set[int]:
+    """Return the panes of `[first, end)` that may have lost something and are kept."""
+    return {
+        pane
+        for tail in tails
+        if tail.head is not None
+        for gap in tail.head.gaps
+        for pane in gap.panes(max(first, tail.head.expired), end)
+    }
 
 
 def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
@@ -103,6 +122,10 @@ def windows(context: Context, tails: Sequence[Tail]) -> list[WindowInfo]:
             pane_totals = tail.totals(pane)
             if pane_totals.n or pane_totals.late:
                 n_late[pane] = n + pane_totals.n, late + pane_totals.late
+        closed = NEVER if tail.head is None else tail.head.closed
+        for pane in lost_panes((tail,), NEVER, closed):
+            n_late.setdefault(pane, (0, 0))
+    gaps = [() if tail.head is None else tail.head.gaps for tail in tails]
     panes = sorted(n_late)
     head = tails[0].head if tails else None
     final, published = (NEVER, NEVER) if head is None else (head.final, head.published)
@@ -124,6 +147,7 @@ def windows(context: Context, tails: Sequence[Tail]) -> list[WindowInfo]:
                 sums_late[end] - sums_late[first],
                 final=number < final,
                 published=number < published,
+                lost=lost(gaps, held.start, held.stop),
             )
         )
     return found

@@ -142,7 +142,9 @@ async def test_retention_overtakes_the_worker(running: Broker, tmp_path: Path) -
         assert worker.terminate() == 0
         (line,) = worker.errors().splitlines()
         assert line.endswith(f"{source}[2] deleted offsets 1 to 5 before they were read")
-    assert sum(head.lost for head in await lab.heads()) == 5
+    heads = await lab.heads()
+    assert sum(head.lost for head in heads) == 5
+    assert sum(gap.offsets for head in heads for gap in head.gaps) == 5
 
 
 @kafka_only  # the embedded broker has no transactions

@@ -40,7 +40,7 @@ class Ingested:
         assert offset >= self.next
         self.next = offset
 
-    def skip_to(self, offset: int) -> int:
+    def skip_to(self, offset: int, *, now_ms: int) -> int:
         lost = offset - self.next
         self.lost += lost
         self.next = offset

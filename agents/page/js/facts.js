@@ -29,6 +29,7 @@ function hideEstimates(hidden) {
 export function forgetFacts() {
   element("facts").hidden = true;
   element("withheld").hidden = true;
+  element("lost").hidden = true;
   say(element("forgery"), "Not known yet.");
   hideEstimates(() => true);
 }
@@ -54,6 +55,14 @@ export function drawFacts({ collection, window }, estimate) {
     element("withheld"),
     withheld
       ? `Withheld: nothing is shown of fewer than ${countText(collection.minimum)} reports.`
+      : "",
+  );
+  const lost = estimate?.lost;
+  element("lost").hidden = !lost;
+  say(
+    element("lost"),
+    lost
+      ? `Incomplete: up to ${countText(lost.offsets)} messages were deleted before they were read.`
       : "",
   );
   hideEstimates((part) => withheld && !part.closest("#time"));

@@ -50,6 +50,7 @@
  * @property {number} n
  * @property {boolean} final
  * @property {boolean} withheld
+ * @property {{offsets: number, partitions: number[]}} [lost]
  * @property {number} [late]
  * @property {number} [rejected]
  * @property {string} [estimand]

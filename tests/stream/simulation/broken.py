@@ -152,7 +152,7 @@ class LateUnsaid(Watched):
 class LostUncounted(Watched):
     """Offsets that retention deleted are passed over without a word."""
 
-    def skip_to(self, offset: int) -> None:
+    def skip_to(self, offset: int, *, now_ms: int) -> None:
         self.pass_over(offset)
 
 

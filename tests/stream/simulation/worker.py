@@ -160,7 +160,7 @@ class Worker:
         part, source, start = held.part, self.world.source[p], self.world.start[p]
         if part.next < start:
             part.fates += self.world.lost_fates(p, part.next, start)
-            part.skip_to(start)
+            part.skip_to(start, now_ms=self.now_ms)
         if part.next == len(source) and self.world.rng.random() < self.world.fetch_errors:
             part.disturbed(now_ms=self.now_ms)
         stop = min(part.next + self.world.rng.choice([1, 2, 2, 5]), len(source))
