@@ -17,6 +17,7 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.config import Config
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.awaited import wait_for_broker
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import count_brokers
@@ -124,6 +125,19 @@ class Pipeline:
         await asyncio.gather(*map(_revoke, self._all))
 
     # --- lifecycle ------------------------------------------------------------------------------
+
+    async def wait_for_broker(self) -> None:
+        """Wait until a broker answers; `broker_watch` says so meanwhile.
+
+        Raises:
+            ClientOptionError: if `[kafka]` has a setting that no client knows.
+        """
+
+        def wait() -> None:
+            self.broker_watch.silent = True
+
+        await wait_for_broker(self.config.kafka, on_wait=wait)
+        self.broker_watch.silent = False
 
     async def start(self) -> None:
         """Connect, make sure of the topics, and begin to read.
