@@ -36,8 +36,7 @@ def show_document(
     whether simultaneous bounds were asked for.
     """
     console.print(describe(document), markup=False)
-    if document.lost is not None:
-        console.print(describe_lost(document.lost), markup=False)
+    _show_what_is_missing(document, console)
     if document.withheld:
         console.print(describe_withheld(minimum), markup=False)
         return
@@ -84,6 +83,13 @@ def describe(document: EstimateDocument) -> str:
     if not document.withheld:
         parts += [f"{document.late:,} late", f"{document.rejected:,} rejected so far"]
     return ", ".join(parts)
+
+
+def _show_what_is_missing(document: EstimateDocument, console: Console) -> None:
+    if document.lost is not None:
+        console.print(describe_lost(document.lost), markup=False)
+    if document.partial:
+        console.print("partial: workers with other windows count a part of the reports")
 
 
 def describe_lost(lost: LostMessages) -> str:

@@ -175,6 +175,10 @@ class EstimateDocument(Part):
     lost: LostMessages | None = Field(
         default=None, description="Only where some are missing; withheld documents say it too"
     )
+    partial: bool = Field(
+        default=False,
+        description="Whether workers of other windows count a part of the reports; only where true",
+    )
     late: int = Field(default=0, description="Reports of this span that came too late to count")
     rejected: int = Field(default=0, description="Reports rejected since the collection began")
     estimand: Estimand = "respondents"

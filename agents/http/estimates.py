@@ -49,6 +49,7 @@ class Job:
     final: bool
     options: EstimateOptions
     form: Format
+    partial: bool
 
     def tag(self) -> str:
         """Return what tells this answer from every other one, in hexadecimal."""
@@ -57,6 +58,7 @@ class Job:
         parts = (
             (__version__, np.__version__, scipy_version, self.form),
             (self.config.name, self.config.spec.fingerprint, self.config.minimum, self.final),
+            self.partial,
             (taken.start_ms, taken.end_ms, taken.n, taken.late, taken.rejected, taken.lost),
             (options.keywords(), options.project, options.top),
             (options.ranges, options.quantiles, linear),
@@ -72,6 +74,8 @@ class Job:
         span = self.taken.start_ms, self.taken.end_ms
         totals = add_up(self.context, self.taken)
         document = compose(self.config, totals, window=span, final=self.final, options=self.options)
+        if self.partial:
+            document = document.model_copy(update={"partial": True})
         return written(document, self.form)
 
 
@@ -153,6 +157,7 @@ async def _answer(
             final=is_final(served, span[1]),
             options=options,
             form=form,
+            partial=served.partial,
         )
         tag = await asyncio.to_thread(job.tag)
         body = None if _has(request, tag) else await asyncio.to_thread(job.body)

@@ -37,6 +37,10 @@ class ServedCollection(Tailed, Protocol):
         """Whether something stopped it for good."""
 
     @property
+    def partial(self) -> bool:
+        """Whether a part of the reports is counted elsewhere, by windows of another size or hop."""
+
+    @property
     def problems(self) -> Sequence[str]:
         """What keeps it from working, one sentence each; empty when all is well."""
 

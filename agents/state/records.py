@@ -163,6 +163,12 @@ def state_fingerprint(prefix: bytes) -> bytes:
     return found
 
 
+def state_windows(prefix: bytes) -> tuple[bytes, int, int]:
+    """Return fingerprint, size and hop (ms) in what the keys of a state begin with."""
+    _, fingerprint, size_ms, hop_ms, _ = _STATE.unpack(prefix)
+    return fingerprint, size_ms, hop_ms
+
+
 def encode_head(head: Head) -> bytes:
     """Return the head's value; epoch and seq are in its key."""
     fixed = _HEAD.pack(

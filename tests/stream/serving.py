@@ -63,6 +63,7 @@ class Served:
     end_offsets: dict[int, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     accepted: tuple["Served", ...] = ()
+    partial: bool = False
 
     @property
     def stopped(self) -> bool:
