@@ -85,6 +85,24 @@ class FaustStream:
         if await self._call(_seek, partition, offset) and partition in self._assigned():
             self._app.consumer.resume_partitions({TP(*partition)})
 
+    async def leave(self) -> bool:
+        """Leave the group, so that others get the partitions; False where it did not work.
+
+        In an app that is not ours others may be using the consumer: it stays.
+        """
+        if not isinstance(self._app, WorkerApp) or not self._assigned():
+            return False
+        return bool(await self._call(_leave))
+
+    async def come_back(self) -> bool:
+        """Subscribe again to what the app's agents read; False where it did not work."""
+        with suppress(KafkaError, RuntimeError):
+            topics = cast("Any", self._app.topics)
+            # What the conductor does itself when its topics change.
+            await self._app.consumer.subscribe(await topics._update_indices())  # noqa: SLF001 (no other way)
+            return True
+        return False
+
     @property
     def _thread(self) -> AIOKafkaConsumerThread:
         consumer = cast("Consumer", self._app.consumer)
@@ -110,6 +128,11 @@ class FaustStream:
             if not thread.thread_loop.is_closed():
                 raise
             return None
+
+
+async def _leave(consumer: AIOKafkaConsumer) -> bool:
+    consumer.unsubscribe()
+    return True
 
 
 async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> bool:

@@ -17,6 +17,7 @@ from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.document.linear import linear_estimates
 from ldpstream.agents.document.model import (
     EstimateDocument,
+    LostMessages,
     QuantileEstimate,
     RangeEstimate,
     ValueEstimate,
@@ -69,6 +70,9 @@ def compose(
         final=final,
         withheld=withheld,
     )
+    if totals.lost:
+        missing = LostMessages(offsets=totals.lost.offsets, partitions=list(totals.lost.partitions))
+        head = head.model_copy(update={"lost": missing})
     if withheld:
         return head
     spec, alone = of_values_alone(collection.spec, totals)

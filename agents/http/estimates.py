@@ -51,6 +51,7 @@ class Job:
     final: bool
     options: EstimateOptions
     form: Format
+    partial: bool
 
     def tag(self) -> str:
         """Return what tells this answer from every other one, in hexadecimal."""
@@ -59,8 +60,8 @@ class Job:
         parts = (
             (__version__, np.__version__, scipy_version, self.form),
             (self.config.name, self.config.spec.fingerprint, self.config.minimum, self.final),
-            (self.window, taken.start_ms, taken.end_ms, taken.withheld),
-            (taken.n, taken.late, taken.rejected),
+            (self.window, taken.start_ms, taken.end_ms, taken.withheld, self.partial),
+            (taken.n, taken.late, taken.rejected, taken.lost),
             (options.keywords(), options.project, options.top),
             (options.ranges, options.quantiles, linear),
         )
@@ -79,6 +80,8 @@ class Job:
             final=self.final,
             options=self.options,
         )
+        if self.partial:
+            document = document.model_copy(update={"partial": True})
         return written(document, self.form)
 
 
@@ -166,6 +169,7 @@ async def _answer(
             final=final,
             options=options,
             form=form,
+            partial=served.partial,
         )
         tag = await asyncio.to_thread(job.tag)
         body = None if _has(request, tag) else await asyncio.to_thread(job.body)

@@ -20,6 +20,7 @@ from ldpstream.agents.pipeline.handover import Others, Warner, waits_for
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.pipeline.intake import Intake
 from ldpstream.agents.pipeline.loading import Loader
+from ldpstream.agents.pipeline.rivals import Rivals
 from ldpstream.agents.reading.frames_guard import FramesGuard
 from ldpstream.agents.reading.guard import Guard, StreamHooks
 from ldpstream.agents.reading.held import Held
@@ -91,6 +92,7 @@ class Engine:
         )
         self._controls: list[Control] = []
         self._warner = Warner(config)
+        self._rivals = Rivals(config)
         self._last_tick = time.monotonic()
 
     # --- what others see ------------------------------------------------------------------------
@@ -115,7 +117,13 @@ class Engine:
         """What keeps it from working, one sentence each."""
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.tails, missing) for e in self.accepted if e.stopped]
-        return *self._problems, *self._notes, *filter(None, waits)
+        found = (self._hooks.trouble(), self._rivals.problem, *waits)
+        return *self._problems, *self._notes, *filter(None, found)
+
+    @property
+    def partial(self) -> bool:
+        """Whether a part of the reports is counted elsewhere, by windows of another size or hop."""
+        return bool(self._rivals.problem)
 
     @property
     def end_offsets(self) -> Mapping[int, int]:
@@ -155,8 +163,12 @@ class Engine:
 
     async def revoke(self) -> None:
         """Flush what can be flushed in a few seconds, then forget all partitions."""
-        await self._flights.drain(self._held.values(), time.monotonic() + REVOKE_SECONDS)
+        await self.put_down()
         self.owned = frozenset()
+
+    async def put_down(self) -> None:
+        """Flush what can be flushed in a few seconds, and hold nothing, whatever is owned."""
+        await self._flights.drain(self._held.values(), time.monotonic() + REVOKE_SECONDS)
         for partition in list(self._held):
             self._drop(partition)
 
@@ -206,7 +218,8 @@ class Engine:
         """Do what is due, without waiting for anything."""
         now = time.monotonic()
         stalled, self._last_tick = now - self._last_tick > STALL_SECONDS, now
-        if self._problems:
+        self._rivals.look(self.tails, now)
+        if self._problems or self._hooks.trouble():
             return
         self._load()
         # Nothing is read while this goes on: what the heads say is the same for all partitions.

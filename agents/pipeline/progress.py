@@ -31,6 +31,12 @@ class Stream(Protocol):
     async def release(self, partition: TopicPartition, offset: int) -> None:
         """Let a partition come again, from an offset on."""
 
+    async def leave(self) -> bool:
+        """Leave the group for now, where that is ours to decide; False where it did not work."""
+
+    async def come_back(self) -> bool:
+        """Join the group again after `leave`; False where it did not work."""
+
 
 class Progress:
     """Passes on what heads have won, and where the source ends.

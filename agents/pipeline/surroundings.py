@@ -9,6 +9,7 @@ from aiokafka import TopicPartition
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline.clock import WorkerClock
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.pipeline.identity import TopicIdentity
 from ldpstream.agents.pipeline.progress import Progress, Stream
@@ -42,6 +43,7 @@ class Surroundings:
     progress: Progress
     metrics: Metrics
     steering: Steering
+    clock: WorkerClock
 
     def hooks(self, collection: CollectionConfig, *, accepted: bool) -> Hooks:
         """Return the hooks of a collection's engine, or of one for a spec that it accepts."""
@@ -54,6 +56,8 @@ class Surroundings:
             won=partial(self.progress.won, collection),
             hold=partial(self.steering.hold, topics.source),
             release=partial(self.steering.release, topics.source),
+            now_ms=self.clock.now_ms,
+            trouble=lambda: self.clock.problem,
             frames=FramesHooks(
                 told=partial(self.metrics.packed, name),
                 lag=partial(self.metrics.pack_lag, name),

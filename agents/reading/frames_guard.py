@@ -23,6 +23,7 @@ from ldpstream.agents.reading.guard import SHORT_SECONDS, Guard, StreamHooks
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.source import SourceReader, Stretch
 from ldpstream.agents.reading.taking import FramesHooks, Taken, take
+from ldpstream.agents.state.arrival import Arrivals
 
 SILENT_SECONDS: Final = 3.0
 """How long packed messages may stay away, though there is something to pack, before the source is
@@ -105,8 +106,12 @@ class FramesGuard(Guard):
         reading.short = False
         if reading.hole is not None or reading.full:
             return
-        for offset, value in stretch.records:
-            if not self._take(held, reading, offset, value):
+        now_ms = self._hooks.now_ms()
+        dates = stretch.dates.times_ms or [now_ms] * len(stretch.records)
+        for (offset, value), packed_ms in zip(stretch.records, dates, strict=True):
+            # What has been packed had arrived by then.
+            arrived = Arrivals(now_ms, min(now_ms, packed_ms))
+            if not self._take(held, reading, offset, value, arrived):
                 return
         held.state.frames_at(stretch.stop)
         reading.at_end = stretch.stop >= stretch.end
@@ -155,7 +160,9 @@ class FramesGuard(Guard):
 
     # --- one packed message ---------------------------------------------------------------------
 
-    def _take(self, held: Held, reading: Reading, offset: int, value: bytes | None) -> bool:
+    def _take(
+        self, held: Held, reading: Reading, offset: int, value: bytes | None, arrived: Arrivals
+    ) -> bool:
         """Take a packed message; False where it has to be read again later."""
         partition, state = held.partition, held.state
         try:
@@ -165,7 +172,7 @@ class FramesGuard(Guard):
             return True
         self.ends_at(partition, packed.end)
         decided = decided_by(held.state)
-        taken = take(state, packed, now_ms=self._hooks.now_ms())
+        taken = take(state, packed, now_ms=self._hooks.now_ms(), arrived=arrived)
         self._note_own(held, decided)
         if taken is Taken.FULL:
             reading.full = True

@@ -24,6 +24,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.pace import PARTITIONS
 from ldpstream.agents.reading.source import Record, SourceReader, Stretch
+from ldpstream.agents.state.arrival import Arrivals
 
 QUIET_SECONDS: Final = 1.0
 FRESH_SECONDS: Final = 3.0
@@ -161,10 +162,22 @@ class Guard:
             return
         fresh = [record for record in stretch.records if record[0] >= state.next]
         if fresh:
-            state.ingest(fresh, now_ms=self._hooks.now_ms())
+            state.ingest(
+                fresh, now_ms=self._hooks.now_ms(), arrived=self._arrived(held, stretch, fresh)
+            )
+        held.ended = (stretch.stop, stretch.fetched_ms) if stretch.stop >= stretch.end else None
         if stretch.stop > state.next:
             state.pass_over(stretch.stop)
         self._hand_over(held, stretch)
+
+    def _arrived(self, held: Held, stretch: Stretch, fresh: Sequence[Record]) -> Arrivals:
+        """Return when the last records of a stretch arrived, those in `fresh`."""
+        ended, records = held.ended, len(stretch.records)
+        return stretch.dates.part(records - len(fresh), records).arrivals(
+            since_ms=ended[1] if ended is not None and ended[0] == stretch.start else None,
+            now_ms=self._hooks.now_ms(),
+            precision_ms=self._config.spec.precision_ms,
+        )
 
     def outside(self, held: Held, asked: int, beginning: int) -> None:
         """Go on where the source now begins, or stop if it ends before the offset asked for.
@@ -179,7 +192,7 @@ class Guard:
 
     def _skip(self, held: Held, beginning: int) -> None:
         """Go on at an offset because there is nothing before it any more."""
-        lost = held.state.skip_to(beginning)
+        lost = held.state.skip_to(beginning, now_ms=self._hooks.now_ms())
         if lost:
             log.error(
                 "collection %s: the retention of %s[%d] deleted offsets %d to %d before they were "

@@ -21,6 +21,8 @@ class Held:
     """It has to be read without a group at least up to this offset."""
     behind: bool = False
     """It is read without a group to the end of the log, while the stream is held."""
+    ended: tuple[int, int] | None = None
+    """At which offset the source ended when its end was last read, and when that was (epoch ms)."""
     short_since: float | None = None
     """Since when the source has ended before its next offset."""
 

@@ -18,6 +18,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.reading.pace import PARTITIONS, paced
+from ldpstream.agents.state.arrival import UNDATED, Dates
 
 _POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000
@@ -27,6 +28,8 @@ _BACKLOG_RECORDS: Final = 500
 _SLICE_RECORDS: Final = 1_000
 _SLICE_BYTES: Final = 1 << 18
 _RETRY_SECONDS: Final = 0.5
+_APPENDED: Final = 1
+"""The type of a timestamp that the broker has set (LogAppendTime)."""
 _PAUSE_SECONDS: Final = 0.1
 _MOST_PAUSE_SECONDS: Final = 1.0
 
@@ -44,15 +47,16 @@ class Stretch:
     fetched_ms: int
     """When that fetch was answered, on this machine's clock, epoch milliseconds."""
     records: Sequence[Record]
+    dates: Dates = UNDATED
 
     def slices(self) -> "Iterator[Stretch]":
         """Yield the stretch in slices that are taken in within some milliseconds, at least one."""
-        start, records = self.start, self.records
+        start, records, dates = self.start, self.records, self.dates
         for end in _cuts(records):
-            stop = records[end][0]
-            yield Stretch(start, stop, self.end, self.fetched_ms, records[:end])
-            start, records = stop, records[end:]
-        yield Stretch(start, self.stop, self.end, self.fetched_ms, records)
+            stop, dated = records[end][0], dates.part(0, end)
+            yield Stretch(start, stop, self.end, self.fetched_ms, records[:end], dated)
+            start, records, dates = stop, records[end:], dates.part(end, len(records))
+        yield Stretch(start, self.stop, self.end, self.fetched_ms, records, dates)
 
 
 def sliced(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
@@ -216,7 +220,9 @@ class SourceReader:
             self._before[partition] = fetched_ms
         self._positions[partition] = stop
         records = [(record.offset, record.value) for record in found]
-        return Stretch(start, stop, end, fetched_ms, records)
+        times_ms = [record.timestamp for record in found]
+        dates = Dates(times_ms, all(record.timestamp_type == _APPENDED for record in found))
+        return Stretch(start, stop, end, fetched_ms, records, dates)
 
     async def _outside(self, partition: TopicPartition, asked: int) -> None:
         if partition not in self._positions:

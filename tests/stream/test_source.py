@@ -149,7 +149,9 @@ class Quick(Consumer):
         if self.at == 3:
             return {}
         self.at += 1
-        return {ONE: [SimpleNamespace(offset=self.at - 1, value=b"x")]}
+        return {
+            ONE: [SimpleNamespace(offset=self.at - 1, value=b"x", timestamp=0, timestamp_type=0)]
+        }
 
 
 async def test_what_comes_within_a_millisecond_is_not_taken_for_a_hole() -> None:

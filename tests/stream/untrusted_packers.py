@@ -33,7 +33,7 @@ class Counted(Ingested):
     passing: bool = False
     work: Head = field(default_factory=lambda: Head(source=ID))
 
-    def ingest(self, records: Sequence[Record], *, now_ms: int) -> None:
+    def ingest(self, records: Sequence[Record], *, now_ms: int, arrived: object = None) -> None:
         super().ingest(records, now_ms=now_ms)
         if not self.passing:
             self.work = replace(self.work, n=self.work.n + len(records))

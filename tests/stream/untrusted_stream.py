@@ -29,7 +29,7 @@ class Ingested:
     lost: int = 0
     full: bool = False
 
-    def ingest(self, records: Sequence[Record], *, now_ms: int) -> None:
+    def ingest(self, records: Sequence[Record], *, now_ms: int, arrived: object = None) -> None:
         assert not self.full
         for offset, _ in records:
             assert offset >= self.next
@@ -40,7 +40,7 @@ class Ingested:
         assert offset >= self.next
         self.next = offset
 
-    def skip_to(self, offset: int) -> int:
+    def skip_to(self, offset: int, *, now_ms: int) -> int:
         lost = offset - self.next
         self.lost += lost
         self.next = offset

@@ -14,6 +14,7 @@ from ldpstream.agents.state.tail import Tail
 from tests.stream.simulation.brokers import MOST, Brokers
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.setting import Setting, make_message, make_setting
+from tests.stream.simulation.times import DATED, Times
 from tests.stream.simulation.worker import Reader, Worker
 
 WORK = (
@@ -67,6 +68,7 @@ class World(Brokers):
         self.partitions = self.choose_partitions(rng)
         self.now_ms = self.setting.start_ms + 10
         self.checks = self.checks_class(self)
+        self.times = Times(self, DATED[seed // 4 % len(DATED)])
         self.fetch_errors = 0.1
         # Every run another mix; what is rare is frequent in some.
         self.weights = {
@@ -103,6 +105,7 @@ class World(Brokers):
         rng = self.rng = random.Random(number)
         kind = rng.choices(list(self.weights), list(self.weights.values()))[0]
         getattr(self, "do_" + kind)()
+        self.times.note()
 
     def any_partition(self) -> int:
         return self.rng.randrange(self.partitions)
