@@ -83,7 +83,7 @@ def test_documents_say_it_withheld_or_not(minimum: int):
     config: CollectionConfig = read(with_keys({"minimum": minimum})).collections["checkins"]
     statistic = config.spec.mechanism.empty()
     whole = WindowTotals(0, HOUR_MS, statistic, 0, 0, 0)
-    missing = WindowTotals(0, HOUR_MS, statistic, 0, 0, 0, Lost(7, (1, 3)))
+    missing = WindowTotals(0, HOUR_MS, statistic, 0, 0, 0, lost=Lost(7, (1, 3)))
 
     def told(totals: WindowTotals) -> dict[str, Any]:
         return compose(config, totals, window=(0, HOUR_MS), final=True).model_dump(
