@@ -110,7 +110,7 @@ def estimate_sets(
     """
     check_counts(mechanism, statistic, n)
     decoder = prepare_queries(mechanism)
-    indicators = [indicator(mechanism.size, members) for members in sets]
+    indicators = (indicator(mechanism.size, members) for members in sets)
     return bound(set_sums(decoder, statistic, indicators), n, Options(**options))
 
 
@@ -137,11 +137,11 @@ def estimate_linear(
         raise ValueError("weights: expected finite numbers")
     check_counts(mechanism, statistic, n)
     # Halves, because the difference of two large weights need not be a number.
-    halves = weights / 2.0
-    least = halves.min(axis=1)
-    span = halves.max(axis=1) - least
+    least = weights.min(axis=1) / 2.0
+    span = weights.max(axis=1) / 2.0 - least
     unit = np.where(span > 0.0, span, 1.0)
-    parts = (halves - least[:, None]) / unit[:, None]
+    # One after the other: all together may be larger than memory.
+    parts = ((row / 2.0 - low) / one for row, low, one in zip(weights, least, unit, strict=True))
     found = bound(linear_sums(prepare_queries(mechanism), statistic, parts), n, Options(**options))
     return _moved(found, 2.0 * least, 2.0 * unit)
 

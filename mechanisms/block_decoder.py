@@ -36,6 +36,7 @@ class BlockDecoder(DisclosedBlocks):
         if np.any(self._first_slot != layout.starts):
             moved = np.repeat(self._first_slot - layout.starts, layout.orders)
             self._slot_of_report = np.arange(layout.outputs) + moved
+        self.scratch = 1.0 if len(self._runs) == 1 else 3.0
 
     def _base(self, at: slice | Integers) -> Indices:
         """Return the first slot of the block of each of these values."""

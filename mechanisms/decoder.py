@@ -51,7 +51,13 @@ class SingleValues:
 
 
 class Decoder(ABC):
-    """What every decoder gives, whatever the statistic holds."""
+    """What every decoder gives, whatever the statistic holds.
+
+    `scratch` is how much memory decoding takes besides a result for each value, in arrays of
+    float64 as long as the statistic: answers are refused by it where there is too little.
+    """
+
+    scratch: float = 4.0
 
     @abstractmethod
     def shares(self, statistic: Statistic) -> Floats:

@@ -36,6 +36,8 @@ class DesignDecoder(DisclosedBlocks):
     """
 
     def __init__(self, layout: DesignLayout, contracts: Sequence[Contract]) -> None:
+        # What the transforms of designs other than the trivial one take.
+        self.scratch = 2.0 if all(d.inside == 1 for d in layout.designs) else 8.0
         self._layout = layout
         self._contracts = contracts
         self._place = layout.blocks.position

@@ -24,6 +24,8 @@ class HighLowDecoder(CountDecoder):
     `row` and `plain` are the tables of `HighLow`, `positions` its S.
     """
 
+    scratch = 2.0
+
     def __init__(self, row: Indices, plain: Indices, positions: int, threshold: int) -> None:
         gap = 2 * threshold - WORD
         self._c = WORD / gap

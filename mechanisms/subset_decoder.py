@@ -31,6 +31,8 @@ class SubsetDecoder(LinearDecoder):
     `h_w = mean_j + step sum_(x in report) u_x`. Whole blocks are so exact.
     """
 
+    scratch = 1.0
+
     def __init__(self, layout: SubsetLayout, subsets: Sequence[Subsets]) -> None:
         self._blocks = layout.blocks
         self._kinds = layout.kinds
