@@ -145,7 +145,7 @@ def _list_values(spec: CollectionSpec, totals: WindowTotals, options: EstimateOp
         return _Listed(indices, everything.take(indices), projected, simultaneous)
     # Of all values the shares alone: bounds take many times their memory, and are per value.
     decoded = share_sums(mechanism, statistic, n)
-    shares = decoded / n if n else np.full(size, np.nan)
+    shares = decoded / n if n else np.full_like(decoded, np.nan)
     projected = _project(spec, totals, shares, options.project)
     indices = _choose(options.top, shares, projected)
     del shares

@@ -31,6 +31,7 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
     queries = len(options.ranges) + len(options.linear)
     if queries:
         kept = values * (queries + (options.project != "none"))
-        steps.append(decoded + 4 * statistic + 6 * values + kept)
+        # A linear query decodes its squares as well.
+        steps.append(decoded + 4 * statistic + (11 if options.linear else 6) * values + kept)
     listed = size if options.top is None else min(options.top, size)
     return _FIXED_BYTES + statistic + max(steps) + _ENTRY_BYTES * listed

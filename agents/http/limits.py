@@ -18,7 +18,7 @@ QUANTILE_VALUES_LIMIT: Final = 10_000
 
 Each quantile's bounds weigh all prefixes against all values: the work grows as their square.
 """
-ANSWERS_BYTES: Final = 1536 << 20
+ANSWERS_BYTES: Final = 2 << 30
 """Memory of all answers that are computed at once, as `answer_bytes` tells it beforehand."""
 WAITING_LIMIT: Final = 64
 """Requests that wait for their turn to compute."""
