@@ -113,8 +113,10 @@ class Guard:
             # A rebalance has let it flow again.
             self._hooks.hold(held.partition)
             return
-        held.heard = self._hooks.seconds()
         following = held.state.next
+        # What a rebalance delivers again says nothing of where the log ends now.
+        if records[-1][0] >= following:
+            held.heard = self._hooks.seconds()
         if held.state.full:
             # Nothing is lost: it is read again from the next offset on.
             held.wanted = max(held.wanted, records[-1][0] + 1)
@@ -139,8 +141,8 @@ class Guard:
         if self._direct:
             self._hooks.hold(held.partition)
             return
-        held.heard = self._hooks.seconds()
         if offset >= held.state.next:
+            held.heard = self._hooks.seconds()
             held.wanted = max(held.wanted, offset + 1)
             self._watch(held)
 

@@ -160,3 +160,17 @@ def test_the_end_is_unknown_while_fetches_fail() -> None:
     assert broker.guard.end_offset(broker.held) == 50
     broker.now += 5
     assert broker.guard.end_offset(broker.held) is None
+
+
+def test_what_a_rebalance_delivers_again_does_not_prove_the_end() -> None:
+    broker = Broker(random.Random(0), size=100, existing=1.0)
+    broker.end = 50
+    while broker.state.next < 50:
+        broker.read()
+    broker.guard.look(broker.held)
+    broker.now += 60.0
+    broker.end = 100
+    # Faust's stream has all that it brings behind it, and the end that it saw is the old one.
+    broker.guard.deliver(broker.held, [(offset, b"") for offset in range(10, 50)])
+    broker.guard.notice(broker.held, 49)
+    assert broker.guard.end_offset(broker.held) is None
