@@ -186,6 +186,14 @@ class _CommittedThread(AIOKafkaConsumerThread):
         pass_unreadable(self._consumer)
         bound(self._consumer, most_bytes=app.batch_bytes)
 
+    def highwater(self, tp: TP) -> int:
+        """Return where a partition ends; 0 for one that the worker has just left."""
+        try:
+            return super().highwater(tp)
+        except AssertionError:
+            # aiokafka asserts that the partition is assigned.
+            return 0
+
     async def on_thread_stop(self) -> None:
         # aiokafka's own waiting tasks cancel whoever stops a consumer while the broker is away.
         with suppress(asyncio.CancelledError):
