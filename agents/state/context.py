@@ -37,7 +37,8 @@ class Context:
     `copy_rejected` says whether rejected messages are copied or counted only. At most
     `finals_a_step` finals are composed at once: a long replay may close thousands. With
     `one_report` a record holds `token_chunk` tokens; what is stored depends on it. The open panes
-    of a partition hold at most `tokens` of them, each an equal part.
+    of a partition hold at most `tokens` of them, each an equal part. `gap_ms` is how far end-of-log
+    probes may lie apart, and how old the last one may be, for a partition to be idle.
     """
 
     spec: CollectionSpec
@@ -50,6 +51,7 @@ class Context:
     finals_a_step: int = 16
     token_chunk: int = 1024
     tokens: int = 1 << 25
+    gap_ms: int = 2_000
 
     def __post_init__(self) -> None:
         if not 1 <= self.chunk <= 65_536 or self.finals_a_step < 1:

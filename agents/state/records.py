@@ -32,16 +32,18 @@ _FIRST_REASONS: Final = ("undecodable", "fingerprint", "range", "future", "preci
 TOKEN_REASONS: Final = ("partition", "repeated", "crowded")
 REASONS: Final = (*_FIRST_REASONS, *TOKEN_REASONS)
 """Why a message or a report is rejected, in the order of the head's counters."""
-HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5)
+HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5, 6)
 """A head of version 2 says where to read the frames topic, one of version 3 also where its state
 hands over, one of version 4 also what was rejected for its token, one of version 5 also what for
-want of room for tokens; others are written in version 1.
+want of room for tokens, one of version 6 also where the source ended, as far as that is beyond
+`next`; others are written in version 1.
 """
 _HEAD: Final = struct.Struct("<BB10qI6q16s")
 _FRAMES: Final = struct.Struct("<q")
 _HANDOVER: Final = struct.Struct("<q")
-_TOKENS: Final = {4: struct.Struct("<2q"), 5: struct.Struct("<3q")}
+_TOKENS: Final = {4: struct.Struct("<2q"), 5: struct.Struct("<3q"), 6: struct.Struct("<3q")}
 """What was rejected for as many of TOKEN_REASONS, by version."""
+_END: Final = struct.Struct("<q")
 _ENTRIES: Final = struct.Struct("<I")
 _ENTRY: Final = struct.Struct("<QQ")
 
@@ -84,7 +86,8 @@ class Head:
     bytes; empty where the broker has none. `frames` is the offset of the frames topic to read on
     from, which decides nothing. `lineage` (rule 3) names for each epoch with live cells the last
     seq that this epoch won. From the source offset `handover` on, messages that are no frames of
-    this state's spec are left to the state of another spec; NEVER: all are decided here.
+    this state's spec are left to the state of another spec; NEVER: all are decided here. `end` is
+    the largest end of the source that any owner has seen, or anything up to `next`.
     """
 
     epoch: int = 0
@@ -106,6 +109,7 @@ class Head:
     frames: int = 0
     lineage: Mapping[int, int] = field(default_factory=dict)
     handover: int = NEVER
+    end: int = 0
 
 
 def state_prefix(context: Context) -> bytes:
@@ -177,11 +181,16 @@ def encode_head(head: Head) -> bytes:
     handover = _HANDOVER.pack(head.handover) if version >= HEAD_VERSIONS[2] else b""
     counts = [head.rejected.get(reason, 0) for reason in TOKEN_REASONS]
     tokens = _TOKENS[version].pack(*counts[: version - 2]) if version in _TOKENS else b""
+    end = _END.pack(head.end) if version == HEAD_VERSIONS[5] else b""
     entries = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
-    return b"".join((fixed, frames, handover, tokens, _ENTRIES.pack(len(head.lineage)), *entries))
+    return b"".join(
+        (fixed, frames, handover, tokens, end, _ENTRIES.pack(len(head.lineage)), *entries)
+    )
 
 
 def _head_version(head: Head) -> int:
+    if head.end > head.next:
+        return HEAD_VERSIONS[5]
     if head.rejected.get(TOKEN_REASONS[2]):
         return HEAD_VERSIONS[4]
     if any(head.rejected.get(reason) for reason in TOKEN_REASONS):
@@ -201,6 +210,7 @@ def decode_head(key: Key, data: bytes) -> Head:
     try:
         version, idle, *numbers, source = _HEAD.unpack_from(data)
         at, frames, handover, tokens = _HEAD.size, 0, NEVER, [0] * len(TOKEN_REASONS)
+        end = 0
         if version != VERSION:
             (frames,) = _FRAMES.unpack_from(data, at)
             at += _FRAMES.size
@@ -211,6 +221,9 @@ def decode_head(key: Key, data: bytes) -> Head:
             found = _TOKENS[version].unpack_from(data, at)
             tokens[: len(found)] = found
             at += _TOKENS[version].size
+        if version == HEAD_VERSIONS[5]:
+            (end,) = _END.unpack_from(data, at)
+            at += _END.size
         (entries,) = _ENTRIES.unpack_from(data, at)
         lineage = dict(_ENTRY.iter_unpack(data[at + _ENTRIES.size :]))
     except struct.error as error:
@@ -238,6 +251,7 @@ def decode_head(key: Key, data: bytes) -> Head:
         frames=frames,
         lineage=lineage,
         handover=handover,
+        end=end,
     )
 
 

@@ -124,6 +124,11 @@ class Worker:
     def now_ms(self) -> int:
         return self.world.wall_ms + self.skew_ms
 
+    @property
+    def steady_ms(self) -> int:
+        """A clock that nobody sets, of this process alone."""
+        return self.world.now_ms
+
     def poll(self, _p: int) -> None:
         """The call to the group: only here does a worker learn of a rebalance."""
         self.generation, self.known = self.world.generation, self.world.partitions
@@ -138,7 +143,7 @@ class Worker:
     def load(self, p: int) -> None:
         if p in self.owned and p not in self.held:
             part = self.partition_class.load(
-                self.world.context, p, self.tails, epoch=self.draw_epoch(p), now_ms=self.now_ms
+                self.world.context, p, self.tails, epoch=self.draw_epoch(p)
             )
             if part is not None:
                 part.prepare()
@@ -156,20 +161,23 @@ class Worker:
             part.fates += self.world.lost_fates(p, part.next, start)
             part.skip_to(start)
         if part.next == len(source) and self.world.rng.random() < self.world.fetch_errors:
-            part.disturbed(now_ms=self.now_ms)
+            part.interrupted()
         stop = min(part.next + self.world.rng.choice([1, 2, 2, 5]), len(source))
         records = [(offset, source[offset].value) for offset in range(part.next, stop)]
         part.ingest(records, now_ms=self.now_ms)
+        part.read_to(part.next, end=len(source), asked_ms=self.steady_ms)
 
     def clock(self, p: int) -> None:
         held = self.held.get(p)
         if held is not None:
+            # As if the source's end was asked for at every moment.
+            end = len(self.world.source[p])
+            held.part.read_to(held.part.next, end=end, asked_ms=self.steady_ms)
             held.part.clock(
                 tails=self.tails,
-                end_offset=len(self.world.source[p]),
                 controls=self.world.controls,
                 known_partitions=self.known,
-                now_ms=self.now_ms,
+                now_ms=self.steady_ms,
             )
 
     def flush(self, p: int) -> None:
