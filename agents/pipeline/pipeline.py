@@ -37,6 +37,7 @@ from ldpstream.agents.pipeline.ranks import Rank, make_ranks, source_wait_ms, to
 from ldpstream.agents.pipeline.surroundings import Surroundings
 from ldpstream.agents.pipeline.sweeper import sweep
 from ldpstream.agents.pipeline.tasks import Tasks
+from ldpstream.agents.pipeline.windowed import WindowedTable
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.reading.orders import ControlReader
@@ -98,6 +99,15 @@ class Pipeline:
     def ready(self) -> bool:
         """Whether the group has said what is ours, and every collection works or says why not."""
         return self.assigned_once.is_set() and all(e.settled or e.problems for e in self._all)
+
+    def windows(self, name: str) -> WindowedTable:
+        """Return the windowed table of a collection's own spec, read-only.
+
+        Raises:
+            KeyError: for a collection that is not configured.
+        """
+        engine = self.collections[name]
+        return WindowedTable(engine.context, engine.tails)
 
     # --- the group ------------------------------------------------------------------------------
 

@@ -263,7 +263,7 @@ class Harsh(IntakeWorld):
         }
 
 
-# --- every rule taken away in turn -----------------------------------------------------------------
+# --- every rule taken away in turn ----------------------------------------------------------------
 
 
 class GapsTrusted(Intake):
