@@ -4,8 +4,8 @@ What a worker reads goes through `SourceReader`, a channel that may be emptied o
 twice, and `Intake`. Fetches are asked for and answered at any moment; a new leader may not know for
 a while how far its log goes, and seldom for long. So idleness is at stake, and a seventh invariant:
 
-7. No partition is idle while a record is unread that was there for longer than probes may be old
-   and apart and a new leader may lag; where a leader lags for longer, none that a winning head knew
+7. No partition is idle while a record is unread that was there for longer than the last probe may
+   be old and a new leader may lag; where a leader lags for longer, none that a winning head knew
    the log to hold.
 """
 
@@ -233,9 +233,9 @@ class IntakeWorld(World):
     def check_idle(self, p: int, part: Partition) -> None:
         self.idle += 1
         long = self.until[p] > self.elected[p] + LAG_MS
-        long = long and self.now_ms <= self.until[p] + 2 * GAP_MS
+        long = long and self.now_ms <= self.until[p] + GAP_MS
         there = part.base.end if long else len(self.source[p])
-        oldest_ms = self.now_ms - 2 * GAP_MS - LAG_MS
+        oldest_ms = self.now_ms - GAP_MS - LAG_MS
         late = [o for o in range(part.next, there) if self.arrived[p][o] < oldest_ms]
         demand(not late, f"(7) idle at {self.now_ms} and next {part.next}, unread: {late}")
 
