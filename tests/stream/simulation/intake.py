@@ -167,7 +167,8 @@ class IntakeWorker(Worker):
             known_partitions=self.known,
             now_ms=self.steady_ms,
         )
-        if held.part.work.idle:
+        # Until all heads are known it says what the head says that was loaded.
+        if held.part.work.idle and all(tail.head is not None for tail in self.tails[: self.known]):
             self.world.check_idle(p, held.part)
 
 
