@@ -1,7 +1,4 @@
-"""The simulation through the product's intake; its long forms are `... simulate --intake`, `--harsh`.
-
-A few of its rules taken away here are also noticed by the tests of the intake itself.
-"""
+"""The simulation through the product's intake; the long forms are `simulate --intake` and `--harsh`."""
 
 import pytest
 
