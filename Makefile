@@ -3,6 +3,9 @@
 #                          JOBS=1 runs them one after the other)
 # make up | down           in Docker: Kafka, two workers, devices, Prometheus, Grafana (docker/compose.yaml)
 # make lint | format | clean
+# make constraints         exact versions and hashes of everything that is installed (docs/operations.md)
+# make images              at a release: the digests of the images in docker/, from their registries
+# make sbom                a CycloneDX list of what the image installs, in build/sbom.json
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -10,7 +13,7 @@ PYTEST ?=
 JOBS ?= 2
 SECONDS ?=
 
-.PHONY: demo test up down lint format clean
+.PHONY: demo test up down lint format clean constraints sbom images
 
 demo: $(VENV)/.demo
 	@$(BIN)/ldpstream demo $(if $(SECONDS),--seconds $(SECONDS))
@@ -18,16 +21,19 @@ demo: $(VENV)/.demo
 test: lint
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PYTEST)
 
+# Containers read what is here under other users, whatever mode the umask of a checkout has left it.
 up: docker/secrets/read-token docker/secrets/grafana-password
+	@chmod 644 $^ docker/ldpstream.toml docker/kafka/compose.properties
+	@chmod -R u=rwX,go=rX docker/grafana docker/prometheus
 	docker compose -f docker/compose.yaml up --build --wait
 	@echo "page http://localhost:6066, its token in docker/secrets/read-token; Grafana http://localhost:3000 (admin)"
 
 down:
 	docker compose -f docker/compose.yaml down
 
-# Containers read them under another user: the folder keeps others out, not the files' own mode.
+# The folder keeps others out, not the files' own mode: a container gets a file, not the folder.
 docker/secrets/%:
-	@mkdir -p -m 700 docker/secrets
+	@mkdir -p docker/secrets && chmod 700 docker/secrets
 	@od -An -N32 -tx1 /dev/urandom | tr -d ' \n' > $@
 
 lint: $(VENV)/.dev
@@ -48,8 +54,36 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
 
-# The extras are installed against one file of exact versions, so that every machine runs the same code.
-$(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+# Every package by exact version and hash, so that every machine runs the same code; then ldpstream
+# itself, which has none, by the build backend that is among them.
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+LOCKED_demo := constraints-demo.txt
+LOCKED_dev := constraints.txt
+$(VENV)/.%: pyproject.toml constraints.txt constraints-demo.txt | $(BIN)/python
 	@echo "installing ldpstream and what it needs into $(VENV): a minute or two"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$*]'
+	@$(PIP) install --require-hashes --only-binary :all: --requirement $(LOCKED_$*)
+	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# For what pyproject.toml allows on Python 3.11 and later, of every platform. UPGRADE=--upgrade takes
+# newer versions than those that the files have.
+UPGRADE ?=
+TOOLS := $(VENV)/tools/bin
+LOCK = $(TOOLS)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $(UPGRADE)
+constraints: $(TOOLS)/uv
+	$(LOCK) pyproject.toml --extra dev --output-file constraints.txt
+	$(LOCK) pyproject.toml --group build --extra demo --constraint constraints.txt --output-file constraints-demo.txt
+	$(LOCK) pyproject.toml --group build --constraint constraints.txt --output-file constraints-base.txt
+	$(LOCK) --group tools --output-file constraints-tools.txt
+
+sbom: $(TOOLS)/uv
+	@mkdir -p build
+	$(TOOLS)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json constraints-base.txt
+
+$(TOOLS)/uv: constraints-tools.txt | $(BIN)/python
+	@$(BIN)/python -m venv $(VENV)/tools
+	@$(TOOLS)/python -m pip --quiet --disable-pip-version-check install --require-hashes --only-binary :all: --requirement $<
+	@touch $@
+
+images:
+	@$(PYTHON) docker/pin.py

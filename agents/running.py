@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import KafkaConfig
-from ldpstream.agents.http.door import HttpUnavailableError
+from ldpstream.agents.http.listening import HttpUnavailableError
 from ldpstream.agents.kafka.clients import ClientOptionError
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 

@@ -9,7 +9,7 @@ declared, and no offset is left to Faust to keep.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -111,19 +111,10 @@ def _add_agent(app: faust.App, engine: Engine, lane: Lane) -> None:
     app.topics.add(topic)
 
     async def ingest(stream: Any) -> None:
-        with ExitStack() as stack:
-            stack.push(failed)
-            async for take, partition, item in stream:
-                take(partition, item)
-                # Every slice takes some milliseconds, and others have their turn between.
-                await asyncio.sleep(0)
-
-    def failed(_kind: object, error: BaseException | None, _trace: object) -> None:
-        # Faust starts it again and forgets why it ended.
-        if isinstance(error, Exception):
-            log.debug("an agent failed", exc_info=error)
-            for one in (engine, *engine.accepted):
-                one.fail(f"internal error: {error!r}")
+        async for take, partition, item in stream:
+            take(partition, item)
+            # Every slice takes some milliseconds, and others have their turn between.
+            await asyncio.sleep(0)
 
     app.agent(lane, name=f"ldpstream.{collection.name}")(ingest)
 
@@ -179,6 +170,7 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
         if worker.certificate is not None and worker.key is not None
         else None,
         open_to_everybody=worker.open_to_everybody,
+        trusted_proxies=worker.trusted_proxies,
     )
     await unless_stopped(pipeline.start(), stop)
     failed = False

@@ -126,7 +126,7 @@ def main() -> None:
         with worker(file) as url:
             for blocks, published in PUBLISHED.items():
                 collection, begin = name(blocks), time.monotonic()
-                command("send", "-c", file, collection, "--times", values)
+                command("send", "-c", file, collection, "--times", "--replay", values)
                 sent_seconds = time.monotonic() - begin
                 command("close", "-c", file, collection, "--until", str(START_MS + HOUR_MS))
                 simplex, inside = (final(url, collection, p) for p in ("simplex", "blocks"))

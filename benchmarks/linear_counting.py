@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.linear_counting import gram_of, predicted_total_error
 from ldpstream.estimators.scale_plan import optimal_scales
-from ldpstream.mechanisms import SeededEntropy
 from ldpstream.mechanisms.blocks import Blocks
 from ldpstream.mechanisms.dyadic import budget
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.graph_policy import GraphPolicy
 from ldpstream.mechanisms.matrix import Matrix
 from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy

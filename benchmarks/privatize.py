@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.mechanisms import CollectionSpec, Entropy, SeededEntropy, SystemEntropy
+from ldpstream.mechanisms import CollectionSpec, Entropy, SystemEntropy
 from ldpstream.mechanisms.binary import Binary
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.high_low import HighLow
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism

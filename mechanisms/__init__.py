@@ -14,7 +14,7 @@ from ldpstream.mechanisms.certificate import Certificate
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.decoder import Decoder
 from ldpstream.mechanisms.domain import Domain, Grid, Interval, Labels, Size, Sizes
-from ldpstream.mechanisms.entropy import Entropy, SeededEntropy, SystemEntropy
+from ldpstream.mechanisms.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.error_region import ErrorRegion, channel_boundary
 from ldpstream.mechanisms.errors import FrameError, SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.frame import Frame, decode_frame, encode_frame, frame_fingerprint
@@ -51,7 +51,6 @@ __all__ = [
     "Mechanism",
     "MetricPolicy",
     "Policy",
-    "SeededEntropy",
     "Size",
     "Sizes",
     "SpecError",

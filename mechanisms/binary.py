@@ -62,7 +62,7 @@ class Binary(SymbolMechanism):
             raise SpecError(
                 f"{settings.path}.domain", f"2 values with binary, got {settings.domain.size}"
             )
-        given = settings.require("epsilon")
+        given = settings.keys.get("epsilon")
         if not isinstance(given, list) or len(given) != 2:
             raise SpecError(path, f"a list of two numbers above 0, got {describe(given)}")
         first, second = (

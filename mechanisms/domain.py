@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 _KINDS = ("values", "size", "grid", "sizes", "interval", "file")
-_KEYS = frozenset({*_KINDS, "bins", "rounding", "blocks"})
+_KEYS = frozenset({*_KINDS, "bins", "rounding", "blocks", "header"})
 
 
 def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
@@ -46,19 +46,24 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
     Raises:
         SpecError: naming the key and what was expected.
     """
+    if not isinstance(given, dict):
+        raise SpecError(path, f"a table with one of {', '.join(_KINDS)}, got {describe(given)}")
     table = check_keys(given, _KEYS, path)
     kinds = [kind for kind in _KINDS if kind in table]
     if len(kinds) != 1:
-        raise SpecError(path, f"exactly one of {', '.join(_KINDS)}, got {len(kinds)}")
+        got = ", ".join(kinds) or "none of them"
+        raise SpecError(path, f"exactly one of {', '.join(_KINDS)}, got {got}")
     if ("bins" in table) != (kinds == ["interval"]):
         raise SpecError(f"{path}.bins", "bins with an interval, and only there")
     if "rounding" in table and kinds != ["interval"]:
         raise SpecError(f"{path}.rounding", "rounding with an interval, and only there")
+    if "header" in table and kinds != ["file"]:
+        raise SpecError(f"{path}.header", "header with a file, and only there")
     domain: Domain
     blocks: Blocks | None = None
     try:
         if kinds == ["file"]:
-            domain, blocks = read_file(table["file"], base)
+            domain, blocks = read_file(table["file"], base, header=table.get("header"))
         else:
             domain = _PARSERS[kinds[0]](table)
     except SpecError as error:

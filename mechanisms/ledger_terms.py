@@ -11,7 +11,7 @@ from ldpstream.mechanisms.ledger_store import Known, LedgerStore
 from ldpstream.mechanisms.policy import Policy
 from ldpstream.mechanisms.spec import CollectionSpec
 from ldpstream.mechanisms.spending import SumPolicy, first_beyond, largest_loss
-from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS
+from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS, look_like_seconds
 
 MAX_COMPARED_VALUES = 256
 """Budgets of pairs are compared pair by pair before every report."""
@@ -23,7 +23,8 @@ def whole_ms(time_ms: int) -> int:
     """Return a time as an int: SQLite keeps numpy's integers as bytes, which equal no number.
 
     Raises:
-        ValueError: for anything but whole milliseconds of the years 1 to 9999.
+        ValueError: for anything but whole milliseconds of the years 1 to 9999, and for what looks
+            like seconds.
     """
     try:
         whole = index(time_ms)
@@ -31,6 +32,8 @@ def whole_ms(time_ms: int) -> int:
         whole = LATEST_MS + 1
     if not EARLIEST_MS <= whole <= LATEST_MS:
         raise ValueError("expected a time in whole milliseconds since the epoch, years 1 to 9999")
+    if look_like_seconds(whole):
+        raise ValueError("expected a time in milliseconds since the epoch: this looks like seconds")
     return whole
 
 

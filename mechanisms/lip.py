@@ -64,8 +64,8 @@ class Lip(SymbolMechanism):
             raise SpecError(
                 f"{settings.path}.domain", f"2 values with {cls.id}, got {settings.domain.size}"
             )
-        epsilons = read_epsilons(settings.require("epsilon"), f"{settings.path}.epsilon")
-        prior = read_prior(settings.require("prior"), f"{settings.path}.prior")
+        epsilons = read_epsilons(settings.keys.get("epsilon"), f"{settings.path}.epsilon")
+        prior = read_prior(settings.keys.get("prior"), f"{settings.path}.prior")
         try:
             return cls(prior, epsilons)
         except SpecError as error:

@@ -78,7 +78,7 @@ def _read_policy(settings: Settings) -> Policy:
     return read_policy(
         {"metric": "l1"},
         domain=settings.domain,
-        epsilon=settings.require("epsilon"),
+        epsilon=settings.keys.get("epsilon"),
         base=settings.base,
         path=settings.path,
     )
@@ -86,7 +86,7 @@ def _read_policy(settings: Settings) -> Policy:
 
 def _read_strategies(settings: Settings) -> tuple[Strategy, ...]:
     given, path, size = (
-        settings.require("strategy"),
+        settings.keys.get("strategy"),
         f"{settings.path}.strategy",
         settings.domain.size,
     )

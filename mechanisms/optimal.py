@@ -50,7 +50,7 @@ class Optimal(SymbolMechanism):
         settings.only(cls.id, "channel")
         # The file proves its policy for the grid's values, not for the numbers between them.
         refuse_rounding(settings.domain, settings.path)
-        given = settings.require("channel")
+        given = settings.keys.get("channel")
         path = f"{settings.path}.channel"
         try:
             design = load_channel(given, settings.base)

@@ -34,7 +34,7 @@ class _Given:
     def need_epsilon(self) -> object:
         """Return the collection's epsilon, raw, which this form is a multiple of."""
         if self.epsilon is None:
-            raise SpecError(f"{self.path}.epsilon", "a value with this policy, got none")
+            raise SpecError(f"{self.path}.epsilon", "a number above 0 with this policy, got none")
         return self.epsilon
 
     def read_epsilon(self) -> float:
@@ -126,8 +126,6 @@ def _lp(given: _Given) -> Policy:
             f"{given.path}.domain",
             f"an ordered domain with {metric} (size, sizes, grid or interval), got labels",
         )
-    if metric == "lp" and "p" not in given.table:
-        raise SpecError(f"{key}.p", 'a value with metric = "lp", got none')
     p = {"l1": 1, "l2": 2}.get(str(metric), given.table.get("p"))
     widths = domain.widths if isinstance(domain, Interval | RoundedInterval) else None
     rounded = isinstance(domain, RoundedInterval)

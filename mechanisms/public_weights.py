@@ -65,7 +65,7 @@ class PublicWeights(Mechanism):
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys."""
         path = f"{settings.path}.weights"
-        table = check_keys(settings.require("weights"), frozenset({"public"}), path)
+        table = check_keys(settings.keys.get("weights"), frozenset({"public"}), path)
         keys = {key: given for key, given in settings.keys.items() if key != "weights"}
         values = cls.configure_values(replace(settings, keys=keys))
         return cls(values, _check_largest(table.get("public"), f"{path}.public"))

@@ -49,17 +49,26 @@ PUBLIC_WEIGHTS: Mapping[str, type[Mechanism]] = MappingProxyType(
 """Those that take public weights, in their form with weights."""
 
 
+def check_id(given: object, path: str) -> str:
+    """Return a mechanism's id; `path` is the collection's key path.
+
+    Raises:
+        SpecError: for an unknown one, and for none.
+    """
+    if not isinstance(given, str) or given not in MECHANISMS:
+        known = ", ".join(sorted(MECHANISMS))
+        raise SpecError(f"{path}.mechanism", f"one of {known}, got {describe(given)}")
+    return given
+
+
 def build(mechanism_id: object, settings: Settings) -> Mechanism:
     """Return the mechanism with this id, configured from a collection's keys.
 
     Raises:
         SpecError: for an unknown id, or whatever the mechanism refuses.
     """
-    if not isinstance(mechanism_id, str) or mechanism_id not in MECHANISMS:
-        known = ", ".join(sorted(MECHANISMS))
-        path = f"{settings.path}.mechanism"
-        raise SpecError(path, f"one of {known}, got {describe(mechanism_id)}")
-    kind = MECHANISMS[mechanism_id]
+    known_id = check_id(mechanism_id, settings.path)
+    kind = MECHANISMS[known_id]
     if asks_public(settings):
-        kind = PUBLIC_WEIGHTS.get(mechanism_id, kind)
+        kind = PUBLIC_WEIGHTS.get(known_id, kind)
     return kind.configure(settings)

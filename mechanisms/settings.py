@@ -33,7 +33,8 @@ class Settings:
     """The keys of a collection that a mechanism may read; it refuses those it does not know.
 
     `path` is the collection's key path, `keys` those of `MECHANISM_KEYS` that are given, raw, and
-    `base` the folder that files are relative to.
+    `base` the folder that files are relative to. A key that is absent is None, which TOML cannot
+    hold: whoever reads it refuses that as it does every other wrong value, and says what is right.
     """
 
     path: str
@@ -54,16 +55,6 @@ class Settings:
             if key not in names:
                 raise SpecError(f"{self.path}.{key}", f"no such key with {mechanism}")
 
-    def require(self, key: str) -> object:
-        """Return the raw value of a key.
-
-        Raises:
-            SpecError: where it is absent.
-        """
-        if key not in self.keys:
-            raise SpecError(f"{self.path}.{key}", "a value, got none")
-        return self.keys[key]
-
     def read_epsilon(self) -> float:
         """Return the one finite budget.
 
@@ -72,7 +63,7 @@ class Settings:
                 only budgets for each step make sense of.
         """
         refuse_rounding(self.domain, self.path)
-        return read_epsilon(self.require("epsilon"), f"{self.path}.epsilon")
+        return read_epsilon(self.keys.get("epsilon"), f"{self.path}.epsilon")
 
     def read_step_epsilon(self) -> float:
         """Return the budget of one index step of an ordered domain.
@@ -82,7 +73,7 @@ class Settings:
         Raises:
             SpecError: where it is absent or no finite number above 0.
         """
-        return read_step_epsilon(self.require("epsilon"), self.domain, f"{self.path}.epsilon")
+        return read_step_epsilon(self.keys.get("epsilon"), self.domain, f"{self.path}.epsilon")
 
     def read_sensitive(self) -> frozenset[int]:
         """Return the indices of the sensitive values.
@@ -99,7 +90,7 @@ class Settings:
             SpecError: where it is absent, or whatever its form refuses.
         """
         return read_policy(
-            self.require("policy"),
+            self.keys.get("policy"),
             domain=self.domain,
             epsilon=self.keys.get("epsilon"),
             base=self.base,

@@ -63,10 +63,7 @@ class CollectionSpec:
         path = f"collection.{name}"
         if not LEGAL_NAME.fullmatch(name):
             raise SpecError(path, "a name of letters, digits, '.', '_' and '-'")
-        for key in ("mechanism", "domain"):
-            if key not in mapping:
-                raise SpecError(f"{path}.{key}", "this key, which has no default")
-        domain, blocks = parse_domain(mapping["domain"], path=f"{path}.domain", base=base)
+        domain, blocks = parse_domain(mapping.get("domain"), path=f"{path}.domain", base=base)
         settings = Settings(
             path=path,
             domain=domain,
@@ -74,7 +71,7 @@ class CollectionSpec:
             keys={key: mapping[key] for key in MECHANISM_KEYS if key in mapping},
             base=base,
         )
-        mechanism = build(mapping["mechanism"], settings)
+        mechanism = build(mapping.get("mechanism"), settings)
         return cls(
             name=name,
             topic=read_topic(mapping.get("topic", f"{name}.reports"), f"{path}.topic"),

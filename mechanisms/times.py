@@ -19,6 +19,8 @@ LATEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 EARLIEST_MS = -62_135_596_800_000
 """The first millisecond of the year 1."""
+_SECONDS_FROM = 946_684_800
+_SECONDS_TO = 4_102_444_800
 
 
 def parse_duration(text: str) -> int:
@@ -36,13 +38,27 @@ def parse_duration(text: str) -> int:
     return int(match[1]) * _UNITS_MS[match[2]]
 
 
+def look_like_seconds(times_ms: int | NDArray[np.int64]) -> bool:
+    """Return whether any of these epoch milliseconds is rather a number of epoch seconds.
+
+    Seconds of the years 2000 to 2099 are milliseconds of 11 January to 17 February 1970.
+
+    >>> look_like_seconds(1_795_255_200_000), look_like_seconds(1_795_255_200)
+    (False, True)
+    """
+    times = np.asarray(times_ms)
+    return bool(((times >= _SECONDS_FROM) & (times < _SECONDS_TO)).any())
+
+
 def parse_time(text: str) -> int:
     """Return an RFC 3339 time (with Z or an offset), or integer epoch milliseconds, as epoch ms.
 
-    Fractions of a millisecond are cut off, toward the past.
+    Fractions of a millisecond are cut off, toward the past. A time of early 1970 that an integer
+    would mean where it looks like seconds is written as RFC 3339.
 
     Raises:
-        ValueError: where the text is neither, or lies outside the years 1 to 9999.
+        ValueError: where the text is neither, looks like seconds, or lies outside the years 1 to
+            9999.
 
     >>> parse_time("1970-01-01T01:00:00+01:00"), parse_time("1500")
     (0, 1500)
@@ -51,6 +67,8 @@ def parse_time(text: str) -> int:
     expected = "an RFC 3339 time with Z or an offset, or epoch milliseconds"
     if re.fullmatch(r"-?[0-9]{1,15}", text):
         time_ms = int(text)
+        if look_like_seconds(time_ms):
+            raise ValueError(f"{expected} (this looks like seconds)")
     elif _TIME.fullmatch(text):
         try:
             moment = datetime.fromisoformat(text.upper().replace(" ", "T"))
@@ -103,7 +121,7 @@ def read_times(times_ms: Sequence[int] | NDArray[np.int64], n: int) -> NDArray[n
     """Return n event times in epoch milliseconds as int64 `(n,)`.
 
     Raises:
-        ValueError: where they are not n whole numbers of the years 1 to 9999.
+        ValueError: where they are not n whole numbers of the years 1 to 9999, or look like seconds.
     """
     times = np.asarray(times_ms)
     if (
@@ -112,4 +130,6 @@ def read_times(times_ms: Sequence[int] | NDArray[np.int64], n: int) -> NDArray[n
         or not ((times >= EARLIEST_MS) & (times <= LATEST_MS)).all()
     ):
         raise ValueError("expected one time for each label, in whole milliseconds since the epoch")
+    if look_like_seconds(times):
+        raise ValueError("expected times in milliseconds since the epoch: these look like seconds")
     return times.astype(np.int64)

@@ -57,12 +57,17 @@ async def admin(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
 
 
 @asynccontextmanager
-async def producer(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaProducer]:
-    """Return a started producer, stopped at the end of the block."""
+async def producer(
+    kafka: KafkaConfig, *, transactional_id: str | None = None
+) -> AsyncIterator[AIOKafkaProducer]:
+    """Return a started producer, of transactions where it has an id for them.
+
+    It is stopped at the end of the block.
+    """
     # Longer than the clients' default: a broker that is away for a minute loses nothing.
     options = {"request_timeout_ms": PATIENCE_MS, **kafka.options}
     with _refusing_options():
-        client = clients.producer(kafka.bootstrap, options)
+        client = clients.producer(kafka.bootstrap, options, transactional_id=transactional_id)
     async with _started(client.start, client.stop, kafka):
         yield client
 

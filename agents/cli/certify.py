@@ -4,7 +4,7 @@ import json
 
 import click
 
-from ldpstream.agents.cli.common import config_option, load, load_collection
+from ldpstream.agents.cli.common import config_option, load, load_collection, warn_of_nominal
 from ldpstream.agents.cli.errors import FAILED
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.mechanisms.canonical import Json
@@ -23,6 +23,7 @@ def certify(context: click.Context, config_file: str, name: str | None) -> None:
         collections = list(load(config_file).collections.values())
     else:
         collections = [load_collection(config_file, name)[1]]
+    warn_of_nominal(collections)
     # What is still taken from devices has to hold, too.
     certificates = [
         _certificate(one) for collection in collections for one in (collection, *collection.accept)

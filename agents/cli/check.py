@@ -7,13 +7,18 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.common import config_option, count, load
+from ldpstream.agents.cli.common import config_option, count, load, warn_of_nominal
 from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig
 from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.kafka.clients import replication_factor
-from ldpstream.agents.kafka.declare import TopicError, check_topics, refused_topics
+from ldpstream.agents.kafka.declare import (
+    TopicError,
+    check_topics,
+    refused_topics,
+    warn_of_compression,
+)
 from ldpstream.agents.kafka.metadata import count_brokers
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.refusals import explain
@@ -25,10 +30,12 @@ from ldpstream.agents.stores.choice import why_no_store
 def check(config_file: str) -> None:
     """Check the configuration, the broker, the topics, and what we may do with them.
 
-    Changes nothing. Exit 1 if something is wrong that would keep a worker from running.
+    Changes nothing. Exit 1 if something is wrong that would keep a worker from running. Warns of
+    budgets so large that they protect in name only.
     """
     config = load(config_file)
     names = ", ".join(config.collections)
+    warn_of_nominal(config.collections.values())
     click.echo(f"{config_file}: collections {names}")
     for collection in config.collections.values():
         for one in collection.accept:
@@ -102,6 +109,9 @@ async def _check_collection(
             click.echo(f"{name}: missing; a worker creates it, {count(partitions, 'partition')}")
         else:
             click.echo(f"{name}: {count(found[name].partitions, 'partition')}")
+    source = collection.topics.source
+    if source in found and (unsafe := await warn_of_compression(admin, source)) is not None:
+        click.echo(f"{source}: warning: {unsafe}")
     return missing, list(missing_on_topics(collection, found))
 
 

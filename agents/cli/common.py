@@ -1,12 +1,13 @@
 """What several commands share: the configuration option, the collection, inputs and outputs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 import click
 
 from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
+from ldpstream.agents.privacy import nominal_warning
 from ldpstream.mechanisms.errors import SpecError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -87,6 +88,14 @@ def load_collection(config_file: str, name: str) -> tuple[Config, CollectionConf
         names = ", ".join(config.collections)
         raise Refused(f"{config_file}: expected one of the collections {names}, got {name}")
     return config, config.collections[name]
+
+
+def warn_of_nominal(collections: Iterable[CollectionConfig]) -> None:
+    """Say on standard error which of these, or of what they accept, protect in name only."""
+    for collection in collections:
+        for one in (collection, *collection.accept):
+            if warning := nominal_warning(one.name, one.spec.mechanism.policy):
+                click.echo(warning, err=True)
 
 
 def refuse_one_report(collection: CollectionConfig, what: str) -> None:

@@ -8,6 +8,7 @@ import click
 
 from ldpstream.agents.cli.common import CHUNK, Command
 from ldpstream.agents.cli.errors import Failed, Refused
+from ldpstream.agents.cli.times import near_now
 from ldpstream.agents.cli.values import read_values, source_name
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.record_time import now_ms
@@ -75,7 +76,7 @@ def refuse_without_ledger(budget: str | None, horizon: str | None) -> None:
 
 
 def releases(
-    ledger: Ledger, collection: CollectionConfig, stream: BinaryIO, *, times: bool
+    ledger: Ledger, collection: CollectionConfig, stream: BinaryIO, *, times: bool, replay: bool
 ) -> Iterator[Release]:
     """Yield the report of each value line's window, in the lines' order.
 
@@ -83,8 +84,9 @@ def releases(
         Refused: naming the line, for what is no value.
         Failed: naming the line, where its report would go beyond the budget.
     """
-    name, line = source_name(stream), 0
-    for chunk in read_values(stream, collection.spec.domain, times=times, chunk=CHUNK):
+    name, line, near = source_name(stream), 0, near_now(collection.window, replay=replay)
+    domain = collection.spec.domain
+    for chunk in read_values(stream, domain, times=times, chunk=CHUNK, near=near):
         given = [now_ms()] * len(chunk.indices) if chunk.times_ms is None else chunk.times_ms
         for index, time_ms in zip(chunk.indices.tolist(), list(given), strict=True):
             line += 1

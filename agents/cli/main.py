@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final, Never
 
 import click
@@ -70,7 +71,7 @@ class Commands(click.Group):
         except (click.Abort, KeyboardInterrupt):
             code = INTERRUPTED
         except OSError as error:
-            code = _end_of_output(error)
+            code = _failed_io(error)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -84,14 +85,29 @@ def _refuse_usage(error: click.UsageError) -> int:
     return REFUSED
 
 
-def _end_of_output(error: OSError) -> int:
-    if error.errno != errno.EPIPE:
-        where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"{where}{error.strerror or error}", err=True)
+def _failed_io(error: OSError) -> int:
+    """Say which file failed, and how; whoever opens a file says so, or its error names it.
+
+    What has no name is what we write to: standard output.
+    """
+    if error.filename is not None:
+        click.echo(f"cannot use {error.filename}: {error.strerror or error}", err=True)
         return REFUSED
-    # The reader of our output went away: nothing to say, and nothing more to write at exit.
+    # Nothing more can be written there, at exit neither.
+    target = _output_name()
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return FAILED
+    if error.errno == errno.EPIPE:
+        return FAILED  # the reader of our output went away: nothing to say
+    click.echo(f"cannot write to {target}: {error.strerror or error}", err=True)
+    return REFUSED
+
+
+def _output_name() -> str:
+    try:
+        file = Path(f"/proc/self/fd/{sys.stdout.fileno()}").readlink()
+    except OSError:
+        return "standard output"
+    return f"standard output, {file}" if file.is_absolute() else "standard output"
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -71,7 +71,8 @@ def show_plots(
         console.print(describe_bounds(shown[-1], together=together), markup=False)
     if len(shown) < len(documents):
         several = f"{len(documents) - len(shown)} of {len(documents)} windows "
-        console.print(several + describe_withheld(minimum), markup=False)
+        most = max(document.n for document in documents if document.withheld)
+        console.print(several + describe_withheld(minimum, most), markup=False)
     names = [_window_name(document) for document in documents]
     for heading, points in _courses(documents):
         console.print()
@@ -84,7 +85,7 @@ def _show_one(
 ) -> None:
     console.print(describe(document), markup=False)
     if document.withheld:
-        console.print(describe_withheld(minimum), markup=False)
+        console.print(describe_withheld(minimum, document.n), markup=False)
         return
     console.print(describe_bounds(document, together=together), markup=False)
     values = [(label_text(one.value), _share(one)) for one in document.distribution]

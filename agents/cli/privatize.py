@@ -14,6 +14,7 @@ from ldpstream.agents.cli.ledgers import (
     releases,
 )
 from ldpstream.agents.cli.reports import write_reports
+from ldpstream.agents.cli.times import near_now, refuse_replay_without_times, replay_option
 from ldpstream.agents.cli.values import read_values
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.mechanisms.ledger import Ledger
@@ -22,6 +23,7 @@ from ldpstream.mechanisms.ledger import Ledger
 @click.command()
 @config_option
 @click.option("--times", is_flag=True, help="Lines begin with a time, which goes with the report.")
+@replay_option
 @ledger_options
 @click.argument("name")
 @click.argument("values", type=click.File("rb"), default="-")
@@ -31,6 +33,7 @@ def privatize(
     values: BinaryIO,
     *,
     times: bool,
+    replay: bool,
     ledger_file: str | None,
     budget: str | None,
     horizon: str | None,
@@ -38,27 +41,31 @@ def privatize(
     """Turn value lines (a file, or stdin) into reports, one JSON object a line.
 
     A line is a label, an integer, or one column a dimension ("row,column" on a grid); with --times
-    an RFC 3339 time or epoch milliseconds comes first. Randomness is the operating system's.
+    an RFC 3339 time or epoch milliseconds comes first, of the last year or at most a day ahead
+    unless --replay is given. Randomness is the operating system's.
     """
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "send --ledger, because a line of privatize has no token")
+    refuse_replay_without_times(replay=replay, timed=times)
     if ledger_file is not None:
         with opened(collection, ledger_file, budget=budget, horizon=horizon) as ledger:
-            _keep(ledger, collection, values, times=times)
+            _keep(ledger, collection, values, times=times, replay=replay)
         return
     refuse_without_ledger(budget, horizon)
-    spec = collection.spec
-    for chunk in read_values(values, spec.domain, times=times, chunk=CHUNK):
+    spec, near = collection.spec, near_now(collection.window, replay=replay)
+    for chunk in read_values(values, spec.domain, times=times, chunk=CHUNK, near=near):
         reports = spec.mechanism.privatize(chunk.indices)
         sys.stdout.buffer.write(write_reports(spec, reports, chunk.times_ms))
     sys.stdout.buffer.flush()
 
 
-def _keep(ledger: Ledger, collection: CollectionConfig, values: BinaryIO, *, times: bool) -> None:
+def _keep(
+    ledger: Ledger, collection: CollectionConfig, values: BinaryIO, *, times: bool, replay: bool
+) -> None:
     """Write the report of each line's window, the same one wherever a window comes again."""
     spec = collection.spec
     try:
-        for release in releases(ledger, collection, values, times=times):
+        for release in releases(ledger, collection, values, times=times, replay=replay):
             reports, _ = spec.mechanism.decode(release.payload)
             times_ms = np.array([release.time_ms]) if times else None
             sys.stdout.buffer.write(write_reports(spec, reports, times_ms))

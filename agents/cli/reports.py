@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.cli.errors import Refused
-from ldpstream.agents.cli.values import source_name
+from ldpstream.agents.cli.times import NearNow
+from ldpstream.agents.cli.values import source_name, unreadable
 from ldpstream.mechanisms.mechanism import Reports
 from ldpstream.mechanisms.spec import CollectionSpec
 from ldpstream.mechanisms.times import format_time, parse_time
@@ -45,25 +46,37 @@ def write_reports(spec: CollectionSpec, reports: Reports, times_ms: Integers | N
     return "".join(f'{head}{text}","time":"{times[t]}"}}\n' for text, t in rows).encode()
 
 
-def read_reports(stream: BinaryIO, spec: CollectionSpec, *, chunk: int) -> Iterator[ReportLines]:
-    """Read all report lines, up to `chunk` at a time.
+def read_reports(
+    stream: BinaryIO, spec: CollectionSpec, *, chunk: int, near: NearNow | None = None
+) -> Iterator[ReportLines]:
+    """Read all report lines, up to `chunk` at a time; `near` is which times they may have.
 
     Raises:
-        Refused: naming the line, for anything but a report of this spec, or where some lines have a
-            time and others have none; and for an empty input.
+        Refused: naming the line, for anything but a report of this spec, an implausible time, or
+            where some lines have a time and others have none; for an empty input, and one that
+            cannot be read.
     """
     name = source_name(stream)
     line = 0
     timed: bool | None = None
-    while lines := list(islice(stream, chunk)):
+    while lines := _take(stream, chunk, name):
         parsed = _parse(lines, spec, name=name, line=line + 1)
         if timed not in {None, parsed.times_ms is not None}:
             raise _mixed(name, line + 1)
+        if near is not None and parsed.times_ms is not None:
+            near.check(parsed.times_ms, name=name, line=line + 1)
         timed = parsed.times_ms is not None
         yield parsed
         line += len(lines)
     if line == 0:
         raise Refused(f"{name}: expected at least one report line, got none")
+
+
+def _take(stream: BinaryIO, chunk: int, name: str) -> list[bytes]:
+    try:
+        return list(islice(stream, chunk))
+    except OSError as error:
+        raise unreadable(name, error) from error
 
 
 def _parse(lines: Sequence[bytes], spec: CollectionSpec, *, name: str, line: int) -> ReportLines:

@@ -45,7 +45,7 @@ async def _ask(url: str, token: str | None) -> list[CollectionStatus]:
 
 def show(answer: CollectionStatus, console: Console) -> None:
     """Print one collection."""
-    state = "ready" if answer.ready else "not ready"
+    state = "stopped" if answer.stopped else "ready" if answer.ready else "not ready"
     table = Table(
         title=f"{answer.collection} ({answer.fingerprint}): {state}", title_justify="left"
     )

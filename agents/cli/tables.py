@@ -36,7 +36,7 @@ def show_document(
     """
     console.print(describe(document), markup=False)
     if document.withheld:
-        console.print(describe_withheld(minimum), markup=False)
+        console.print(describe_withheld(minimum, document.n), markup=False)
         return
     console.print(describe_bounds(document, together=together), markup=False)
     if document.distribution:
@@ -78,14 +78,18 @@ def describe(document: EstimateDocument) -> str:
         "final" if document.final else "open",
         f"{document.n:,} {'report' if document.n == 1 else 'reports'}",
     ]
+    if document.span is not None:
+        parts.insert(2, f"stands for {document.span.start} to {document.span.end}")
     if not document.withheld:
         parts += [f"{document.late:,} late", f"{document.rejected:,} rejected so far"]
     return ", ".join(parts)
 
 
-def describe_withheld(minimum: int) -> str:
-    """Return on one line why a document shows nothing."""
-    return f"withheld: fewer than minimum = {minimum:,} reports"
+def describe_withheld(minimum: int, n: int) -> str:
+    """Return on one line why a document of n reports shows nothing."""
+    if n < minimum:
+        return f"withheld: fewer than minimum = {minimum:,} reports"
+    return f"withheld: its newest reports wait until minimum = {minimum:,} are together"
 
 
 def describe_bounds(document: EstimateDocument, *, together: bool) -> str:

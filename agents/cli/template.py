@@ -61,7 +61,7 @@ partitions = 4                  # of topics that we create
 # one_report = true             # of a device and window one report counts: docs/devices.md
 retention = "7d"                # of topics that we create
 precision = "1s"                # event times are cut to this on the device
-minimum = 100                   # with fewer reports a document holds only their number
+minimum = 100                   # no answers together tell of fewer reports; 0: no promise
 # With "frames" workers read what `ldpstream pack -c FILE` packs, many messages to one: for devices
 # that send single reports at a high rate. While no packer runs they read the topic itself.
 input = "topic"

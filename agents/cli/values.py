@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.cli.errors import Refused
+from ldpstream.agents.cli.times import NearNow
 from ldpstream.mechanisms.domain import Domain
 from ldpstream.mechanisms.entropy import SystemEntropy
 from ldpstream.mechanisms.errors import ValueOutsideDomainError
@@ -30,12 +31,14 @@ class Values:
     times_ms: Integers | None
 
 
-def read_values(stream: BinaryIO, domain: Domain, *, times: bool, chunk: int) -> Iterator[Values]:
-    """Read all value lines, up to `chunk` at a time.
+def read_values(
+    stream: BinaryIO, domain: Domain, *, times: bool, chunk: int, near: NearNow | None = None
+) -> Iterator[Values]:
+    """Read all value lines, up to `chunk` at a time; `near` is which times they may have.
 
     Raises:
-        Refused: naming the line, for a value outside the domain, a time that is none, or text that
-            is no CSV in UTF-8; and for an empty input.
+        Refused: naming the line, for a value outside the domain, an impossible or implausible
+            time, or text that is no CSV in UTF-8; for an empty input, and one that cannot be read.
     """
     name = source_name(stream)
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
@@ -45,12 +48,14 @@ def read_values(stream: BinaryIO, domain: Domain, *, times: bool, chunk: int) ->
         while rows := list(islice(reader, chunk)):
             if reader.line_num - line != len(rows):
                 raise Refused(f"{name}: expected one value a line, without line breaks inside")
-            yield _parse(rows, domain, times=times, name=name, line=line + 1)
+            yield _parse(rows, domain, times=times, near=near, name=name, line=line + 1)
             line = reader.line_num
     except csv.Error as error:
         raise Refused(f"{name}: line {reader.line_num}: expected CSV: {error}") from None
     except UnicodeDecodeError:
         raise Refused(f"{name}: line {line + 1} or later: expected UTF-8") from None
+    except OSError as error:
+        raise unreadable(name, error) from error
     finally:
         text.detach()
     if line == 0:
@@ -63,12 +68,25 @@ def source_name(stream: BinaryIO) -> str:
     return name if isinstance(name, str) and name not in {"-", "<stdin>"} else "stdin"
 
 
+def unreadable(name: str, error: OSError) -> Refused:
+    """Return the refusal of an input that fails while it is read."""
+    return Refused(f"{name}: cannot read it: {error.strerror or error}")
+
+
 def _parse(
-    rows: Sequence[Sequence[str]], domain: Domain, *, times: bool, name: str, line: int
+    rows: Sequence[Sequence[str]],
+    domain: Domain,
+    *,
+    times: bool,
+    near: NearNow | None,
+    name: str,
+    line: int,
 ) -> Values:
     times_ms = None
     if times:
         times_ms = _parse_times([row[0] if row else "" for row in rows], name=name, line=line)
+        if near is not None:
+            near.check(times_ms, name=name, line=line)
         rows = [row[1:] for row in rows]
     try:
         indices = domain.place_columns(rows, entropy=SystemEntropy())

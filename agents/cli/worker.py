@@ -2,7 +2,7 @@
 
 import click
 
-from ldpstream.agents.cli.common import config_option, load
+from ldpstream.agents.cli.common import config_option, load, warn_of_nominal
 from ldpstream.agents.cli.errors import Refused
 
 
@@ -16,6 +16,7 @@ def worker(context: click.Context, config_file: str, *, verbose: bool) -> None:
     Prints `ready URL` once it serves. SIGTERM and Ctrl-C flush what was read, and end it.
     """
     config = load(config_file)
+    warn_of_nominal(config.collections.values())
     # Only now: a configuration that is refused should not wait for Faust to be imported.
     from ldpstream.agents.kafka.client_options import ClientOptionError
     from ldpstream.agents.stores.choice import why_no_store

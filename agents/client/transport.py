@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import aiohttp
 from pydantic import BaseModel, ValidationError
@@ -16,6 +16,7 @@ from ldpstream.agents.client.errors import (
     UnreachableError,
 )
 from ldpstream.agents.client.stream import Event, EventReader
+from ldpstream.agents.http.answers import Problem
 
 Parameters: TypeAlias = Sequence[tuple[str, str]]
 Model = TypeVar("Model", bound=BaseModel)
@@ -23,6 +24,7 @@ Model = TypeVar("Model", bound=BaseModel)
 PATIENCE_SECONDS: Final = 20.0
 """For everything but an estimate."""
 CONNECT_SECONDS: Final = 5.0
+_MOST_PROBLEM_BYTES: Final = 1 << 20
 _SILENCE_SECONDS: Final = 45.0  # three heartbeats of a stream of events
 
 
@@ -156,9 +158,12 @@ async def _error(answer: aiohttp.ClientResponse) -> str | None:
     """Return the worker's own words about a request that it refuses, None where there are none."""
     if answer.content_type != "application/json":
         return None
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) > _MOST_PROBLEM_BYTES:
+            return None
     try:
-        body: Any = await answer.json()
-    except ValueError:
+        return Problem.model_validate_json(bytes(body)).error
+    except ValidationError:
         return None
-    error = body.get("error") if isinstance(body, dict) else None
-    return error if isinstance(error, str) else None

@@ -31,7 +31,7 @@ def with_accepted(own: CollectionConfig, files: Sequence[str], *, base: Path) ->
         try:
             one = _read(own.name, base / file, file)
         except ConfigError as error:
-            raise ConfigError(path, str(error)) from error
+            raise ConfigError(path, "; ".join(str(error).splitlines())) from error
         _check(path, file, own, [own, *found], one)
         # What `pack` writes holds the messages of all specs; one state reads it.
         topics, kept = replace(own.topics, frames=None), own.retention_ms

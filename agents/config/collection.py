@@ -1,14 +1,15 @@
 """One collection as configured, all defaults filled in."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
 
-from ldpstream.agents.config.errors import ConfigError, key_path
+from ldpstream.agents.config.errors import ConfigError, Problems, key_path
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
 from ldpstream.agents.config.windows import window_spec
 from ldpstream.agents.kafka.topics import Topics
@@ -19,11 +20,12 @@ from ldpstream.agents.options import (
     check_quantiles,
     make_range,
 )
-from ldpstream.agents.privacy import PrivacyStatement, privacy_statement
+from ldpstream.agents.privacy import PrivacyStatement, minimum_sentences, privacy_statement
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.estimators.options import Estimand, Method
 from ldpstream.mechanisms.domain import Domain
 from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.registry import check_id
 from ldpstream.mechanisms.spec import CollectionSpec
 
 QUANTILE_LIMIT: Final = 4_096
@@ -68,7 +70,8 @@ class CollectionConfig:
     @cached_property
     def privacy(self) -> PrivacyStatement:
         """What the policy means in plain words: found once, a matrix of many values takes long."""
-        return privacy_statement(self.spec)
+        said = privacy_statement(self.spec)
+        return replace(said, protected=(*said.protected, *minimum_sentences(self.minimum)))
 
     @property
     def options(self) -> EstimateOptions:
@@ -98,14 +101,16 @@ def read_collection(
         ConfigError: naming the key and what was expected.
     """
     path = key_path(["collection", name])
-    try:
-        spec = CollectionSpec.from_mapping(name, raw, base=base)
-    except SpecError as error:
-        raise ConfigError(error.path, f"expected {error.expected}") from error
+    problems = Problems()
+    with problems.gathered():
+        spec = read_spec(name, raw, base=base)
+    with problems.gathered():
+        window = window_spec(path, table)
+    problems.check()
     return CollectionConfig(
         name=name,
         spec=spec,
-        window=window_spec(path, table),
+        window=window,
         topics=Topics.derive(
             spec.topic, worker_id=worker_id, collection=name, packed=table.input == "frames"
         ),
@@ -119,6 +124,29 @@ def read_collection(
         rejected=table.rejected,
         publish=_publish(f"{path}.publish", table.publish, spec),
     )
+
+
+def read_spec(name: str, raw: Mapping[str, object], *, base: Path) -> CollectionSpec:
+    """Return what the collection's devices need, from its table as TOML gave it.
+
+    Raises:
+        ConfigError: naming the keys and what was expected.
+    """
+    problems = Problems()
+    with problems.gathered(), _as_config_error():
+        check_id(raw.get("mechanism"), key_path(["collection", name]))
+    with problems.gathered(), _as_config_error():
+        spec = CollectionSpec.from_mapping(name, raw, base=base)
+    problems.check()
+    return spec
+
+
+@contextmanager
+def _as_config_error() -> Iterator[None]:
+    try:
+        yield
+    except SpecError as error:
+        raise ConfigError(error.path, f"expected {error.expected}") from error
 
 
 def _publish(path: str, table: PublishTable, spec: CollectionSpec) -> PublishConfig:

@@ -3,7 +3,8 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from pydantic import ValidationError
@@ -30,19 +31,58 @@ class ConfigError(ValueError):
     """A configuration that is refused.
 
     The text is `FILE: PATH: PROBLEM`, for example
-    `ldpstream.toml: collection.checkins.window.hop: expected at most size (1h), got 2h`.
+    `ldpstream.toml: collection.checkins.window.hop: expected at most size (1h), got 2h`, and a line
+    more for each further problem.
     """
 
-    def __init__(self, path: str, problem: str, *, file: str = "") -> None:
-        super().__init__(": ".join(part for part in (file, path, problem) if part))
+    def __init__(
+        self, path: str, problem: str, *, file: str = "", others: Sequence["ConfigError"] = ()
+    ) -> None:
+        line = ": ".join(part for part in (file, path, problem) if part)
+        super().__init__("\n".join([line, *map(str, others)]))
         self.path = path
         """The key, with dots between tables; empty where the file as a whole is meant."""
         self.problem = problem
         self.file = file
+        self.others = tuple(others)
+        """What else is wrong, each with no others of its own."""
+
+    def each(self) -> list["ConfigError"]:
+        """Return every problem as a refusal of its own."""
+        return [ConfigError(self.path, self.problem, file=self.file), *self.others]
 
     def in_file(self, file: str) -> "ConfigError":
         """Return the same refusal with the file's name in front."""
-        return ConfigError(self.path, self.problem, file=file)
+        return _together([ConfigError(one.path, one.problem, file=file) for one in self.each()])
+
+
+class Problems:
+    """Refusals of parts that do not depend on each other, told together."""
+
+    def __init__(self) -> None:
+        self._found: list[ConfigError] = []
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Keep what the block refuses, and go on after it."""
+        try:
+            yield
+        except ConfigError as error:
+            self._found += error.each()
+
+    def check(self) -> None:
+        """Raise what has been refused, if anything has.
+
+        Raises:
+            ConfigError: of all of it; of several problems with one key the first.
+        """
+        if self._found:
+            raise _together(list({one.path: one for one in reversed(self._found)}.values())[::-1])
+
+
+def _together(errors: Sequence[ConfigError]) -> ConfigError:
+    first, *others = errors
+    return ConfigError(first.path, first.problem, file=first.file, others=others)
 
 
 def expected(what: str, got: object) -> str:
@@ -80,13 +120,15 @@ def key_path(keys: Sequence[str | int]) -> str:
 
 
 def from_validation(error: ValidationError, known: Mapping[str, Sequence[str]]) -> ConfigError:
-    """Turn pydantic's first complaint into a refusal.
+    """Turn pydantic's complaints into a refusal.
 
     `known` lists the keys of each table, by the table's path with every collection's name as `*`.
     """
-    detail = error.errors(include_url=False)[0]
-    keys = [key for key in detail["loc"] if key != "[key]"]
-    return ConfigError(key_path(keys), _problem(detail, keys, known))
+    found = []
+    for detail in error.errors(include_url=False):
+        keys = [key for key in detail["loc"] if key != "[key]"]
+        found.append(ConfigError(key_path(keys), _problem(detail, keys, known)))
+    return _together(found)
 
 
 def _problem(
@@ -95,8 +137,6 @@ def _problem(
     kind, got, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == _REFUSED:
         return str(context["problem"])
-    if kind == "missing":
-        return "expected a value, got none"
     if kind == "extra_forbidden":
         table = ["*" if i == 1 and keys[0] == "collection" else k for i, k in enumerate(keys[:-1])]
         return unknown_key(str(keys[-1]), known[key_path(table)])

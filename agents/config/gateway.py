@@ -3,12 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ldpstream.agents.config.address import http_address
+from ldpstream.agents.config.address import Network, http_address, network
 from ldpstream.agents.config.durations import DAY_MS, SECOND_MS, Duration, PositiveDuration
 from ldpstream.agents.config.errors import ConfigError, refused
 from ldpstream.agents.config.secrets import read_secret
@@ -51,6 +52,8 @@ class GatewayTable(BaseModel):
     queue: int = Field(default=10_000, ge=1, le=1_000_000)
     queue_bytes: int = Field(default=64 << 20, ge=UPLOAD_BYTES_LIMIT, le=1 << 36)
     connections: int = Field(default=2_000, ge=1, le=100_000)
+    connections_per_peer: int = Field(default=500, ge=1, le=100_000)
+    trusted_proxies: list[Annotated[str, AfterValidator(network)]] = []
     linger: Annotated[Duration, AfterValidator(_linger)] = 50
     patience: PositiveDuration = 10 * SECOND_MS
     remember: PositiveDuration = 7 * DAY_MS
@@ -78,6 +81,10 @@ class GatewayConfig:
     """The sum of their bodies."""
     connections: int
     """Open at once."""
+    connections_per_peer: int
+    """Of them, of one address; behind trusted proxies, requests under way of one client."""
+    trusted_proxies: tuple[Network, ...]
+    """Whose `X-Forwarded-For` is believed, and whose `Host` is not checked."""
     linger_ms: int
     """How long an upload waits for others to share its frame."""
     patience_ms: int
@@ -112,6 +119,8 @@ def read_gateway(
         queue=table.queue,
         queue_bytes=table.queue_bytes,
         connections=table.connections,
+        connections_per_peer=table.connections_per_peer,
+        trusted_proxies=tuple(ip_network(one) for one in table.trusted_proxies),
         linger_ms=table.linger,
         patience_ms=table.patience,
         remember_ms=table.remember,

@@ -3,14 +3,16 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from ldpstream.agents.config.accepted import with_accepted
-from ldpstream.agents.config.collection import CollectionConfig, read_collection
-from ldpstream.agents.config.errors import ConfigError, from_validation
+from ldpstream.agents.config.address import Network
+from ldpstream.agents.config.collection import CollectionConfig, read_collection, read_spec
+from ldpstream.agents.config.errors import ConfigError, Problems, from_validation
 from ldpstream.agents.config.files import read_tables
 from ldpstream.agents.config.gateway import GatewayConfig, read_gateway
 from ldpstream.agents.config.kafka import KafkaConfig, read_options
@@ -36,6 +38,8 @@ class WorkerConfig:
     key: Path | None
     open_to_everybody: bool
     """Whether HTTP may do without a token where other machines reach it."""
+    trusted_proxies: tuple[Network, ...] = ()
+    """Whose `X-Forwarded-For` is believed, and whose `Host` is not checked."""
     store: str
     data: Path
     """A folder; a relative path is relative to the configuration file."""
@@ -79,42 +83,80 @@ def read_config(
     Raises:
         ConfigError: naming the key and what was expected.
     """
-    try:
-        file = FileTable.model_validate(tables)
-    except ValidationError as error:
-        raise from_validation(error, known_keys()) from error
-    if not file.collection:
-        raise ConfigError("collection", "expected at least one table [collection.NAME], got none")
-    collections = {
-        name: with_accepted(
-            read_collection(
-                name, table, tables["collection"][name], base=base, worker_id=file.worker.id
-            ),
-            table.accept,
-            base=base,
-        )
-        for name, table in file.collection.items()
-    }
+    problems = Problems()
+    file = _file(tables, problems, base)
     worker = file.worker
-    if (worker.certificate is None) != (worker.key is None):
-        missing = "key" if worker.key is None else "certificate"
-        raise ConfigError(f"worker.{missing}", "expected certificate and key, or neither")
-    check_topics((name, collection.topics) for name, collection in collections.items())
+    if not file.collection:
+        with problems.gathered():
+            what = "at least one table [collection.NAME]"
+            raise ConfigError("collection", f"expected {what}, got none")
+    collections = {}
+    for name, table in file.collection.items():
+        with problems.gathered():
+            raw = tables["collection"][name]
+            own = read_collection(name, table, raw, base=base, worker_id=worker.id)
+            collections[name] = with_accepted(own, table.accept, base=base)
+    with problems.gathered():
+        if (worker.certificate is None) != (worker.key is None):
+            missing = "key" if worker.key is None else "certificate"
+            raise ConfigError(f"worker.{missing}", "expected certificate and key, or neither")
+    with problems.gathered():
+        check_topics((name, collection.topics) for name, collection in collections.items())
+    with problems.gathered():
+        bootstrap = _bootstrap(environment) or file.kafka.bootstrap
+    with problems.gathered():
+        given = file.kafka.model_extra or {}
+        options = read_options(given, base=base, environment=environment)
+    with problems.gathered():
+        token = _token(worker, base, environment)
+    with problems.gathered():
+        gateway = read_gateway(file.gateway, base=base, environment=environment)
+    problems.check()
     return Config(
-        kafka=KafkaConfig(
-            bootstrap=_bootstrap(environment) or file.kafka.bootstrap,
-            options=read_options(file.kafka.model_extra or {}, base=base, environment=environment),
-        ),
-        worker=_worker(worker, base, environment),
-        gateway=read_gateway(file.gateway, base=base, environment=environment),
+        kafka=KafkaConfig(bootstrap=bootstrap, options=options),
+        worker=_worker(worker, token, base),
+        gateway=gateway,
         collections=collections,
     )
 
 
-def _worker(table: WorkerTable, base: Path, environment: Mapping[str, str]) -> WorkerConfig:
-    token = table.token
-    if token is not None:
-        token = read_secret("worker.token", token, base=base, environment=environment)
+def _file(tables: Mapping[str, Any], problems: Problems, base: Path) -> FileTable:
+    """Return the file's tables as far as each of them is sound, those that are not with defaults.
+
+    Whoever gathers the problems raises them before anything is made of the defaults.
+    """
+    try:
+        return FileTable.model_validate(tables)
+    except ValidationError as error:
+        refused = from_validation(error, known_keys())
+        wrong = [detail["loc"] for detail in error.errors(include_url=False)]
+    with problems.gathered():
+        raise refused
+    bad_tables = {place[0] for place in wrong if place}
+    sound = {key: table for key, table in tables.items() if key not in bad_tables}
+    given = tables.get("collection")
+    if "collection" in bad_tables and isinstance(given, dict):
+        bad = {place[1] for place in wrong if place[0] == "collection" and len(place) > 1}
+        sound["collection"] = {name: table for name, table in given.items() if name not in bad}
+        for name in bad & given.keys():
+            named = ("collection", name, "[key]") not in wrong
+            if named and isinstance(given[name], dict):
+                with problems.gathered():
+                    read_spec(name, given[name], base=base)
+    file = FileTable.model_validate(sound)
+    if not file.collection:
+        # Those that there are have been refused already.
+        problems.check()
+    return file
+
+
+def _token(table: WorkerTable, base: Path, environment: Mapping[str, str]) -> Secret | None:
+    if table.token is None:
+        return None
+    return read_secret("worker.token", table.token, base=base, environment=environment)
+
+
+def _worker(table: WorkerTable, token: Secret | None, base: Path) -> WorkerConfig:
     return WorkerConfig(
         id=table.id,
         http=table.http,
@@ -122,6 +164,7 @@ def _worker(table: WorkerTable, base: Path, environment: Mapping[str, str]) -> W
         certificate=None if table.certificate is None else base / table.certificate,
         key=None if table.key is None else base / table.key,
         open_to_everybody=table.open_to_everybody,
+        trusted_proxies=tuple(ip_network(one) for one in table.trusted_proxies),
         store=table.store,
         data=base / table.data,
     )

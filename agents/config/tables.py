@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from ldpstream.agents.config.address import http_address, is_port
+from ldpstream.agents.config.address import http_address, is_port, network
 from ldpstream.agents.config.durations import (
     DAY_MS,
     HOUR_MS,
@@ -86,6 +86,7 @@ class WorkerTable(Table):
     certificate: str | None = Field(default=None, min_length=1)
     key: str | None = Field(default=None, min_length=1)
     open_to_everybody: bool = False
+    trusted_proxies: list[Annotated[str, AfterValidator(network)]] = []
     store: Literal["memory", "rocksdb"] = "memory"
     data: str = Field(default="./data", min_length=1)
 
@@ -111,10 +112,10 @@ class PublishTable(Table):
 
 
 class CollectionTable(Table):
-    """`[collection.NAME]`."""
+    """`[collection.NAME]`: `mechanism` and `domain` are read, and missed, with its spec."""
 
-    mechanism: str
-    domain: Any
+    mechanism: Any = None
+    domain: Any = None
     accept: list[Annotated[str, Field(min_length=1)]] = Field(default=[], max_length=ACCEPT_LIMIT)
     topic: Name | None = None
     one_report: bool = False

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from pydantic import BaseModel
+
 from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.tables import CollectionTable
 from ldpstream.agents.state.windows import WindowSpec
@@ -20,7 +22,10 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
     size_ms = window.size
     hop_ms = size_ms if window.hop is None else window.hop
     if hop_ms > size_ms:
-        raise _at_most(f"{path}.window.hop", "size", size_ms, hop_ms)
+        most = _got(size_ms, window, "size")
+        raise ConfigError(
+            f"{path}.window.hop", f"expected at most size ({most}), got {format_duration(hop_ms)}"
+        )
     spec = WindowSpec(
         size_ms=size_ms,
         hop_ms=hop_ms,
@@ -36,37 +41,36 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
             f"got {size_ms // spec.pane_ms:,} panes of {format_duration(spec.pane_ms)}",
         )
     if 0 < window.grace < window.future:
-        future_path = f"{path}.window.future"
-        default = "" if "future" in window.model_fields_set else " (the default)"
         raise ConfigError(
-            future_path,
+            f"{path}.window.future",
             f"expected at most grace ({format_duration(window.grace)}), or grace = 0, "
-            f"got {format_duration(window.future)}{default}",
+            f"got {_got(window.future, window, 'future')}",
         )
     if window.retention < size_ms:
         raise ConfigError(
             f"{path}.window.retention",
-            f"expected at least size ({format_duration(size_ms)}), "
-            f"got {format_duration(window.retention)}",
+            f"expected at least size ({_got(size_ms, window, 'size')}), "
+            f"got {_got(window.retention, window, 'retention')}",
         )
-    _check_precision(path, table.precision, spec.pane_ms)
+    _check_precision(path, table, spec.pane_ms)
     return spec
 
 
-def _check_precision(path: str, precision_ms: int, pane_ms: int) -> None:
+def _got(duration_ms: int, table: BaseModel, key: str) -> str:
+    """Return what a setting is; where nobody wrote it that it is the default, and what to do."""
+    said = format_duration(duration_ms)
+    return said if key in table.model_fields_set else f"{said}, the default: write {key} too"
+
+
+def _check_precision(path: str, table: CollectionTable, pane_ms: int) -> None:
+    precision_ms, got = table.precision, _got(table.precision, table, "precision")
     if precision_ms > pane_ms:
-        raise _at_most(f"{path}.precision", "a pane", pane_ms, precision_ms)
+        raise ConfigError(
+            f"{path}.precision", f"expected at most a pane ({format_duration(pane_ms)}), got {got}"
+        )
     if pane_ms % precision_ms:
         # A cut time would otherwise lie in the pane before the one in which the event happened.
         raise ConfigError(
             f"{path}.precision",
-            f"expected a divisor of a pane ({format_duration(pane_ms)}), "
-            f"got {format_duration(precision_ms)}",
+            f"expected a divisor of a pane ({format_duration(pane_ms)}), got {got}",
         )
-
-
-def _at_most(path: str, name: str, limit_ms: int, got_ms: int) -> ConfigError:
-    return ConfigError(
-        path,
-        f"expected at most {name} ({format_duration(limit_ms)}), got {format_duration(got_ms)}",
-    )

@@ -55,12 +55,12 @@ def compose(
 ) -> EstimateDocument:
     """Return the document of a span's exact totals.
 
-    `window` is `(start, end)` in epoch milliseconds, None for all reports together; `options` are
-    by default those of the collection's published documents; `late` and `rejected` those of the
-    totals. Pure: the same arguments give the same document.
+    `window` is `(start, end)` in epoch milliseconds, None for all reports together; the totals may
+    be of a wider span. `options` are by default those of the collection's published documents;
+    `late` and `rejected` those of the totals. Pure: the same arguments give the same document.
     """
     chosen = collection.options if options is None else options
-    withheld = totals.n < collection.minimum
+    withheld = totals.withheld or totals.n < collection.minimum
     head = EstimateDocument(
         collection=collection.name,
         fingerprint=collection.spec.fingerprint.hex(),
@@ -78,7 +78,9 @@ def compose(
     entries: list[ValueEstimate | RangeEstimate] = [*values, *ranges]
     influences = (entry.influence for entry in entries)
     forged = (entry.forged for entry in entries)
-    body: dict[str, Any] = {
+    wider = totals.window is not None
+    body: dict[str, Any] = {"span": _window(totals.start_ms, totals.end_ms)} if wider else {}
+    body |= {
         "late": totals.late if late is None else late,
         "rejected": totals.rejected if rejected is None else rejected,
         "estimand": chosen.estimand,
@@ -103,7 +105,7 @@ def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], byte
     """Return the function that writes the content of a collection's finals."""
 
     def write(totals: WindowTotals) -> bytes:
-        window = (totals.start_ms, totals.end_ms)
+        window = totals.window or (totals.start_ms, totals.end_ms)
         return compose(collection, totals, window=window, final=True).to_json()
 
     return write

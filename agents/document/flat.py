@@ -20,11 +20,13 @@ HEADER: Final = (
     *("estimand", "confidence", "method", "simultaneous", "projection"),
     *("kind", "name", "p", "value", "count", "se", "low", "high", "influence", "forged"),
     *("weight_total", "weight_se", "weight_low", "weight_high"),
+    *("span_start", "span_end"),
 )
 """`kind` is `value`, `range`, `linear` or `quantile`, or `none` in a document without entries.
 
-`name` is the value's label or the query's name, `p` the quantile's share. `value`, `low` and `high`
-are shares, means of linear queries, and labels of quantiles.
+The span is empty where it is the window. `name` is the value's label or the query's name, `p` the
+quantile's share. `value`, `low` and `high` are shares, means of linear queries, and labels of
+quantiles.
 """
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -44,6 +46,13 @@ def to_csv(rows: Iterable[Sequence[Cell]], header: Sequence[str] | None) -> byte
 
 def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
     """Yield a row for each entry, as in `HEADER`; one without an entry where there is none."""
+    span = document.span
+    ends: list[Cell] = [None, None] if span is None else [span.start, span.end]
+    for row in _rows(document):
+        yield row + ends
+
+
+def _rows(document: EstimateDocument) -> Iterator[list[Cell]]:
     window = document.window
     head: list[Cell] = [
         document.collection,
@@ -54,7 +63,7 @@ def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
         document.withheld,
     ]
     if document.withheld:
-        yield [*head, *[None] * 7, "none", *[None] * (len(HEADER) - 14)]
+        yield [*head, *[None] * 7, "none", *[None] * (len(HEADER) - 16)]
         return
     head += [
         document.late,
@@ -70,7 +79,7 @@ def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
         empty = False
         yield head + entry
     if empty:
-        yield [*head, "none", *[None] * (len(HEADER) - 14)]
+        yield [*head, "none", *[None] * (len(HEADER) - 16)]
 
 
 def _entries(document: EstimateDocument) -> Iterator[list[Cell]]:

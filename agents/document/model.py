@@ -156,7 +156,8 @@ class Calibration(Part):
 class EstimateDocument(Part):
     """Estimates of one collection over one span of event time.
 
-    A withheld document has too few reports: it holds the fields down to `withheld` and no others.
+    A withheld document tells the number of reports alone: it holds the fields down to `withheld`
+    and no others.
     """
 
     collection: str
@@ -164,7 +165,15 @@ class EstimateDocument(Part):
     window: Window | None = Field(description="Null where all reports are taken together")
     n: int = Field(description="Reports counted")
     final: bool = Field(description="Whether the window is closed in every partition")
-    withheld: bool = Field(description="Whether n is below the configured minimum")
+    withheld: bool = Field(
+        description="Whether nothing is told: n is below the configured minimum, or the reports of "
+        "the window are not in parts of so many yet"
+    )
+    span: Window | None = Field(
+        default=None,
+        description="What the estimates and n stand for where that is wider than the window: whole "
+        "parts of at least `minimum` reports; absent where it is the window",
+    )
     late: int = Field(default=0, description="Reports of this span that came too late to count")
     rejected: int = Field(default=0, description="Reports rejected since the collection began")
     estimand: Estimand = "respondents"

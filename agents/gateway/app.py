@@ -14,18 +14,16 @@ from aiohttp import web
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.gateway import ANY_ORIGIN
 from ldpstream.agents.gateway.refusal import RETRY_SECONDS, TITLES, UploadRefusedError
-from ldpstream.agents.gateway.uploads import Accepted, Uploads
-from ldpstream.agents.http.access import Access
+from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
+from ldpstream.agents.http.access import Access, check_site
 from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
 from ldpstream.agents.metrics.gateway import GatewayMetrics
 
 MEDIA_TYPE: Final = "application/vnd.ldpstream.frame"
-BODY_SECONDS: Final = 30.0
-"""How long a body may take to arrive."""
 
 _UPLOADS: Final = "/v1/collections/{name}/reports"
 _KEY: Final = re.compile(r"[0-9a-f]{32}")
-_CHUNK_BYTES: Final = 64 << 10
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -106,33 +104,21 @@ async def _accept(request: web.Request, name: str) -> Accepted:
         detail = "expected one Idempotency-Key of 32 hexadecimal digits, lower case"
         raise UploadRefusedError(400, "key", detail)
     key = bytes.fromhex(keys[0])
-    body = await _body(request, served.uploads, served.upload_bytes)
+    body = await _body(request, served)
     with _not_reading(request.transport):
         return await served.uploads.submit(name, key, body)
 
 
-async def _body(request: web.Request, uploads: Uploads, limit: int) -> bytes:
-    """Read a body, as far as there is room for it: what has arrived of all of them is bounded."""
-    too_large = UploadRefusedError(413, "too_large", f"expected at most {limit} bytes")
-    announced = request.content_length or 0
-    if announced > limit:
-        raise too_large
-    body = bytearray()
+async def _body(request: web.Request, served: Served) -> bytes:
     try:
-        uploads.check_room(announced)
-        async with asyncio.timeout(BODY_SECONDS):
-            while chunk := await request.content.read(_CHUNK_BYTES):
-                uploads.check_room(len(chunk))
-                uploads.arriving_bytes += len(chunk)
-                body += chunk
-                if len(body) > limit:
-                    raise too_large
-    except TimeoutError as error:
-        detail = f"expected the whole body within {BODY_SECONDS:g} s"
-        raise UploadRefusedError(503, "unavailable", detail) from error
-    finally:
-        uploads.arriving_bytes -= len(body)
-    return bytes(body)
+        return await served.uploads.bodies.read(request, limit_bytes=served.upload_bytes)
+    except TooLargeError as error:
+        detail = f"expected at most {served.upload_bytes} bytes"
+        raise UploadRefusedError(413, "too_large", detail) from error
+    except NoRoomError as error:
+        raise UploadRefusedError(429, "full", FULL) from error
+    except BodyRefusedError as error:
+        raise UploadRefusedError(503, "unavailable", "expected the whole body") from error
 
 
 @contextmanager
@@ -190,6 +176,8 @@ async def _metrics(request: web.Request) -> web.Response:
     if served.metrics_access is None:
         detail = "expected worker.token or worker.open_to_everybody in the configuration"
         raise UploadRefusedError(403, "metrics", detail)
+    check_site(request)
+    served.metrics_access.check_name(request)
     served.metrics_access.check(request)
     metrics, uploads = served.metrics, served.uploads
     metrics.queue.set(uploads.waiting)
@@ -230,6 +218,7 @@ async def _cors(request: web.Request, handler: Handler) -> web.StreamResponse:
 @web.middleware
 async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
+        request.app[SERVED].upload_access.check_name(request)
         return await handler(request)
     except UploadRefusedError as error:
         return _problem(error.status, error.detail)

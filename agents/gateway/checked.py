@@ -15,6 +15,7 @@ from ldpstream.mechanisms.errors import FrameError
 from ldpstream.mechanisms.frame import decode_frame, frame_fingerprint
 from ldpstream.mechanisms.mechanism import Reports
 from ldpstream.mechanisms.one_report import Tokens
+from ldpstream.mechanisms.times import look_like_seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,9 @@ def check_upload(collections: Sequence[CollectionConfig], body: bytes) -> Checke
     if np.any((times_ms < window.earliest_ms) | (times_ms > window.latest_ms)):
         span = f"{window.earliest_ms} to {window.latest_ms}"
         raise UploadRefusedError(400, "time", f"expected times from {span} ms since 1970")
+    if look_like_seconds(times_ms):
+        detail = "expected times in milliseconds since 1970: these look like seconds"
+        raise UploadRefusedError(400, "time", detail)
     if np.any(times_ms % spec.precision_ms):
         detail = f"expected times cut to {spec.precision_ms} ms"
         raise UploadRefusedError(400, "precision", detail)

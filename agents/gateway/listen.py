@@ -1,47 +1,36 @@
-"""Listening for uploads, with bounded connections."""
+"""Listening for uploads."""
 
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 
-from aiohttp import web
-
-from ldpstream.agents.gateway.app import SERVED
-from ldpstream.agents.http.door import Door
-from ldpstream.agents.http.quiet import server_log
-
-_IDLE_SECONDS: Final = 60.0
-"""From an answer to the end of the next request's headers."""
-_END_SECONDS: Final = 2.0
-"""For what is left of a body that was refused, so that its sender reads the answer."""
+from ldpstream.agents.config import GatewayConfig
+from ldpstream.agents.gateway.app import Served, build_gateway
+from ldpstream.agents.http.connections import Bounds
+from ldpstream.agents.http.listening import listening
 
 
 @asynccontextmanager
-async def listening(
-    app: web.Application,
-    *,
-    address: str,
-    connections: int,
-    tls: ssl.SSLContext | None,
+async def taking_uploads(
+    served: Served, config: GatewayConfig, *, tls: ssl.SSLContext | None
 ) -> AsyncIterator[str]:
-    """Serve an application of `build_gateway` for the length of a block, which gets the URL.
+    """Serve the gateway's application for the length of a block, which gets the URL.
 
     Raises:
         HttpUnavailableError: where the address cannot be listened on.
     """
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        logger=server_log(),
-        handle_signals=False,
-        shutdown_timeout=_END_SECONDS,
-        keepalive_timeout=_IDLE_SECONDS,
-        lingering_time=_END_SECONDS,
-        auto_decompress=False,
+    bounds = Bounds(
+        connections=config.connections,
+        per_peer=config.connections_per_peer,
+        trusted_proxies=config.trusted_proxies,
     )
-    entrance = Door(connections)
-    app.middlewares.insert(0, entrance.watching())
-    app[SERVED].connections = entrance.count
-    async with entrance.opened(runner, address=address, tls=tls, table="gateway") as url:
+    async with listening(
+        build_gateway(served),
+        address=config.http,
+        bounds=bounds,
+        tls=tls,
+        setting="`http` in [gateway]",
+        auto_decompress=False,
+    ) as (url, limiter):
+        served.connections = limiter.count
         yield url

@@ -5,20 +5,20 @@ import logging
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.console import set_up_logging
 from ldpstream.agents.device.sender import Sender
-from ldpstream.agents.gateway.app import Served, build_gateway
-from ldpstream.agents.gateway.listen import listening
+from ldpstream.agents.gateway.app import Served
+from ldpstream.agents.gateway.listen import taking_uploads
 from ldpstream.agents.gateway.remembered import Remembered, RememberedError
 from ldpstream.agents.gateway.topics import SourceTopics
 from ldpstream.agents.gateway.uploads import Uploads
 from ldpstream.agents.http.access import Access, TokenError, is_loopback
-from ldpstream.agents.http.door import HttpUnavailableError
+from ldpstream.agents.http.listening import HttpUnavailableError
 from ldpstream.agents.http.serve import server_tls
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.producing import NoIdempotenceError
@@ -66,18 +66,21 @@ def _check(config: Config) -> _Checked:
     tls = None
     if own.certificate is not None and own.key is not None:
         tls = server_tls(own.certificate, own.key, table="gateway")
+    access = Access(
+        local=is_loopback(own.http.rpartition(":")[0]), trusted_proxies=own.trusted_proxies
+    )
     metrics: Access | None = None
     if worker.token is not None:
-        metrics = _access("worker.token", worker.token)
-    elif worker.open_to_everybody or is_loopback(own.http.rpartition(":")[0]):
-        metrics = Access()
-    uploads = Access() if own.token is None else _access("gateway.token", own.token)
+        metrics = _with_token(access, "worker.token", worker.token)
+    elif worker.open_to_everybody or access.local:
+        metrics = access
+    uploads = access if own.token is None else _with_token(access, "gateway.token", own.token)
     return _Checked(tls=tls, uploads=uploads, metrics=metrics)
 
 
-def _access(path: str, token: Secret) -> Access:
+def _with_token(access: Access, path: str, token: Secret) -> Access:
     try:
-        return Access(token=token.reveal().encode())
+        return replace(access, token=token.reveal().encode())
     except (SecretError, TokenError) as error:
         raise HttpUnavailableError(f"{path}: {error}") from error
 
@@ -140,9 +143,7 @@ async def serve_gateway(
             metrics_access=checked.metrics,
             problems=topics.problems,
         )
-        async with listening(
-            build_gateway(served), address=own.http, connections=own.connections, tls=checked.tls
-        ) as url:
+        async with taking_uploads(served, own, tls=checked.tls) as url:
             announce(url)
             with suppress(StoppedError):
                 await unless_stopped(topics.watch(), stop)

@@ -18,6 +18,7 @@ from ldpstream.agents.device.sender import Sender
 from ldpstream.agents.gateway.checked import check_upload
 from ldpstream.agents.gateway.refusal import UploadRefusedError
 from ldpstream.agents.gateway.remembered import Remembered, Upload
+from ldpstream.agents.http.receiving import Bodies
 from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.mechanisms.spec import CollectionSpec
 
@@ -25,7 +26,7 @@ FRAME_BYTES: Final = 500_000
 _FRAME_REPORTS: Final = 1 << 20
 _DIGEST_BYTES: Final = 16
 
-_FULL: Final = "too many uploads wait for the broker"
+FULL: Final = "too many uploads wait for the broker"
 _NO_ANSWER: Final = "the broker does not acknowledge: repeat the same bytes under the same key"
 
 log = logging.getLogger(__name__)
@@ -49,9 +50,9 @@ class Uploads:
     """Everything between a body and its acknowledgement; an asynchronous context manager.
 
     `sender` is of any collection and started: others share its connection. Not accepted uploads are
-    held in memory, at most `config.queue` and `config.queue_bytes`, the latter together with
-    `arriving_bytes`: those of bodies that have not been submitted yet. `reach` says whether a topic
-    is there; `accepted` is told the collection and the reports of each upload that the broker has.
+    held in memory, at most `config.queue` and `config.queue_bytes`. What these leave is for the
+    `bodies` that are arriving. `reach` says whether a topic is there; `accepted` is told the
+    collection and the reports of each upload that the broker has.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Uploads:
         }
         self._running: dict[bytes, _Running] = {}
         self._bytes = 0
-        self.arriving_bytes = 0
+        self.bodies = Bodies(self.room_bytes)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="remembered")
         self._unwritten: list[tuple[Upload, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
@@ -160,14 +161,9 @@ class Uploads:
             detail = "the gateway cannot look up what it has accepted"
             raise UploadRefusedError(503, "unavailable", detail) from error
 
-    def check_room(self, size: int) -> None:
-        """Refuse bytes that there is no room for.
-
-        Raises:
-            UploadRefusedError: 429.
-        """
-        if self._bytes + self.arriving_bytes + size > self._config.queue_bytes:
-            raise UploadRefusedError(429, "full", _FULL)
+    def room_bytes(self) -> int:
+        """Return how much more may be held, by bodies that arrive too."""
+        return self._config.queue_bytes - self._bytes
 
     def _begin(self, collection: str, key: bytes, digest: bytes, body: bytes) -> _Running:
         """Check an upload and put it into a frame.
@@ -175,8 +171,9 @@ class Uploads:
         Its reports take many times the body's bytes as numbers: nothing but the frame keeps them.
         """
         if len(self._running) >= self._config.queue:
-            raise UploadRefusedError(429, "full", _FULL)
-        self.check_room(len(body))
+            raise UploadRefusedError(429, "full", FULL)
+        if len(body) > self.room_bytes():
+            raise UploadRefusedError(429, "full", FULL)
         checked = check_upload(self._collections[collection], body)
         if not self._reach(checked.config.topics.source):
             raise UploadRefusedError(

@@ -4,7 +4,7 @@
 """
 
 from ldpstream.agents.http.app import build_http
-from ldpstream.agents.http.door import HttpUnavailableError
+from ldpstream.agents.http.listening import HttpUnavailableError
 from ldpstream.agents.http.serve import check_serving, serve
 
 __all__ = ["HttpUnavailableError", "build_http", "check_serving", "serve"]

@@ -9,11 +9,14 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.peers import Network, is_trusted
 
 TOKEN_LENGTH: Final = 16
 """Least length of a token: guessing one takes longer than anybody has."""
 
 _TOKEN: Final = re.compile(r"[!-~]+")
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
+"""`same-site` is other ports of this machine, and other people's names under one domain."""
 _HOST: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]*)?")
 
 
@@ -35,6 +38,8 @@ class Access:
 
     token: bytes | None = None
     local: bool = False
+    trusted_proxies: tuple[Network, ...] = ()
+    """They have chosen by name already, and may keep the outer one."""
 
     def __post_init__(self) -> None:
         if self.token is None:
@@ -65,11 +70,31 @@ class Access:
         Raises:
             AnswerError: 421.
         """
-        if self.local and self.token is None and not _is_own(request.headers.get("Host", "")):
-            raise AnswerError(
-                421,
-                "host: expected localhost or an IP address; any name will do with a token",
-            )
+        if not self.local or self.token is not None:
+            return
+        if _is_own(request.headers.get("Host", "")) or self._is_forwarded(request):
+            return
+        raise AnswerError(
+            421,
+            "host: expected localhost or an IP address; any name will do with a token, or from "
+            "one of trusted_proxies",
+        )
+
+    def _is_forwarded(self, request: web.Request) -> bool:
+        return is_trusted(request.remote or "", self.trusted_proxies)
+
+
+def check_site(request: web.Request) -> None:
+    """Refuse what a browser asks for on behalf of a page of another site or origin.
+
+    It would not show the answer to that page, but computing it has a price. Without the header
+    it is no browser, or an old one.
+
+    Raises:
+        AnswerError: 403.
+    """
+    if request.headers.get("Sec-Fetch-Site", "none").lower() not in _OWN_SITES:
+        raise AnswerError(403, "Sec-Fetch-Site: expected same-origin or none, got another site's")
 
 
 def is_loopback(host: str) -> bool:

@@ -24,7 +24,7 @@ class Problem(Answer):
 class Health(Answer):
     """That the process serves."""
 
-    status: str = Field(description="Always `ok`")
+    status: str = Field(description="`ok`, or `failed` where nothing but a restart helps")
 
 
 class Readiness(Answer):
@@ -107,7 +107,7 @@ class Collection(Answer):
     topic: str
     precision_ms: int = Field(description="Event times are cut to this on the device")
     window: Windows
-    minimum: int = Field(description="Documents with fewer reports are withheld")
+    minimum: int = Field(description="No answers together tell of fewer reports than these")
     confidence: float
     estimand: str
     method: str
@@ -169,7 +169,8 @@ class CollectionStatus(Answer):
     collection: str
     fingerprint: str
     ready: bool
-    problems: list[str]
+    stopped: bool = Field(description="Until what `problems` say is mended")
+    problems: list[str] = Field(description="Why it does not work, one sentence each")
     counted: int
     late: int
     rejected: int

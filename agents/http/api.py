@@ -9,9 +9,10 @@ from ldpstream.agents.http.asked import named_collection
 from ldpstream.agents.http.keys import ACCESS, METRICS, PIPELINE
 
 
-async def health(_: web.Request) -> web.Response:
-    """Answer that the process serves."""
-    return _json(Health(status="ok"))
+async def health(request: web.Request) -> web.Response:
+    """Answer that the process serves: 503 where nothing but a restart helps."""
+    failed = request.app[PIPELINE].failed
+    return _json(Health(status="failed" if failed else "ok"), status=503 if failed else 200)
 
 
 async def readiness(request: web.Request) -> web.Response:

@@ -6,21 +6,29 @@ from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.http.access import Access
+from ldpstream.agents.http.access import Access, check_site
 from ldpstream.agents.http.answers import Problem
 from ldpstream.agents.http.computing import Computing
 from ldpstream.agents.http.feed import Feeds
-from ldpstream.agents.http.keys import ACCESS, COMPUTING, FEEDS, METRICS, PIPELINE
+from ldpstream.agents.http.keys import ACCESS, BODIES, COMPUTING, FEEDS, METRICS, PIPELINE
 from ldpstream.agents.http.limits import BODY_BYTES
 from ldpstream.agents.http.openapi import describe_api
 from ldpstream.agents.http.operations import OPERATIONS, Handler
 from ldpstream.agents.http.parameters import AnswerError, Parameter, check_names
+from ldpstream.agents.http.receiving import (
+    Bodies,
+    BodyRefusedError,
+    NoRoomError,
+    TooLargeError,
+)
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.page import CONTENT_SECURITY_POLICY, Asset, load_assets
 from ldpstream.agents.pipeline.served import ServedPipeline
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
 
+ARRIVING_BYTES: Final = 4 * BODY_BYTES
+"""Of all bodies that have not arrived to their end."""
 _HEADERS: Final = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -53,6 +61,7 @@ def build_http(
     app[METRICS] = metrics
     app[COMPUTING] = Computing()
     app[ACCESS] = access or Access()
+    app[BODIES] = Bodies(lambda: ARRIVING_BYTES)
     app[FEEDS] = Feeds(app[COMPUTING])
     for operation in OPERATIONS:
         handler = _checked(operation.handler, operation.parameters)
@@ -80,6 +89,7 @@ def _checked(handler: Handler, parameters: tuple[Parameter, ...]) -> Handler:
 
 def _protected(handler: Handler) -> Handler:
     async def protected(request: web.Request) -> web.StreamResponse:
+        check_site(request)
         request.app[ACCESS].check(request)
         return await handler(request)
 
@@ -122,6 +132,12 @@ async def _errors_as_json(
     except AnswerError as error:
         headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
         return _problem(error.status, error.text, headers=headers)
+    except TooLargeError:
+        return _problem(413, f"expected a body of at most {BODY_BYTES} bytes")
+    except NoRoomError:
+        return _problem(503, "other bodies are arriving: try again later")
+    except BodyRefusedError:
+        return _problem(400, "expected the whole body")
     except (RecordError, StoreError) as error:
         return _problem(503, f"the state cannot be read: {error}")
     except web.HTTPNotFound as error:

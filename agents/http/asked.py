@@ -5,6 +5,7 @@ from aiohttp import web
 from ldpstream.agents.http.keys import PIPELINE
 from ldpstream.agents.http.parameters import FINGERPRINT, AnswerError
 from ldpstream.agents.pipeline.served import ServedCollection
+from ldpstream.agents.state.answers import first_kept
 from ldpstream.agents.state.view import WindowInfo, windows
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.times import format_time
@@ -88,9 +89,8 @@ def is_final(served: ServedCollection, end_ms: int) -> bool:
 
 
 def _kept_ms(served: ServedCollection) -> int:
-    """Return from when on panes have expired in no partition; epoch ms."""
-    expired = max(tail.head.expired for tail in served.tails if tail.head is not None)
-    return expired * served.context.window.pane_ms
+    """Return from when on nothing has expired in any partition; epoch ms."""
+    return first_kept(served.context, served.tails) * served.context.window.pane_ms
 
 
 def _check_edge(window: WindowSpec, name: str, time_ms: int) -> None:

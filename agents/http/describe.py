@@ -23,7 +23,7 @@ from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import WindowInfo
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.domain import Domain, Grid, Interval, Lattice, RoundedInterval, Size
-from ldpstream.mechanisms.times import format_time
+from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS, format_time
 
 
 def describe_collection(served: ServedCollection) -> Collection:
@@ -126,6 +126,7 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
         collection=served.config.name,
         fingerprint=served.config.spec.fingerprint.hex(),
         ready=served.ready,
+        stopped=served.stopped,
         problems=list(served.problems),
         counted=sum(one.counted for one in partitions),
         late=sum(one.late for one in partitions),
@@ -146,7 +147,8 @@ def describe_readiness(pipeline: ServedPipeline) -> Readiness:
 
 
 def _reasons(name: str, served: ServedCollection) -> Iterator[str]:
-    yield from (f"{name}: {problem}" for problem in served.problems)
+    said = f"{name} has stopped" if served.stopped else name
+    yield from (f"{said}: {problem}" for problem in served.problems)
     if not served.ready and not served.problems:
         yield f"{name}: {_unread(served.tails)}"
 
@@ -156,6 +158,11 @@ def _unread(tails: Sequence[Tail]) -> str:
     if not waiting:
         return "the worker is starting"
     return f"the state of partitions {', '.join(waiting)} has not been read to its end yet"
+
+
+def _time(clock_ms: int) -> str:
+    """Return a watermark, which an order to close may have moved past the year 9999."""
+    return format_time(min(max(clock_ms, EARLIEST_MS), LATEST_MS))
 
 
 def _partition(served: ServedCollection, tail: Tail) -> PartitionStatus:
@@ -169,7 +176,7 @@ def _partition(served: ServedCollection, tail: Tail) -> PartitionStatus:
         next=None if head is None else head.next,
         end_offset=end,
         lag=None if head is None or end is None else max(0, end - head.next),
-        watermark=None if head is None or head.clock == NEVER else format_time(head.clock),
+        watermark=None if head is None or head.clock == NEVER else _time(head.clock),
         idle=head is not None and head.idle,
         counted=0 if head is None else head.n,
         late=0 if head is None else head.late,

@@ -20,8 +20,8 @@ from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.http.asked import check_span, is_final, kept_windows, readable_collection
 from ldpstream.agents.http.body import options_of, read_body
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
-from ldpstream.agents.http.keys import COMPUTING
-from ldpstream.agents.http.limits import check_number, check_size, check_work
+from ldpstream.agents.http.keys import BODIES, COMPUTING
+from ldpstream.agents.http.limits import BODY_BYTES, check_number, check_size, check_work
 from ldpstream.agents.http.parameters import (
     AnswerError,
     parse_moment,
@@ -29,10 +29,11 @@ from ldpstream.agents.http.parameters import (
     read_time,
 )
 from ldpstream.agents.pipeline.served import ServedCollection
+from ldpstream.agents.state.answers import BehindError, answer
 from ldpstream.agents.state.cells import decode_final
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.view import Snapshot, add_up, snapshot
+from ldpstream.agents.state.view import Snapshot, add_up
 
 CHECK_AGAIN: Final = "private, no-cache"
 """No answer is for ever: lates are counted after a final too, and another spec, other windows or
@@ -45,6 +46,7 @@ class Job:
 
     config: CollectionConfig
     context: Context
+    window: tuple[int, int]
     taken: Snapshot
     final: bool
     options: EstimateOptions
@@ -57,7 +59,8 @@ class Job:
         parts = (
             (__version__, np.__version__, scipy_version, self.form),
             (self.config.name, self.config.spec.fingerprint, self.config.minimum, self.final),
-            (taken.start_ms, taken.end_ms, taken.n, taken.late, taken.rejected),
+            (self.window, taken.start_ms, taken.end_ms, taken.withheld),
+            (taken.n, taken.late, taken.rejected),
             (options.keywords(), options.project, options.top),
             (options.ranges, options.quantiles, linear),
         )
@@ -69,9 +72,13 @@ class Job:
 
     def body(self) -> bytes:
         """Return the answer."""
-        span = self.taken.start_ms, self.taken.end_ms
-        totals = add_up(self.context, self.taken)
-        document = compose(self.config, totals, window=span, final=self.final, options=self.options)
+        document = compose(
+            self.config,
+            add_up(self.context, self.taken),
+            window=self.window,
+            final=self.final,
+            options=self.options,
+        )
         return written(document, self.form)
 
 
@@ -100,7 +107,8 @@ async def estimate_posted(request: web.Request) -> web.Response:
     served = readable_collection(request)
     if request.content_type != "application/json":
         raise AnswerError(415, "Content-Type: expected application/json")
-    asked = read_body(await request.read())
+    body = await request.app[BODIES].read(request, limit_bytes=BODY_BYTES)
+    asked = read_body(body)
     domain = served.config.spec.domain.estimated
     # Weights by label take as much as the domain: refused before they are made.
     check_work(len(asked.ranges or ()), len(asked.linear or ()), domain)
@@ -145,11 +153,17 @@ async def _answer(
                 raise AnswerError(404, f"{config.name}: no window holds reports yet")
             start_ms, end_ms = known[-1].start_ms, known[-1].end_ms
         span = check_span(served, start_ms, end_ms)
+        final = is_final(served, span[1])
+        try:
+            taken = answer(served.context, served.tails, *span, final=final)
+        except BehindError as error:
+            raise AnswerError(503, f"{config.name}: its state is being read; try again") from error
         job = Job(
             config=config,
             context=served.context,
-            taken=snapshot(served.context, served.tails, *span),
-            final=is_final(served, span[1]),
+            window=span,
+            taken=taken,
+            final=final,
             options=options,
             form=form,
         )

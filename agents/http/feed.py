@@ -7,7 +7,7 @@ memory: it skips what is no longer the newest, and never a final.
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -17,10 +17,11 @@ from ldpstream.agents.http.computing import Computing
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.pipeline.served import ServedCollection
+from ldpstream.agents.state.answers import BehindError, answer, told_of
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.cells import decode_final
 from ldpstream.agents.state.records import Head, Name, RecordError
-from ldpstream.agents.state.view import WindowInfo, add_up, snapshot, windows
+from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, windows
 from ldpstream.agents.state.windows import NEVER
 
 READERS_LIMIT: Final = 64
@@ -49,7 +50,7 @@ class Feed:
         self.changed = asyncio.Event()
         self._computing = computing
         self._provisional: dict[int, Provisional] = {}
-        self._made_of: dict[int, tuple[int, int]] = {}
+        self._made_of: dict[int, Hashable] = {}
         self._heads: list[Head | None] = []
         self._failed = False
         self._due: float = 0.0
@@ -130,17 +131,21 @@ class Feed:
         for gone in self._provisional.keys() - newest.keys():
             del self._provisional[gone], self._made_of[gone]
         for number, window in newest.items():
-            seen = window.n, window.late
+            seen = told_of(served.context, served.tails, window)
             if self._made_of.get(number) != seen:
-                document = await self._document(window)
+                span = window.start_ms, window.end_ms
+                try:
+                    taken = answer(served.context, served.tails, *span, final=False)
+                except BehindError:
+                    continue
+                document = await self._document(window, taken)
                 self._turn += 1
                 self._provisional[number] = Provisional(self._turn, number, document)
                 self._made_of[number] = seen
 
-    async def _document(self, window: WindowInfo) -> bytes:
+    async def _document(self, window: WindowInfo, taken: Snapshot) -> bytes:
         served = self.served
         span = window.start_ms, window.end_ms
-        taken = snapshot(served.context, served.tails, *span)
 
         def make() -> bytes:
             totals = add_up(served.context, taken)

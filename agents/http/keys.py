@@ -7,6 +7,7 @@ from aiohttp import web
 from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.computing import Computing
 from ldpstream.agents.http.feed import Feeds
+from ldpstream.agents.http.receiving import Bodies
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.served import ServedPipeline
 
@@ -14,4 +15,5 @@ PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)
 METRICS: Final = web.AppKey("metrics", Metrics)
 COMPUTING: Final = web.AppKey("computing", Computing)
 ACCESS: Final = web.AppKey("access", Access)
+BODIES: Final = web.AppKey("bodies", Bodies)
 FEEDS: Final = web.AppKey("feeds", Feeds)

@@ -21,6 +21,7 @@ _PATH_PARAMETERS: Final = {
 _ERRORS: Final = {
     400: "A parameter is wrong: the text names it and what was expected. In plain text: no HTTP",
     401: "A token is set, and the right one was not shown",
+    403: "A browser asked on behalf of a page of another site",
     404: "There is no such collection, or no window yet",
     410: "The span, or a part of it, has expired",
     413: f"A body of more than {BODY_BYTES} bytes",

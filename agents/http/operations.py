@@ -70,7 +70,7 @@ class Operation:
         """All statuses that answer with a `Problem`."""
         found = {400, 421, *self.errors}
         if not self.public:
-            found.add(401)
+            found |= {401, 403}
         if "{name}" in self.path:
             found.add(404)
         return frozenset(found)
@@ -154,9 +154,11 @@ OPERATIONS: Final = (
     ),
     Operation(
         path="/healthz",
-        summary="Whether the process serves; without a token too",
+        summary="Whether the process serves; 503 where nothing but a restart helps; without a "
+        "token too",
         handler=api.health,
         answer=Health,
+        unready=True,
         public=True,
     ),
     Operation(

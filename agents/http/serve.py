@@ -1,27 +1,26 @@
 """Running the HTTP application on an address of its own."""
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
-
-from aiohttp import web
 
 from ldpstream.agents.config import WorkerConfig
 from ldpstream.agents.http.access import Access, TokenError, is_loopback
 from ldpstream.agents.http.app import build_http
-from ldpstream.agents.http.door import Door, HttpUnavailableError
-from ldpstream.agents.http.quiet import server_log
+from ldpstream.agents.http.connections import Bounds
+from ldpstream.agents.http.listening import HttpUnavailableError, listening
+from ldpstream.agents.http.peers import Network
 from ldpstream.agents.kafka.secret import Secret, SecretError
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.served import ServedPipeline
 
 CONNECTIONS_LIMIT: Final = 500
 """Open at once: whoever may not read can open connections too, and a worker needs some itself."""
-_IDLE_SECONDS: Final = 300.0
-"""From an answer to the next request: longer than reverse proxies keep a connection."""
-_SHUTDOWN_SECONDS: Final = 1.0
+PEER_CONNECTIONS_LIMIT: Final = 200
+"""Of them, of one address; behind trusted proxies, requests under way of one client."""
 
 
 @asynccontextmanager
@@ -34,31 +33,34 @@ async def serve(
     token: Secret | None = None,
     certificate: tuple[Path, Path] | None = None,
     open_to_everybody: bool = False,
+    trusted_proxies: Sequence[Network] = (),
 ) -> AsyncIterator[str]:
     """Serve a pipeline for the length of an `async with` block, which gets the URL.
 
     Port 0 is any free one. By default only this machine is served. An address that others reach
     needs a token, which every reader has to show, unless it is `open_to_everybody`. With a
-    certificate and its key, files in PEM format, HTTPS is served.
+    certificate and its key, files in PEM format, HTTPS is served. Of `trusted_proxies`, the header
+    `X-Forwarded-For` says whose a request is.
 
     Raises:
         HttpUnavailableError: where the address is taken, not ours, or not allowed; where it needs a
             token, or token or certificate cannot be used.
     """
-    access = reading_access(host, token, open_to_everybody=open_to_everybody)
-    context = None if certificate is None else server_tls(*certificate)
-    app, door = build_http(pipeline, metrics=metrics, access=access), Door(CONNECTIONS_LIMIT)
-    app.middlewares.insert(0, door.watching())
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        logger=server_log(),
-        handle_signals=False,
-        shutdown_timeout=_SHUTDOWN_SECONDS,
-        keepalive_timeout=_IDLE_SECONDS,
+    access = reading_access(
+        host, token, open_to_everybody=open_to_everybody, trusted_proxies=trusted_proxies
     )
-    address = f"{host}:{port}"
-    async with door.opened(runner, address=address, tls=context, table="worker") as url:
+    bounds = Bounds(
+        connections=CONNECTIONS_LIMIT,
+        per_peer=PEER_CONNECTIONS_LIMIT,
+        trusted_proxies=tuple(trusted_proxies),
+    )
+    async with listening(
+        build_http(pipeline, metrics=metrics, access=access),
+        address=f"{host}:{port}",
+        bounds=bounds,
+        tls=None if certificate is None else server_tls(*certificate),
+        setting="`http` in [worker]",
+    ) as (url, _):
         yield url
 
 
@@ -74,23 +76,29 @@ def check_serving(worker: WorkerConfig) -> None:
         server_tls(worker.certificate, worker.key)
 
 
-def reading_access(host: str, token: Secret | None, *, open_to_everybody: bool) -> Access:
+def reading_access(
+    host: str,
+    token: Secret | None,
+    *,
+    open_to_everybody: bool,
+    trusted_proxies: Sequence[Network] = (),
+) -> Access:
     """Return who may read at an address.
 
     Raises:
         HttpUnavailableError: where others reach it and there is no token, or one that cannot be.
     """
-    local = is_loopback(host)
+    access = Access(local=is_loopback(host), trusted_proxies=tuple(trusted_proxies))
     if token is None:
-        if not (local or open_to_everybody):
+        if not (access.local or open_to_everybody):
             raise HttpUnavailableError(
                 f"worker.token: expected a token, because others reach {host}: add "
                 'token = { env = "NAME" } or { file = "PATH" } to [worker], serve 127.0.0.1, or '
                 "let everybody read with open_to_everybody = true"
             )
-        return Access(local=local)
+        return access
     try:
-        return Access(token=token.reveal().encode(), local=local)
+        return replace(access, token=token.reveal().encode())
     except (SecretError, TokenError) as error:
         raise HttpUnavailableError(f"worker.token: {error}") from error
 

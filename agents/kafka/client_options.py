@@ -117,7 +117,8 @@ def _check_together(options: Mapping[str, Any]) -> None:
         if given and part not in chosen.split("_"):
             # Otherwise we would connect in the clear while the file says something else.
             raise ClientOptionError(
-                f"kafka.security_protocol: expected {example} with kafka.{given[0]}, got {chosen}"
+                f"kafka.security_protocol: expected {example} with kafka.{given[0]}, got "
+                + (chosen if "security_protocol" in options else f"none, which is {chosen}")
             )
     if "SASL" in chosen and mechanism(options) != "GSSAPI":
         for needed in ("sasl_plain_username", "sasl_plain_password"):

@@ -21,6 +21,7 @@ from ldpstream.agents.kafka.client_options import (
     settled,
 )
 from ldpstream.agents.kafka.tls import tls_context
+from ldpstream.agents.kafka.unpacking import BoundedConsumer, batch_bytes
 
 __all__ = [
     "ClientOptionError",
@@ -34,13 +35,20 @@ __all__ = [
 
 # A record of state stays below 1 MB; a batch of them may be larger.
 _MAX_REQUEST_BYTES: Final = 4 << 20
+# Readers of committed records wait behind a transaction that a process has left open.
+_TRANSACTION_MS: Final = 30_000
 # An answer is held three times over while it is taken apart; a longer batch comes all the same.
 _READER_BYTES: Final = 1 << 20
 _MEMBER_BYTES: Final = 4 << 20
 
 
-def producer(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaProducer:
+def producer(
+    bootstrap: str, options: Mapping[str, Any], *, transactional_id: str | None = None
+) -> AIOKafkaProducer:
     """Return a producer that is not started: acknowledged by all replicas, idempotent, lz4.
+
+    With a `transactional_id` it sends in transactions; starting it ends the one that another
+    producer of the same id has left open, and keeps that producer from ever committing it.
 
     Must be called inside a running event loop, as all functions here.
 
@@ -54,6 +62,11 @@ def producer(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaProducer:
         "max_batch_size": 1 << 18,
         **_producing(options),
     }
+    if transactional_id is not None:
+        chosen |= {
+            "transactional_id": transactional_id,
+            "transaction_timeout_ms": _TRANSACTION_MS,
+        }
     return AIOKafkaProducer(acks="all", **connection(bootstrap, options), **chosen)
 
 
@@ -70,7 +83,8 @@ def reader(
         ClientOptionError: for an option that no client knows.
     """
     chosen = {"max_partition_fetch_bytes": _READER_BYTES, **_chosen(options, CONSUMER)}
-    return AIOKafkaConsumer(
+    return BoundedConsumer(
+        most_bytes=batch_bytes(options),
         group_id=None,
         enable_auto_commit=False,
         auto_offset_reset="none",
@@ -94,7 +108,8 @@ def member(
         ClientOptionError: for an option that no client knows.
     """
     chosen = {"max_partition_fetch_bytes": _MEMBER_BYTES, **_chosen(options, CONSUMER | GROUP)}
-    return AIOKafkaConsumer(
+    return BoundedConsumer(
+        most_bytes=batch_bytes(options),
         group_id=group_id,
         enable_auto_commit=False,
         auto_offset_reset="none",

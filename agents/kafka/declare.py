@@ -24,6 +24,8 @@ _CHANGELOG: Final = {
     "segment.bytes": str(64 << 20),
     "min.cleanable.dirty.ratio": "0.1",
 }
+# A broker then unpacks what it is sent, and refuses what is larger than max.message.bytes unpacked.
+_UNCOMPRESSED: Final = {"compression.type": "uncompressed"}
 
 
 DELAYS_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
@@ -132,7 +134,7 @@ def _wanted(collection: CollectionConfig, replication_factor: int) -> list[NewTo
     # Documents are kept as long as the state they come from.
     documents = {"retention.ms": str(collection.window.retention_ms)}
     wanted = [
-        (topics.source, collection.partitions, kept),
+        (topics.source, collection.partitions, kept | _UNCOMPRESSED),
         (topics.late, collection.partitions, kept),
         (topics.rejected, collection.partitions, kept),
         (topics.estimates, 1, documents),
@@ -236,17 +238,38 @@ async def _grow(
 
 async def _check_compacted(client: AIOKafkaAdminClient, name: str) -> None:
     """Refuse a changelog that the broker cleans up by age: it would lose state."""
+    policy = await _setting(client, name, "cleanup.policy")
+    if policy is not None and policy != "compact":
+        raise TopicError(
+            f"topic {name} has cleanup.policy={policy}, which would delete state: expected compact"
+        )
+
+
+async def warn_of_compression(client: AIOKafkaAdminClient, name: str) -> str | None:
+    """Say of an existing source what is unsafe about how it keeps compressed batches, if anything.
+
+    None also where the broker does not show its settings.
+    """
+    kept = await _setting(client, name, "compression.type")
+    if kept is None or kept == "uncompressed":
+        return None
+    return (
+        f"compression.type={kept} lets a device send a batch of kilobytes that unpacks to "
+        "gigabytes: expected uncompressed (docs/kafka.md)"
+    )
+
+
+async def _setting(client: AIOKafkaAdminClient, topic: str, name: str) -> str | None:
+    """Return a setting of a topic; None if the broker does not show it."""
     try:
         responses: list[Any] = await client.describe_configs(
-            [ConfigResource(ConfigResourceType.TOPIC, name, configs={"cleanup.policy": None})]
+            [ConfigResource(ConfigResourceType.TOPIC, topic, configs={name: None})]
         )
     except KafkaError:
-        return
+        return None
     for response in responses:
         for code, _, _, _, entries in response.resources:
-            policies = [entry[1] for entry in entries if entry[0] == "cleanup.policy"]
-            if not code and policies and policies[0] != "compact":
-                raise TopicError(
-                    f"topic {name} has cleanup.policy={policies[0]}, which would delete state: "
-                    "expected compact"
-                )
+            values = [str(entry[1]) for entry in entries if entry[0] == name]
+            if not code and values:
+                return values[0]
+    return None

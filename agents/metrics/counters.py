@@ -68,6 +68,12 @@ class Metrics:
             ["collection"],
             registry=registry,
         )
+        self._refused_orders = Counter(
+            "ldpstream_refused_orders",
+            "Messages of the control topic that are no orders, and are passed over",
+            ["collection"],
+            registry=registry,
+        )
         self._packed = Counter(
             "ldpstream_packed_messages",
             "Packed messages read, by what became of them; those with holes are read again",
@@ -113,6 +119,7 @@ class Metrics:
                     self._rejected.labels(name, reason)
             self._lost_offsets.labels(name)
             self._flush.labels(name)
+            self._refused_orders.labels(name)
         self.registry.register(PipelineCollector(pipeline, self._documents))
 
     def won(
@@ -141,6 +148,10 @@ class Metrics:
     def flushed(self, collection: str, *, seconds: float) -> None:
         """Record one flush that won, from its first cell sent until its head was read back."""
         self._flush.labels(collection).observe(seconds)
+
+    def refused_order(self, collection: str) -> None:
+        """Count a message of the control topic that is no order."""
+        self._refused_orders.labels(collection).inc()
 
     def packed(self, collection: str, what: str, count: int) -> None:
         """Count what became of packed messages, or ("reread") offsets read from the source."""

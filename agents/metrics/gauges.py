@@ -47,6 +47,10 @@ def _families() -> dict[str, GaugeMetricFamily]:
     shapes = {
         "ready": ("1 once every partition's state has been read to its end", ("collection",)),
         "problems": ("Reasons why a collection does not work as it should", ("collection",)),
+        "collection_stopped": (
+            "1 where a collection, or a spec that it accepts, has stopped until it is mended",
+            ("collection",),
+        ),
         "owned": ("1 for a partition assigned to this worker", _BY_PARTITION),
         "lag_records": (
             "Source records not decided yet, of owned partitions",
@@ -93,6 +97,8 @@ def _add_collection(
 ) -> None:
     families["ready"].add_metric([name], float(served.ready))
     families["problems"].add_metric([name], float(len(served.problems)))
+    stopped = any(one.stopped for one in (served, *served.accepted))
+    families["collection_stopped"].add_metric([name], float(stopped))
     for partition, tail in enumerate(served.tails):
         labels = [name, str(partition)]
         families["owned"].add_metric(labels, float(partition in served.owned))

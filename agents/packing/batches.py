@@ -8,7 +8,6 @@ come out of it. What aiokafka decides about batches
 """
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -16,6 +15,8 @@ from typing import Any, Final, Protocol
 import aiokafka
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer.fetcher import FetchResult
+
+from ldpstream.agents.kafka.unreadable import on_fetch
 
 KNOWN: Final = "0.14."
 """How the versions begin of which is known how they keep their fetches."""
@@ -71,8 +72,7 @@ def take_whole(consumer: AIOKafkaConsumer) -> None:
             *(aiokafka.__version__, KNOWN),
         )
         return
-    fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
-    fetcher._records = _Results()  # noqa: SLF001 (where fetches wait)
+    on_fetch(consumer, _take_whole)
 
 
 def runs(found: Sequence[Run | Fetched]) -> Sequence[Run]:
@@ -90,15 +90,11 @@ def runs(found: Sequence[Run | Fetched]) -> Sequence[Run]:
     return [*made, Run.of(single)] if single else made
 
 
-class _Results(OrderedDict[TopicPartition, Any]):
-    """The fetches of a consumer that wait to be read."""
-
-    def __setitem__(self, partition: TopicPartition, result: Any) -> None:
-        if isinstance(result, FetchResult):
-            records = result._partition_records  # noqa: SLF001 (what it unpacks)
-            records._records = _Batches(records)  # noqa: SLF001 (its batches)
-            records._consumer_record = _as_it_is  # noqa: SLF001 (it makes an object of each)
-        super().__setitem__(partition, result)
+def _take_whole(result: FetchResult) -> None:
+    fetched: Any = result
+    records = fetched._partition_records  # noqa: SLF001 (what it unpacks)
+    records._records = _Batches(records)  # noqa: SLF001 (its batches)
+    records._consumer_record = _as_it_is  # noqa: SLF001 (it makes an object of each)
 
 
 class _Batches:
@@ -135,12 +131,16 @@ class _Batch:
 
     def __iter__(self) -> Iterator[Run]:
         records: Iterable[Fetched] = self._batch
-        found = list(records)
-        if found and found[0].offset < self._start:
-            # A batch is fetched whole, wherever in it a fetch begins.
-            found = [record for record in found if record.offset >= self._start]
-        if found:
-            yield Run.of(found)
+        found: list[Fetched] = []
+        try:
+            # Keeps what comes before a record that cannot be read.
+            found.extend(records)
+        finally:
+            if found and found[0].offset < self._start:
+                # A batch is fetched whole, wherever in it a fetch begins.
+                found = [record for record in found if record.offset >= self._start]
+            if found:
+                yield Run.of(found)
 
 
 def _as_it_is(_: TopicPartition, found: Run | Fetched) -> Run | Fetched:

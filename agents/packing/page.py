@@ -10,15 +10,17 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.config import WorkerConfig
-from ldpstream.agents.http import HttpUnavailableError
-from ldpstream.agents.http.access import Access
+from ldpstream.agents.http.access import Access, check_site
+from ldpstream.agents.http.connections import Bounds
+from ldpstream.agents.http.listening import listening
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.http.quiet import server_log
 from ldpstream.agents.http.serve import reading_access
 from ldpstream.agents.metrics.packing import PackMetrics
 
 PATIENCE_SECONDS: Final = 10.0
 """A broker that has not answered for so long is away: it is asked every two seconds."""
+_CONNECTIONS: Final = 100
+_CONNECTIONS_PER_PEER: Final = 50
 
 
 @dataclass
@@ -45,7 +47,12 @@ def check_page(address: str, worker: WorkerConfig) -> Access:
         HttpUnavailableError: where others reach it and there is no token, or one that cannot be.
     """
     host = address.rpartition(":")[0]
-    return reading_access(host, worker.token, open_to_everybody=worker.open_to_everybody)
+    return reading_access(
+        host,
+        worker.token,
+        open_to_everybody=worker.open_to_everybody,
+        trusted_proxies=worker.trusted_proxies,
+    )
 
 
 @asynccontextmanager
@@ -60,6 +67,7 @@ async def serve_page(
 
     async def exposition(request: web.Request) -> web.Response:
         try:
+            check_site(request)
             access.check_name(request)
             access.check(request)
         except AnswerError as error:
@@ -79,16 +87,10 @@ async def serve_page(
     app.router.add_get("/metrics", exposition)
     app.router.add_get("/healthz", healthy)
     app.router.add_get("/readyz", readiness)
-    runner = web.AppRunner(app, access_log=None, logger=server_log(), handle_signals=False)
-    await runner.setup()
-    try:
-        host, _, port = address.rpartition(":")
-        try:
-            await web.TCPSite(runner, host.strip("[]"), int(port)).start()
-        except OSError as error:
-            raise HttpUnavailableError(
-                f"cannot serve HTTP on {address}: {error.strerror}; choose another --http"
-            ) from error
+    bounds = Bounds(
+        connections=_CONNECTIONS,
+        per_peer=_CONNECTIONS_PER_PEER,
+        trusted_proxies=access.trusted_proxies,
+    )
+    async with listening(app, address=address, bounds=bounds, tls=None, setting="--http"):
         yield
-    finally:
-        await runner.cleanup()

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
@@ -22,7 +23,7 @@ from ldpstream.agents.reading.intake import Channel, Intake, IntakeHooks
 from ldpstream.agents.reading.pace import paced
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import SourceReader
-from ldpstream.agents.state.clock import Control, outstanding, see_heads
+from ldpstream.agents.state.clock import Control, newest, outstanding, see_heads
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.outcomes import Outcome, Settled
 from ldpstream.agents.state.partition import Partition
@@ -62,6 +63,7 @@ class Engine:
         self.tails = [Tail(context, partition) for partition in range(config.partitions)]
         self.owned: frozenset[int] = frozenset()
         self._problems: list[str] = []
+        self._notes: list[str] = []
         self._hooks = hooks
         self._held: dict[int, Held] = {}
         self.news = asyncio.Event()
@@ -111,7 +113,7 @@ class Engine:
         """What keeps it from working, one sentence each."""
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.tails, missing) for e in self.accepted if e.stopped]
-        return *self._problems, *filter(None, waits)
+        return *self._problems, *self._notes, *filter(None, waits)
 
     @property
     def end_offsets(self) -> Mapping[int, int]:
@@ -164,11 +166,18 @@ class Engine:
         for partition in list(self._held):
             self._drop(partition)
 
+    def note(self, problem: str) -> None:
+        """Take a problem that keeps it from nothing but what the problem is about."""
+        if problem not in self._notes:
+            self._notes.append(problem)
+            log.error("collection %s: %s", self.title, problem)
+
     def order(self, control: Control) -> None:
-        """Take an operator's order to close panes."""
+        """Take an operator's order to close panes; see `newest` for how many wait at most."""
         heads = [tail.head for tail in self.tails]
         before = outstanding(self.context.window, self._controls, heads)
-        self._controls = [*before, control]
+        ends = {p: end for p, end in control.ends.items() if p < len(self.tails)}
+        self._controls = newest([*before, replace(control, ends=ends)])
 
     def tail_read(self, partition: int) -> None:
         """Note that a tail has been evaluated: it may show who won."""

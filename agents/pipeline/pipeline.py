@@ -39,6 +39,7 @@ from ldpstream.agents.pipeline.sweeper import sweep
 from ldpstream.agents.pipeline.tasks import Tasks
 from ldpstream.agents.pipeline.windowed import WindowedTable
 from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.reading.orders import ControlReader
 from ldpstream.agents.reading.pace import paced
@@ -93,6 +94,8 @@ class Pipeline:
         self._connections = Connections(config.kafka)
         self._stores = Stores(config.worker)
         self._tasks = Tasks()
+        self._bad_orders: set[str] = set()
+        self.failed = False
         self.broker_watch = BrokerWatch()
 
     @property
@@ -119,12 +122,13 @@ class Pipeline:
         self._group.silence({p for p in owned if p.topic in sources})
         for engine in self._all:
             source = engine.config.topics.source
-            engine.assign(p.partition for p in owned if p.topic == source)
+            with contained(engine.fail):
+                engine.assign(p.partition for p in owned if p.topic == source)
         self.assigned_once.set()
 
     async def revoked(self) -> None:
         """Flush, then give up all partitions: the group is about to hand them out anew."""
-        await asyncio.gather(*(engine.revoke() for engine in self._all))
+        await asyncio.gather(*map(_revoke, self._all))
 
     # --- lifecycle ------------------------------------------------------------------------------
 
@@ -181,10 +185,10 @@ class Pipeline:
             control,
             list(self._by_control),
             on_order=self._order,
-            on_bad=_bad_order,
+            on_bad=self._bad_order,
             on_error=note_error,
         )
-        self._spawn(orders.run())
+        self._tasks.spawn(orders.run(), self._orders_ended)
         for engine in self._all:
             self._run_engine(engine)
         self._spawn(self._progress.run())
@@ -226,8 +230,14 @@ class Pipeline:
         self._tasks.spawn(run, self._fail)
 
     def _fail(self, problem: str) -> None:
+        self.failed = True
         for engine in self._all:
             engine.fail(problem)
+
+    def _orders_ended(self, problem: str) -> None:
+        # Counting goes on: the next restart may read them, or end here again.
+        for engine in self._all:
+            engine.note(f"orders to close panes are no longer read: {problem}")
 
     async def stop(self) -> None:
         """Flush, say how far we came, and close all clients; harmless when not started."""
@@ -247,7 +257,20 @@ class Pipeline:
 
     def _order(self, topic: str, control: Control) -> None:
         for engine in self._by_control[topic]:
-            engine.order(control)
+            with contained(engine.fail):
+                engine.order(control)
+
+    def _bad_order(self, topic: str, offset: int, why: str) -> None:
+        """Count a message that is no order; say so once of a topic: it is read at each start."""
+        first = topic not in self._bad_orders
+        self._bad_orders.add(topic)
+        self.metrics.refused_order(self._by_control[topic][0].config.name)
+        log.log(
+            logging.WARNING if first else logging.DEBUG,
+            "topic %s, offset %d: no order to close panes, and passed over: %s; "
+            "ldpstream_refused_orders_total counts them",
+            *(topic, offset, why),
+        )
 
     async def _send_keyed(self, topic: str, key: bytes, value: bytes) -> None:
         await self._producer.send(topic, None, key, value)
@@ -257,5 +280,6 @@ def _forget(_: EstimateDocument) -> None:
     """Take a published document that no gauge shows."""
 
 
-def _bad_order(topic: str, offset: int, why: str) -> None:
-    log.warning("topic %s, offset %d: not an order to close panes: %s", topic, offset, why)
+async def _revoke(engine: Engine) -> None:
+    with contained(engine.fail):
+        await engine.revoke()

@@ -8,7 +8,7 @@ published as provisional. The two have different keys, so a compacted copy of th
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from contextlib import suppress
 from typing import Final
 
@@ -16,9 +16,10 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.document import EstimateDocument, compose
 from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.state.answers import BehindError, answer, told_of
 from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.partition import Partition
-from ldpstream.agents.state.view import WindowInfo, add_up, snapshot, windows
+from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, windows
 from ldpstream.mechanisms.times import format_time
 
 PROVISIONAL_WINDOWS: Final = 8
@@ -55,7 +56,7 @@ class Publisher:
         self._engine = engine
         self._send = send
         self._estimated = estimated
-        self._published: dict[int, tuple[int, int]] = {}
+        self._published: dict[int, Hashable] = {}
         self._complaint = ""
 
     async def run(self) -> None:
@@ -115,18 +116,22 @@ class Publisher:
     async def _publish_provisional(self) -> None:
         engine = self._engine
         found = windows(engine.context, engine.tails)
-        published: dict[int, tuple[int, int]] = {}
+        published: dict[int, Hashable] = {}
         for window in [w for w in found if not w.final and w.n][-PROVISIONAL_WINDOWS:]:
-            seen = window.n, window.late
+            seen = told_of(engine.context, engine.tails, window)
             if self._published.get(window.start_ms) != seen:
-                await self._publish_window(window)
+                span = window.start_ms, window.end_ms
+                try:
+                    taken = answer(engine.context, engine.tails, *span, final=False)
+                except BehindError:
+                    continue
+                await self._publish_window(window, taken)
             published[window.start_ms] = seen
         self._published = published
 
-    async def _publish_window(self, window: WindowInfo) -> None:
+    async def _publish_window(self, window: WindowInfo, taken: Snapshot) -> None:
         engine = self._engine
         span = window.start_ms, window.end_ms
-        taken = snapshot(engine.context, engine.tails, *span)
 
         def make() -> EstimateDocument:
             return compose(engine.config, add_up(engine.context, taken), window=span, final=False)

@@ -123,4 +123,6 @@ def _context(collection: CollectionConfig, *, partitions: int, accepted: bool) -
         copy_rejected=collection.rejected == "copy",
         finals_a_step=finals_a_step(collection.spec.mechanism.statistic_size),
         gap_ms=max(_LEAST_GAP_MS, 4 * source_wait_ms(partitions)),
+        minimum=collection.minimum,
+        release_ms=collection.publish.every_ms,
     )

@@ -32,6 +32,10 @@ class ServedCollection(Tailed, Protocol):
         """Whether every tail has been at its log's end."""
 
     @property
+    def stopped(self) -> bool:
+        """Whether something stopped it for good."""
+
+    @property
     def problems(self) -> Sequence[str]:
         """What keeps it from working, one sentence each; empty when all is well."""
 
@@ -46,3 +50,7 @@ class ServedPipeline(Protocol):
     @property
     def broker_watch(self) -> BrokerWatch:
         """What tells whether the broker answers."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether what all collections depend on has ended: nothing but a restart helps."""

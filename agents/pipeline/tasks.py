@@ -1,12 +1,11 @@
 """Tasks that run as long as a pipeline does."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-log = logging.getLogger(__name__)
+from ldpstream.agents.reading.contained import tell
 
 
 class Tasks:
@@ -32,5 +31,4 @@ class Tasks:
 def _ended(failed: Callable[[str], None], task: "asyncio.Task[None]") -> None:
     error = None if task.cancelled() else task.exception()
     if error is not None:
-        log.debug("a task of the pipeline failed", exc_info=error)
-        failed(f"internal error: {error!r}")
+        tell(failed, error)

@@ -5,6 +5,17 @@ is never made to look smaller than it is.
 """
 
 from ldpstream.agents.privacy.factors import factor_text
-from ldpstream.agents.privacy.statement import PrivacyStatement, privacy_statement
+from ldpstream.agents.privacy.nominal import nominal_warning
+from ldpstream.agents.privacy.statement import (
+    PrivacyStatement,
+    minimum_sentences,
+    privacy_statement,
+)
 
-__all__ = ["PrivacyStatement", "factor_text", "privacy_statement"]
+__all__ = [
+    "PrivacyStatement",
+    "factor_text",
+    "minimum_sentences",
+    "nominal_warning",
+    "privacy_statement",
+]

@@ -42,6 +42,19 @@ def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
     )
 
 
+def minimum_sentences(minimum: int) -> tuple[str, ...]:
+    """Return what `minimum` promises of the answers about a collection; nothing up to 1."""
+    if minimum <= 1:
+        return ()
+    return (
+        (
+            f"Whatever answers are combined, they tell of no fewer than {minimum:,} reports. That "
+            "holds for panes of time; among so many a single report may still be the only one of "
+            "what it tells in the clear."
+        ),
+    )
+
+
 def _sentences(policy: Policy, domain: Domain) -> list[str]:
     """Return what a policy means; one of a kind that is not known here by its pairs."""
     if isinstance(policy, PublicWeightPolicy):

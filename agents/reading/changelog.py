@@ -13,6 +13,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
+from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.pace import PARTITIONS, paced
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.tail import Tail
@@ -125,14 +126,17 @@ class ChangelogReader:
             return
         self._seen[partition] = position, end
         records = [(record.offset, record.key or b"", record.value) for record in found]
-        try:
-            evaluated = self._tails[partition].read(records, position=position, end=end)
-        except RecordError as error:
-            await self._give_up(partition, str(error))
-        else:
-            if evaluated:
-                self._resumed.pop(partition, None)
-                self._on_read(partition)
+        evaluated, wrong = False, list[str]()
+        with contained(wrong.append):
+            try:
+                evaluated = self._tails[partition].read(records, position=position, end=end)
+            except RecordError as error:
+                wrong.append(str(error))
+        if wrong:
+            await self._give_up(partition, wrong[0])
+        elif evaluated:
+            self._resumed.pop(partition, None)
+            self._on_read(partition)
 
     def _went_back(self, partition: TopicPartition, *, end: int, known: int) -> bool:
         """Tell a log that was cut from one whose new leader does not know yet how far it goes.

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 
@@ -43,7 +44,7 @@ class IntakeHooks:
     """What an intake tells, and its clocks."""
 
     fail: Callable[[str], None]
-    """Called when the source cannot be the right one."""
+    """Called when the source cannot be the right one, and with errors that nobody expected."""
     took: Callable[[Held], None]
     """Called when something has been taken in that the next flush may say."""
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
@@ -87,9 +88,10 @@ class Intake:
 
     def take(self, partition: int, item: Batch | Outside) -> None:
         """Take what was read of the source, or leave what is of no use any more."""
-        held = self._held.get(partition)
-        if held is not None and item.session == held.session:
-            self._in_turn(held, self._take, item)
+        with contained(self._hooks.fail):
+            held = self._held.get(partition)
+            if held is not None and item.session == held.session:
+                self._in_turn(held, self._take, item)
 
     def _take_waiting(self, held: Held) -> None:
         while held.waiting and not held.state.full:

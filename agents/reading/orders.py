@@ -21,7 +21,7 @@ class ControlReader:
     """Reads control topics from the beginning, with one consumer that the caller starts and stops.
 
     `on_order(topic, control)` is called for every order, `on_bad(topic, offset, why)` for a message
-    that is none, `on_error` for what the broker refuses.
+    that is no order, which is passed over, `on_error` for what the broker refuses.
     """
 
     def __init__(

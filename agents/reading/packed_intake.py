@@ -20,6 +20,7 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.packing.packed import PackedError, decode_packed
+from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.frames_reading import Due, Reading, decided_by
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import SHORT_SECONDS, Channel, Intake, IntakeHooks
@@ -90,9 +91,10 @@ class PackedIntake(Intake):
 
     def take_frames(self, partition: int, item: Batch | Outside) -> None:
         """Take what was read of the frames topic, or leave what is of no use any more."""
-        held = self._held.get(partition)
-        if held is not None:
-            self._in_turn(held, self._take_frames, item)
+        with contained(self._hooks.fail):
+            held = self._held.get(partition)
+            if held is not None:
+                self._in_turn(held, self._take_frames, item)
 
     def _take_frames(self, held: Held, item: Batch | Outside) -> None:
         reading = self._reading[held.partition]

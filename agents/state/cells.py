@@ -1,4 +1,4 @@
-"""The values of cells: a chunk of counts, a pane's totals, a final's content, as compact bytes.
+"""The values of cells as compact bytes: a chunk of counts, a pane's totals, a final's content, ...
 
 Counts take the smallest signed integer that holds them, and only the entries other than 0 where
 that is shorter. A chunk's value says its sum, and a pane's totals say the sum over all its chunks:
@@ -21,6 +21,9 @@ _SPARSE: Final = 0x10
 _CHUNK: Final = struct.Struct("<BBIq")
 _TOTALS: Final = struct.Struct("<Bqqq")
 _INDEX: Final = np.dtype("<u2")
+_PART: Final = struct.Struct("<Bqq")
+_RELEASE: Final = struct.Struct("<BqqI")
+_OF_PARTITION: Final = struct.Struct("<Iq")
 
 
 class Totals(NamedTuple):
@@ -29,6 +32,17 @@ class Totals(NamedTuple):
     n: int = 0
     late: int = 0
     sum: int = 0
+
+
+class Release(NamedTuple):
+    """What of a pane is in answers before it is in a part: `n` reports, `sum` of their statistic.
+
+    `counted` says how many of them each partition counted: its first ones in the pane.
+    """
+
+    n: int
+    sum: int
+    counted: Mapping[int, int]
 
 
 def encode_chunk(counts: NDArray[np.int64]) -> bytes:
@@ -133,3 +147,59 @@ def decode_final(data: bytes) -> bytes:
     """
     check_version(data, "final")
     return data[1:]
+
+
+def encode_part(first: int, n: int) -> bytes:
+    """Return the value of a part that begins with the pane `first` and holds `n` reports."""
+    return _PART.pack(VERSION, first, n)
+
+
+def decode_part(data: bytes) -> tuple[int, int]:
+    """Return the first pane of a part and how many reports it holds.
+
+    Raises:
+        RecordError: where the value is of another version or malformed.
+    """
+    check_version(data, "part")
+    try:
+        _, first, n = _PART.unpack(data)
+    except struct.error as error:
+        raise RecordError("changelog part of a wrong length") from error
+    return first, n
+
+
+def encode_release(release: Release) -> bytes:
+    """Return the value of a release."""
+    counted = [_OF_PARTITION.pack(p, n) for p, n in sorted(release.counted.items()) if n]
+    head = _RELEASE.pack(VERSION, release.n, release.sum, len(counted))
+    return b"".join((head, *counted))
+
+
+def released_sum(data: bytes) -> int:
+    """Return the sum of a release's statistic, from the first bytes of its value.
+
+    Raises:
+        RecordError: where the value is of another version or malformed.
+    """
+    check_version(data, "release")
+    if len(data) < _RELEASE.size:
+        raise RecordError("changelog release of a wrong length")
+    total: int = _RELEASE.unpack_from(data)[2]
+    return total
+
+
+def decode_release(data: bytes) -> Release:
+    """Return a release.
+
+    Raises:
+        RecordError: where the value is of another version or malformed.
+    """
+    total = released_sum(data)
+    _, n, _, entries = _RELEASE.unpack_from(data)
+    try:
+        counted = dict(_OF_PARTITION.iter_unpack(data[_RELEASE.size :]))
+    except struct.error as error:
+        raise RecordError("changelog release of a wrong length") from error
+    if len(counted) != entries or sum(counted.values()) != n:
+        raise RecordError("changelog release that does not add up")
+    return Release(n, total, counted)

@@ -12,11 +12,15 @@ jumps to the clock on the wall: a pause in a replay of 2010 must not close every
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
+from typing import Final
 
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS
+
+ORDERS: Final = 64
+"""How many orders wait for the source to be read up to where it ended when they were given."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,23 @@ def outstanding(
         for control in controls
         if not all(included(control, partition, head) for partition, head in enumerate(heads))
     ]
+
+
+def newest(controls: Sequence[Control]) -> list[Control]:
+    """Return orders, oldest first, with the oldest of more than ORDERS taken together.
+
+    What two of them order is closed once both apply: later than ordered, and nothing else. So
+    whoever gives any number of orders that never apply keeps neither memory nor a newer order.
+    """
+    found = list(controls)
+    while len(found) > ORDERS:
+        first, second, *others = found
+        ends = {
+            partition: max(first.ends.get(partition, 0), second.ends.get(partition, 0))
+            for partition in first.ends.keys() | second.ends.keys()
+        }
+        found = [Control(max(first.until_ms, second.until_ms), ends), *others]
+    return found
 
 
 def control_clock(

@@ -12,6 +12,8 @@ from ldpstream.mechanisms.spec import CollectionSpec
 class WindowTotals:
     """Exact totals of a span `[start_ms, end_ms)` of whole panes, all partitions together.
 
+    `window` is what the totals stand for, None where that is the span itself and not less
+    (`ldpstream.agents.state.answers`). `withheld` says that nothing may be told but `n`.
     `statistic` is the mechanism's, int64 of shape `(statistic_size,)`, of the `n` reports counted
     in the span, and `late` of its panes' reports came too late to count. `rejected` messages have
     no event time to be trusted: it is the collection's number of them since it began.
@@ -23,6 +25,8 @@ class WindowTotals:
     n: int
     late: int
     rejected: int
+    withheld: bool = False
+    window: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +42,9 @@ class Context:
     `finals_a_step` finals are composed at once: a long replay may close thousands. With
     `one_report` a record holds `token_chunk` tokens; what is stored depends on it. The open panes
     of a partition hold at most `tokens` of them, each an equal part. `gap_ms` is how far end-of-log
-    probes may lie apart, and how old the last one may be, for a partition to be idle.
+    probes may lie apart, and how old the last one may be, for a partition to be idle. With
+    `minimum` above 1 answers are sums of parts with at least so many reports
+    (`ldpstream.agents.state.parts`), and those of open panes go on at most every `release_ms`.
     """
 
     spec: CollectionSpec
@@ -52,6 +58,8 @@ class Context:
     token_chunk: int = 1024
     tokens: int = 1 << 25
     gap_ms: int = 2_000
+    minimum: int = 1
+    release_ms: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.chunk <= 65_536 or self.finals_a_step < 1:

@@ -2,19 +2,23 @@
 
 A window is final when all its panes are closed in every partition's winning head; nothing that is
 counted later can then fall into it. The owner of partition 0 decides, from the winning heads and
-live cells of all partitions and never from memory, and stores each final as a cell. Windows without
-reports get none.
+live cells of all partitions, and stores each final as a cell. Windows without reports get none.
+Panes become parts before, by the same heads: a final holds parts that end with its window or
+earlier, so that it is the same whenever it is decided.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from ldpstream.agents.state.answers import BehindError, final_totals
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.grouping import store_parts
 from ldpstream.agents.state.owned import OwnedCells
+from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
-from ldpstream.agents.state.view import totals, windows_with
+from ldpstream.agents.state.view import windows_with
 
 FINALS_BYTES: Final = 4 << 20
 """Finals wait in memory until they are published: with so many, no more are decided."""
@@ -27,10 +31,13 @@ class Decision(NamedTuple):
     contents: list[tuple[int, bytes]]
 
 
-def decide(context: Context, tails: Sequence[Tail], heads: Sequence[Head], final: int) -> Decision:
+def decide(
+    context: Context, tails: Sequence[Tail], heads: Sequence[Head], final: int, parts: Parts
+) -> Decision:
     """Decide windows from `final` on, at most `context.finals_a_step` of them with reports.
 
-    `tails` and their winning `heads` are those of all partitions that finals wait for.
+    `tails` and their winning `heads` are those of all partitions that finals wait for, and `parts`
+    are complete for all panes that are closed in these.
     """
     window = context.window
     end = window.final(min(head.closed for head in heads))
@@ -48,7 +55,12 @@ def decide(context: Context, tails: Sequence[Tail], heads: Sequence[Head], final
             break
         if len(contents) == context.finals_a_step:
             return Decision(number, contents)
-        contents.append((number, context.compose(totals(context, tails, *window.span(number)))))
+        try:
+            totals = final_totals(context, tails, parts, *window.span(number))
+        except BehindError:
+            # A reader of the changelog that has gone back catches up.
+            return Decision(number, contents)
+        contents.append((number, context.compose(totals)))
     return Decision(end, contents)
 
 
@@ -63,7 +75,8 @@ def store_finals(
     work = replace(work, partitions=partitions)
     if len(heads) < partitions or cells.finals_bytes >= FINALS_BYTES:
         return work
-    decision = decide(context, tails, heads, work.final)
+    work = store_parts(context, cells, work, tails, heads)
+    decision = decide(context, tails, heads, work.final, cells.parts)
     for window, content in decision.contents:
         cells.final(window, content)
     # Windows without finals need no publishing.

@@ -1,16 +1,17 @@
 """The live cells of one partition, and the sums by which they prove each other.
 
 Every pane has a total beside its chunks, and at every head they must agree, as must all panes with
-the head and, with `one_report`, the tokens of every open pane: what does not add up is torn, and
-nothing is guessed from it.
+the head and, with `one_report`, the tokens of every open pane; so must the chunks of a release with
+what it says: what does not add up is torn, and nothing is guessed from it.
 """
 
 from collections import Counter
 from collections.abc import Collection, Mapping
 
 from ldpstream.agents.state.cell_store import CellRecord
-from ldpstream.agents.state.cells import Totals, chunk_sum, decode_totals
+from ldpstream.agents.state.cells import Totals, chunk_sum, decode_part, decode_totals, released_sum
 from ldpstream.agents.state.panes import PaneIndex
+from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.records import Head, Name, RecordError
 from ldpstream.agents.state.tokens import token_count
 from ldpstream.agents.state.windows import WindowSpec
@@ -23,10 +24,14 @@ class LiveCells:
         self._cells: dict[Name, CellRecord] = {}
         self._index = PaneIndex(window)
         self._token_index = PaneIndex(window)
+        self._open_index = PaneIndex(window)
+        self.parts = Parts()
         # Panes whose cells have changed since they were last checked.
         self._touched: set[int] = set()
         self._sums: dict[int, int] = {}
         self._tokens: Counter[int] = Counter()
+        self._released: set[int] = set()
+        self._open_sums: Counter[int] = Counter()
         self._n = 0
         self.size_bytes = 0
 
@@ -36,10 +41,17 @@ class LiveCells:
         return self._cells
 
     def kept(self, name: Name, head: Head) -> bool:
-        """Return whether a cell is part of the state: tokens are while their pane is open."""
+        """Return whether a cell is part of the state.
+
+        Tokens are while their pane is open, releases while it is in no part.
+        """
+        if name.kind in ("release", "open"):
+            return name.number >= max(head.grouped, head.expired)
         return self._index.pane(name) >= (head.closed if name.kind == "token" else head.expired)
 
     def _index_of(self, name: Name) -> PaneIndex:
+        if name.kind in ("release", "open"):
+            return self._open_index
         return self._token_index if name.kind == "token" else self._index
 
     def panes(self) -> list[int]:
@@ -53,6 +65,14 @@ class LiveCells:
     def names(self, pane: int) -> Collection[Name]:
         """Return the names of a pane's cells, finals with their window's first pane."""
         return self._index.names(pane)
+
+    def released(self, first: int, end: int) -> list[int]:
+        """Return the panes in `[first, end)` of which something may be released, in order."""
+        return self._open_index.between(first, end)
+
+    def open_names(self, pane: int) -> Collection[Name]:
+        """Return the names of the cells of a release."""
+        return self._open_index.names(pane)
 
     def totals(self, pane: int) -> Totals:
         """Return a pane's totals; zeros where it has none."""
@@ -71,9 +91,11 @@ class LiveCells:
         return self._drop(name)
 
     def pop_gone(self, head: Head) -> list[CellRecord]:
-        """Take out the cells of expired panes, and the tokens of closed ones, in order."""
+        """Take out the cells of expired panes, tokens of closed and releases of grouped ones."""
         gone = [self._drop(name) for name in self._index.pop_below(head.expired)]
-        return gone + [self._drop(name) for name in self._token_index.pop_below(head.closed)]
+        gone += [self._drop(name) for name in self._token_index.pop_below(head.closed)]
+        below = max(head.grouped, head.expired)
+        return gone + [self._drop(name) for name in self._open_index.pop_below(below)]
 
     def _drop(self, name: Name) -> CellRecord:
         cell = self._cells.pop(name)
@@ -93,6 +115,16 @@ class LiveCells:
         elif cell.name.kind == "token":
             self._tokens[pane] += sign * token_count(cell.held)
             self._touched.add(pane)
+        elif cell.name.kind in ("release", "open"):
+            of_chunk = cell.name.kind == "open"
+            found = chunk_sum(cell.start) if of_chunk else -released_sum(cell.start)
+            self._open_sums[pane] += sign * found
+            self._released.add(pane)
+        elif cell.name.kind == "part" and sign > 0:
+            first, n = decode_part(cell.start)
+            self.parts.add(Part(first, pane + 1, n))
+        elif cell.name.kind == "part":
+            self.parts.discard(pane + 1)
 
     def check(self, head: Head, *, partition: int, one_report: bool) -> None:
         """Compare every touched pane's chunks with its total, and all panes with the head.
@@ -120,6 +152,14 @@ class LiveCells:
             if not tokens:
                 del self._tokens[pane]
         self._touched.clear()
+        for pane in self._released:
+            if self._open_sums[pane]:
+                raise RecordError(
+                    f"changelog of partition {partition}: the chunks released of pane {pane} do "
+                    "not add up to what its release says"
+                )
+            del self._open_sums[pane]
+        self._released.clear()
         if head.n - head.gone != self._n:
             raise RecordError(
                 f"changelog of partition {partition}: its panes hold {self._n} reports and "

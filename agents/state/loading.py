@@ -32,12 +32,13 @@ def starting_head(
 
     `source` is the id of the source topic, empty where the broker has none.
     """
-    begun = close_decided(context.window, head, context.window.closing(first.final))
+    decided = max(context.window.closing(first.final), first.grouped)
+    begun = close_decided(context.window, head, decided)
     return replace(hand_over(context, begun, beside), source=source or head.source)
 
 
 def close_decided(window: WindowSpec, head: Head, closed: int) -> Head:
-    """Return a head with the panes of decided windows closed: none may count into them."""
+    """Return a head with all panes below `closed` closed: none may count into them."""
     if closed <= head.closed:
         return head
     clock = max(head.clock, closed * window.pane_ms + window.grace_ms)

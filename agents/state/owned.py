@@ -3,7 +3,8 @@
 Counts of a closed pane never change any more, so only those of open panes are held, chunk by chunk
 (`ldpstream.agents.state.counts`); the totals of all panes are held, because late reports still move
 them. Of all other live cells only the epoch is known, for the lineage. The tokens of open panes are
-in `ldpstream.agents.state.tokens`; with the head that closes a pane its tokens are no more.
+in `ldpstream.agents.state.tokens`; with the head that closes a pane its tokens are no more. Parts
+are held as well, and what has been released of panes that are in none, without its statistic.
 """
 
 from collections import Counter
@@ -14,15 +15,21 @@ import numpy as np
 
 from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.cells import (
+    Release,
     Totals,
     decode_final,
+    decode_part,
+    decode_release,
     decode_totals,
     encode_final,
+    encode_part,
+    encode_release,
     encode_totals,
 )
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.counts import Counts
 from ldpstream.agents.state.panes import PaneIndex
+from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.tokens import Numbers, Tokens
 from ldpstream.mechanisms.mechanism import Reports
@@ -33,7 +40,8 @@ CELLS_LIMIT: Final = 20_000
 class OwnedCells:
     """The cells of a partition in its owner's memory, loaded from a head and its live cells.
 
-    `finals_bytes` is the length of the finals whose contents are held.
+    `finals_bytes` is the length of the finals whose contents are held. In partition 0 `parts` are
+    all that have not expired, and `released` is by pane what answers hold of those in no part.
     """
 
     def __init__(
@@ -45,6 +53,11 @@ class OwnedCells:
         self._epochs: Counter[int] = Counter()
         self._index = PaneIndex(context.window)
         self._token_index = PaneIndex(context.window)
+        self._open_index = PaneIndex(context.window)
+        self.parts = Parts()
+        self.released: dict[int, Release] = {}
+        # Chunks of releases, until the next flush.
+        self._open_values: dict[Name, bytes] = {}
         stored: dict[int, dict[int, bytes]] = {}
         self._totals: dict[int, Totals] = {}
         self._counts = Counts(self._mechanism.statistic_size, context.chunk)
@@ -63,6 +76,11 @@ class OwnedCells:
                 self._counts.load(name.number, name.chunk, cell.value)
             elif name.kind == "final" and name.number >= head.published:
                 self._hold_final(name.number, decode_final(cell.value))
+            elif name.kind == "part":
+                first, n = decode_part(cell.value)
+                self.parts.add(Part(first, name.number + 1, n))
+            elif name.kind == "release":
+                self.released[name.number] = decode_release(cell.value)
         self.tokens = Tokens(stored, context.token_chunk)
 
     @property
@@ -79,6 +97,8 @@ class OwnedCells:
             self._epochs[epoch] += 1
 
     def _index_of(self, name: Name) -> PaneIndex:
+        if name.kind in ("release", "open"):
+            return self._open_index
         return self._token_index if name.kind == "token" else self._index
 
     def _disown(self, name: Name) -> None:
@@ -150,15 +170,38 @@ class OwnedCells:
         for window in [w for w in self._finals if w < published]:
             self._drop_final(window)
 
+    def add_part(self, part: Part) -> None:
+        """Add a part."""
+        self.parts.add(part)
+        self._touch(Name("part", part.end - 1))
+
+    def release(self, pane: int, release: Release, chunks: Mapping[int, bytes]) -> None:
+        """Put in place what is released of a pane, with those of its chunks that have changed."""
+        self.released[pane] = release
+        self._touch(Name("release", pane))
+        for number, value in chunks.items():
+            self._open_values[Name("open", pane, number)] = value
+            self._touch(Name("open", pane, number))
+
+    def drop_released(self, pane: int) -> None:
+        """Drop what was released of panes below this one."""
+        for name in self._open_index.pop_below(pane):
+            self._disown(name)
+            self._open_values.pop(name, None)
+            self.released.pop(name.number, None)
+
     def expire(self, pane: int) -> int:
         """Drop all panes below this one; returns how many counted reports they held."""
         gone = 0
+        self.drop_released(pane)
         for name in self._index.pop_below(pane):
             self._disown(name)
             if name.kind == "n":
                 gone += self._totals.pop(name.number).n
             elif name.kind == "count":
                 self._counts.drop(name.number)
+            elif name.kind == "part":
+                self.parts.discard(name.number + 1)
             else:
                 self._drop_final(name.number)
         return gone
@@ -177,6 +220,7 @@ class OwnedCells:
             self._adopt(name, self._epoch)
         self.tokens.flushed({name.number for name in self._dirty if name.kind == "token"})
         self._dirty.clear()
+        self._open_values.clear()
         self._counts.drop_below(closed)
         return cells
 
@@ -187,6 +231,13 @@ class OwnedCells:
             return encode_totals(self._totals[name.number])
         if name.kind == "token":
             return self.tokens.value(name.number, name.chunk)
+        if name.kind == "part":
+            part = self.parts.touching(name.number, name.number + 1)[0]
+            return encode_part(part.first, part.n)
+        if name.kind == "release":
+            return encode_release(self.released[name.number])
+        if name.kind == "open":
+            return self._open_values[name]
         return encode_final(self._finals[name.number])
 
     def lineage(self, before: Mapping[int, int], seq: int) -> dict[int, int]:

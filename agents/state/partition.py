@@ -16,6 +16,7 @@ from ldpstream.agents.state.copies import WaitingCopies, make_copies
 from ldpstream.agents.state.counting import count
 from ldpstream.agents.state.finals import store_finals
 from ldpstream.agents.state.flushes import Flushes
+from ldpstream.agents.state.grouping import expired
 from ldpstream.agents.state.handover import ALONE, Beside, decided
 from ldpstream.agents.state.judge import Judgement, judge
 from ldpstream.agents.state.loading import loadable, starting_head
@@ -24,6 +25,7 @@ from ldpstream.agents.state.owned import OwnedCells
 from ldpstream.agents.state.probes import UnbrokenProbes
 from ldpstream.agents.state.publishing import Publishing, expire
 from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.shown import DEAD_LIMIT
 from ldpstream.agents.state.tail import Tail
 
@@ -48,6 +50,7 @@ class Partition:
         self._decided = decided(head, ALONE)
         self._probes = UnbrokenProbes(context.gap_ms)
         self._clock = IdleClock(context.window, tail.partition)
+        self._releases = Releases(context, self._cells)
         self._publishing = Publishing(context.window, self._cells, head.published)
 
     @classmethod
@@ -228,7 +231,7 @@ class Partition:
         now_ms: int,
         seen: SeenHeads | None = None,
     ) -> None:
-        """Let time go on: idle closing, `close`, finals (partition 0 only) and expiry.
+        """Let time go on: idle closing, `close`, finals and releases (partition 0), expiry.
 
         `tails` are those of all partitions and `known_partitions` the source's number of partitions
         as the group's metadata says. `now_ms` is of a steady clock, not that on the wall. `seen` is
@@ -244,6 +247,7 @@ class Partition:
         )
         if self.partition == 0:
             self._decide(tails[:known_partitions], heads)
+            self._release(tails[:known_partitions], heads, now_ms)
         self._expire(heads[0].published)
         # A clock that closes nothing is no news, nor are empty panes that expire: an idle partition
         # writes a head only when a pane closes or something else changes.
@@ -253,6 +257,11 @@ class Partition:
 
     def _decide(self, tails: Sequence[Tail], heads: Sequence[Head]) -> None:
         self._work = store_finals(self._context, self._cells, self._work, tails, heads)
+
+    def _release(self, tails: Sequence[Tail], heads: Sequence[Head], now_ms: int) -> None:
+        if len(heads) >= self._work.partitions:
+            first = max(self._work.grouped, expired(heads))
+            self._changed |= self._releases.look(tails, first, now_ms=now_ms)
 
     def _expire(self, published: int) -> None:
         self._work = expire(self._context.window, self._cells, self._work, published)

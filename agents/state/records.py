@@ -10,7 +10,9 @@ they are another spec's (see `Context.accept`) or an earlier configuration's; re
 format are refused by name.
 
 Names: the head; `count`, one chunk of a pane's statistic; `n`, a pane's totals; `final`, the
-content of a window's final; `token`, a chunk of the tokens counted in an open pane.
+content of a window's final; `token`, a chunk of the tokens counted in an open pane. Only in
+partition 0, with `minimum`: `part`, panes that answers hold all or none of; `release`, what of a
+pane that is in no part yet is in answers, and `open`, a chunk of its statistic.
 `docs/changelog.md` specifies the bytes.
 """
 
@@ -23,8 +25,11 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.windows import NEVER
 
 VERSION: Final = 1
-Kind = Literal["head", "count", "n", "final", "token"]
-_KINDS: Final[tuple[Kind, ...]] = ("head", "count", "n", "final", "token")
+Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open"]
+_KINDS: Final[tuple[Kind, ...]] = (
+    *("head", "count", "n", "final", "token"),
+    *("part", "release", "open"),
+)
 _HEAD_KIND: Final = bytes((_KINDS.index("head"),))
 _STATE: Final = struct.Struct("<B8sqqI")
 _REST: Final = struct.Struct("<BqIQQ")
@@ -32,19 +37,26 @@ _FIRST_REASONS: Final = ("undecodable", "fingerprint", "range", "future", "preci
 TOKEN_REASONS: Final = ("partition", "repeated", "crowded")
 REASONS: Final = (*_FIRST_REASONS, *TOKEN_REASONS)
 """Why a message or a report is rejected, in the order of the head's counters."""
-HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5, 6)
+HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5, 6, 7)
 """A head of version 2 says where to read the frames topic, one of version 3 also where its state
 hands over, one of version 4 also what was rejected for its token, one of version 5 also what for
-want of room for tokens, one of version 6 also where the source ended, as far as that is beyond
-`next`; others are written in version 1.
+want of room for tokens, one of version 6 also which panes are in parts, one of version 7 also where
+the source ended, as far as that is beyond `next`; others are written in version 1.
 """
 _HEAD: Final = struct.Struct("<BB10qI6q16s")
 _FRAMES: Final = struct.Struct("<q")
 _HANDOVER: Final = struct.Struct("<q")
-_TOKENS: Final = {4: struct.Struct("<2q"), 5: struct.Struct("<3q"), 6: struct.Struct("<3q")}
+_TOKENS: Final = {
+    4: struct.Struct("<2q"),
+    **dict.fromkeys((5, 6, 7), struct.Struct("<3q")),
+}
 """What was rejected for as many of TOKEN_REASONS, by version."""
 _END: Final = struct.Struct("<q")
+_COUNTED: Final = {version: form.size // 8 for version, form in _TOKENS.items()}
+_GROUPED: Final = struct.Struct("<q")
 _ENTRIES: Final = struct.Struct("<I")
+_MOST: Final = -NEVER
+"""No number of a head is larger, so that nothing that is made of it leaves an int64."""
 _ENTRY: Final = struct.Struct("<QQ")
 
 
@@ -53,7 +65,10 @@ class RecordError(ValueError):
 
 
 class Name(NamedTuple):
-    """What a record is about: `number` is a pane, of a final a window, of the head 0."""
+    """What a record is about: `number` is a pane, of a final a window, of the head 0.
+
+    A part's is its last pane.
+    """
 
     kind: Kind
     number: int = 0
@@ -81,13 +96,14 @@ class Head:
     goes back; panes below `closed` are closed, whatever grace is configured later. `n`, `late` and
     `rejected` (by reason) count reports, `lost` source offsets that retention deleted unread;
     `gone` is the part of `n` in expired panes, those below `expired`. Only in partition 0's head:
-    windows below `final` are decided, those below `published` published, and finals wait for
-    `partitions` partitions. `source` is the id of the source topic that was counted from, 16
-    bytes; empty where the broker has none. `frames` is the offset of the frames topic to read on
-    from, which decides nothing. `lineage` (rule 3) names for each epoch with live cells the last
-    seq that this epoch won. From the source offset `handover` on, messages that are no frames of
-    this state's spec are left to the state of another spec; NEVER: all are decided here. `end` is
-    the largest end of the source that any owner has seen, or anything up to `next`.
+    windows below `final` are decided, those below `published` published, finals wait for
+    `partitions` partitions, and no part to come begins below the pane `grouped`. `source` is the id
+    of the source topic that was counted from, 16 bytes; empty where the broker has none. `frames`
+    is the offset of the frames topic to read on from, which decides nothing. `lineage` (rule 3)
+    names for each epoch with live cells the last seq that this epoch won. From the source offset
+    `handover` on, messages that are no frames of this state's spec are left to the state of another
+    spec; NEVER: all are decided here. `end` is the largest end of the source
+    that any owner has seen, or anything up to `next`.
     """
 
     epoch: int = 0
@@ -109,6 +125,7 @@ class Head:
     frames: int = 0
     lineage: Mapping[int, int] = field(default_factory=dict)
     handover: int = NEVER
+    grouped: int = NEVER
     end: int = 0
 
 
@@ -140,7 +157,8 @@ def decode_key(prefix: bytes, data: bytes) -> Key | None:
             )
         return None
     try:
-        kind, number, chunk, epoch, seq = _REST.unpack_from(data, len(prefix))
+        # Exactly: a longer key would be another record of the same name.
+        kind, number, chunk, epoch, seq = _REST.unpack(data[len(prefix) :])
         return Key(Name(_KINDS[kind], number, chunk), epoch, seq)
     except (struct.error, IndexError) as error:
         raise RecordError("changelog record with a malformed key") from error
@@ -180,16 +198,18 @@ def encode_head(head: Head) -> bytes:
     frames = _FRAMES.pack(head.frames) if version > VERSION else b""
     handover = _HANDOVER.pack(head.handover) if version >= HEAD_VERSIONS[2] else b""
     counts = [head.rejected.get(reason, 0) for reason in TOKEN_REASONS]
-    tokens = _TOKENS[version].pack(*counts[: version - 2]) if version in _TOKENS else b""
-    end = _END.pack(head.end) if version == HEAD_VERSIONS[5] else b""
+    tokens = _TOKENS[version].pack(*counts[: _COUNTED[version]]) if version in _TOKENS else b""
+    grouped = _GROUPED.pack(head.grouped) if version >= HEAD_VERSIONS[5] else b""
+    end = _END.pack(head.end) if version >= HEAD_VERSIONS[6] else b""
     entries = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
-    return b"".join(
-        (fixed, frames, handover, tokens, end, _ENTRIES.pack(len(head.lineage)), *entries)
-    )
+    parts = fixed, frames, handover, tokens, grouped, end, _ENTRIES.pack(len(head.lineage))
+    return b"".join((*parts, *entries))
 
 
 def _head_version(head: Head) -> int:
     if head.end > head.next:
+        return HEAD_VERSIONS[6]
+    if head.grouped != NEVER:
         return HEAD_VERSIONS[5]
     if head.rejected.get(TOKEN_REASONS[2]):
         return HEAD_VERSIONS[4]
@@ -210,7 +230,7 @@ def decode_head(key: Key, data: bytes) -> Head:
     try:
         version, idle, *numbers, source = _HEAD.unpack_from(data)
         at, frames, handover, tokens = _HEAD.size, 0, NEVER, [0] * len(TOKEN_REASONS)
-        end = 0
+        grouped, end = NEVER, 0
         if version != VERSION:
             (frames,) = _FRAMES.unpack_from(data, at)
             at += _FRAMES.size
@@ -221,7 +241,10 @@ def decode_head(key: Key, data: bytes) -> Head:
             found = _TOKENS[version].unpack_from(data, at)
             tokens[: len(found)] = found
             at += _TOKENS[version].size
-        if version == HEAD_VERSIONS[5]:
+        if version >= HEAD_VERSIONS[5]:
+            (grouped,) = _GROUPED.unpack_from(data, at)
+            at += _GROUPED.size
+        if version >= HEAD_VERSIONS[6]:
             (end,) = _END.unpack_from(data, at)
             at += _END.size
         (entries,) = _ENTRIES.unpack_from(data, at)
@@ -230,6 +253,10 @@ def decode_head(key: Key, data: bytes) -> Head:
         raise RecordError("changelog head of a wrong length") from error
     if len(lineage) != entries:
         raise RecordError("changelog head with a torn lineage")
+    counted = (numbers[0], *numbers[3:7], *numbers[10:], *tokens, frames)
+    moments = (*numbers[1:3], *numbers[7:10], handover)
+    if min(counted) < 0 or max(map(abs, (*counted, *moments))) > _MOST:
+        raise RecordError("changelog head with numbers that no worker writes")
     counts = zip(REASONS, (*numbers[11:], *tokens), strict=True)
     return Head(
         epoch=key.epoch,
@@ -251,6 +278,7 @@ def decode_head(key: Key, data: bytes) -> Head:
         frames=frames,
         lineage=lineage,
         handover=handover,
+        grouped=grouped,
         end=end,
     )
 

@@ -6,8 +6,9 @@ from itertools import islice
 from typing import Final
 
 from ldpstream.agents.state.cell_store import CellRecord
-from ldpstream.agents.state.cells import Totals
+from ldpstream.agents.state.cells import Release, Totals, decode_release
 from ldpstream.agents.state.live import LiveCells
+from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.windows import WindowSpec
 
@@ -58,6 +59,25 @@ class Shown:
     def totals(self, pane: int) -> Totals:
         """Return a pane's totals; zeros where it has none."""
         return self._live.totals(pane)
+
+    @property
+    def parts(self) -> Parts:
+        """The parts that have not expired, in partition 0; none before the end of the log."""
+        return Parts() if self.head is None else self._live.parts
+
+    def released(self, first: int, end: int) -> list[tuple[int, Release]]:
+        """Return what is released of panes in `[first, end)`, in order."""
+        found = []
+        for pane in [] if self.head is None else self._live.released(first, end):
+            cell = self.cells.get(Name("release", pane))
+            if cell is not None:
+                found.append((pane, decode_release(cell.value)))
+        return found
+
+    def released_chunks(self, pane: int) -> list[tuple[int, bytes]]:
+        """Return the statistic of what is released of a pane: `(number, value)` of its chunks."""
+        names = (name for name in self._live.open_names(pane) if name.kind == "open")
+        return [(name.chunk, self.cells[name].value) for name in names]
 
     @property
     def dead_records(self) -> int:

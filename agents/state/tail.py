@@ -224,7 +224,7 @@ class Tail(Shown):
         self._live.add(cell)
 
     def _valid(self, cell: CellRecord, head: Head) -> bool:
-        return cell.seq <= head.lineage.get(cell.epoch, 0)
+        return cell.seq <= head.lineage.get(cell.epoch, -1)
 
     def _bury(self, key: bytes) -> None:
         """Drop a dead record's value and keep its key, until its deletion is read."""

@@ -40,6 +40,8 @@ class Snapshot:
     n: int
     late: int
     rejected: int
+    withheld: bool = False
+    window: tuple[int, int] | None = None
 
 
 def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> Snapshot:
@@ -72,8 +74,11 @@ def add_up(context: Context, taken: Snapshot) -> WindowTotals:
     for number, value in taken.chunks:
         part = statistic[number * context.chunk : (number + 1) * context.chunk]
         part += decode_chunk(value, len(part))
+    span = taken.start_ms, taken.end_ms
     return WindowTotals(
-        taken.start_ms, taken.end_ms, statistic, taken.n, taken.late, taken.rejected
+        *(*span, statistic, taken.n, taken.late, taken.rejected),
+        withheld=taken.withheld,
+        window=taken.window,
     )
 
 

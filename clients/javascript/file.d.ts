@@ -6,6 +6,7 @@ export declare class FileStorage implements LedgerStorage {
   static open(path: string): Promise<FileStorage>;
   getItem(place: string): Promise<string | null>;
   setItem(place: string, text: string): Promise<void>;
+  lock<T>(place: string, run: () => Promise<T>): Promise<T>;
   /** Gives the file back: nothing is read or written after it. */
   close(): Promise<void>;
 }

@@ -44,6 +44,12 @@ export class FileStorage {
     }
   }
 
+  // The file is this process's until `close`; ledgers in it wait for each other.
+  async lock(_, run) {
+    this.#check();
+    return run();
+  }
+
   // All or nothing, and on disk when it resolves: also after a power failure.
   async setItem(_, text) {
     this.#check();

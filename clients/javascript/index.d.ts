@@ -127,6 +127,12 @@ export declare function post(
 export interface LedgerStorage {
   getItem(place: string): string | null | Promise<string | null>;
   setItem(place: string, text: string): void | Promise<void>;
+  /**
+   * Calls `run` while nobody else uses the item, in whatever tab, process or machine, and resolves to
+   * what it resolves to. Needed where there are no Web Locks: everywhere but in pages and workers of
+   * browsers, in secure contexts.
+   */
+  lock?<T>(place: string, run: () => Promise<T>): Promise<T>;
 }
 
 export interface Release {
@@ -143,6 +149,7 @@ export interface Release {
 
 /** One person's budget: one report a window, and none beyond the budget. */
 export declare class Ledger {
+  /** Throws a `LedgerError` for what cannot be, and where nothing locks the storage. */
   constructor(options: {
     storage: LedgerStorage;
     /** The item's name, `"ldpstream.ledger"`. */

@@ -1,6 +1,14 @@
 """Slips of honest users that nobody would notice until the numbers are wrong."""
 
+import asyncio
+import json
+import random
+import subprocess
+import time
+from pathlib import Path
+
 from tests.attack.stand import Attack, Outcome, Stand
+from tests.processes import Worker
 
 _COLLECTION = """mechanism = "block-hadamard"
 epsilon = 1.0
@@ -19,10 +27,134 @@ async def epoch_seconds(stand: Stand) -> Outcome:
     return Outcome(ran.returncode == 2, f"exit {ran.returncode}: {said.splitlines()[-1][:80]}")
 
 
+async def reports_of_1970(stand: Stand) -> Outcome:
+    """Send report lines that an earlier release dated in 1970, because it was given seconds."""
+    file = stand.configure({"trips": _COLLECTION})
+    wrote = stand.run("privatize", "trips", "-c", str(file), stdin=b"3\n")
+    line = json.loads(wrote.stdout) | {"time": "1970-01-21T17:13:20Z"}
+    ran = stand.run("send", "trips", "--reports", "-c", str(file), stdin=json.dumps(line).encode())
+    return Outcome(ran.returncode == 2, _said(ran))
+
+
+async def header_in_domain(stand: Stand) -> Outcome:
+    """Give a domain whose file begins with a header."""
+    (stand.folder / "places.csv").write_text("place,district\na,x\nb,x\nc,y\nd,y\n")
+    domain = 'domain = { file = "places.csv" }'
+    file = stand.configure({"trips": _COLLECTION.replace("domain = { size = 12 }", domain)})
+    ran = stand.run("certify", "trips", "-c", str(file))
+    return Outcome(ran.returncode == 2 and b"header" in ran.stderr, _said(ran))
+
+
+async def nominal_budget(stand: Stand) -> Outcome:
+    """Ask for a budget of 100, with which a report names its value."""
+    file = stand.configure({"trips": _COLLECTION.replace("epsilon = 1.0", "epsilon = 100.0")})
+    runs = [stand.run("certify", "-c", str(file)), stand.run("check", "-c", str(file))]
+    warned = [ran for ran in runs if b"100" in ran.stderr and b"nominal" in ran.stderr]
+    passed = [ran for ran in runs if ran.returncode == 0]
+    figure = f"{len(warned)} of 2 commands warn, {len(passed)} pass"
+    return Outcome(len(warned) == len(passed) == 2, figure)
+
+
+async def missing_choice(stand: Stand) -> Outcome:
+    """Leave the domain out, and the mechanism."""
+    held, said = True, ""
+    for line, choice in (
+        ("domain = { size = 12 }", b"interval"),
+        ('mechanism = "block-hadamard"', b"l1-geometric"),
+    ):
+        file = stand.configure({"trips": _COLLECTION.replace(line, "")})
+        ran = stand.run("certify", "-c", str(file))
+        held &= ran.returncode == 2 and choice in ran.stderr
+        said = _said(ran)
+    return Outcome(held, said.split(": ", 1)[-1])
+
+
+async def full_disk(stand: Stand) -> Outcome:
+    """Write reports to a full disk."""
+    file = stand.configure({"trips": _COLLECTION})
+    full = Path("/dev/full")
+    ran = stand.run("privatize", "trips", "-c", str(file), stdin=b"3\n" * 10, stdout=full)
+    return Outcome(ran.returncode == 2 and b"/dev/full" in ran.stderr, _said(ran))
+
+
+async def one_of_eight(stand: Stand) -> Outcome:
+    """Make the same mistake in eight collections."""
+    wrong = _COLLECTION.replace('size = "1m"', 'size = "1m", hop = "2m"')
+    file = stand.configure({f"c{number}": wrong for number in range(8)})
+    ran = stand.run("check", "-c", str(file))
+    named = sum(f"collection.c{number}.".encode() in ran.stderr for number in range(8))
+    return Outcome(ran.returncode == 2 and named == 8, f"{named} of 8 named")
+
+
+async def clashing_default(stand: Stand) -> Outcome:
+    """Write windows of 30 days, which are longer than the retention that nobody wrote."""
+    file = stand.configure({"trips": _COLLECTION.replace('size = "1m"', 'size = "30d"')})
+    ran = stand.run("certify", "-c", str(file))
+    held = ran.returncode == 0 or b"default" in ran.stderr
+    return Outcome(held, _said(ran).split(".window.")[-1])
+
+
+async def killed_and_repeated(stand: Stand) -> Outcome:
+    """Kill a sender once some of its reports are counted, and repeat it, as a supervisor would."""
+    n, kills = (50_000, 2) if stand.short else (200_000, 25)
+    rng = random.Random(3)
+    # Of a day, so that no report is late however long it takes.
+    collection = _COLLECTION.replace('size = "1m"', 'size = "1d"')
+    file = stand.configure({"trips": collection.replace("partitions = 1", "partitions = 4")})
+    (stand.folder / "values.csv").write_text("3\n" * n)
+    once = ("--id", "day") if b"--id" in stand.run("send", "--help").stdout else ()
+    send = ("send", "trips", "-c", str(file), "--batch", "10", *once, "values.csv")
+    with stand.serving("worker", "-c", str(file)) as worker:
+        for _ in range(kills):
+            before = _counted(worker)
+            with stand.begin(*send) as process:
+                while process.poll() is None and _counted(worker) == before:  # noqa: ASYNC110 (a process)
+                    await asyncio.sleep(0.02)
+                await asyncio.sleep(rng.uniform(0, 0.2))
+                process.kill()
+        ended = stand.run(*send)
+        counted = await _settled(worker, n)
+    held = ended.returncode == 0 and counted == n
+    return Outcome(held, f"{n:,} values, {kills} kills: {counted:,} counted")
+
+
+async def _settled(worker: Worker, n: int) -> int:
+    """Return how many reports are counted once nothing more comes, and at least n have."""
+    before, quiet, deadline = -1, 0, time.monotonic() + 120
+    while quiet < 4 and time.monotonic() < deadline:
+        await asyncio.sleep(0.5)
+        counted = _counted(worker)
+        quiet = quiet + 1 if counted == before and counted >= n else 0
+        before = counted
+    return before
+
+
+def _counted(worker: Worker) -> int:
+    return round(worker.metrics("ldpstream_reports_total", result="counted"))
+
+
+def _said(ran: "subprocess.CompletedProcess[bytes]") -> str:
+    lines = (ran.stderr or ran.stdout or b"").decode().strip().splitlines()
+    said = lines[-1].split(".toml: ")[-1] if lines else "nothing said"
+    return f"exit {ran.returncode}: {said[:80]}"
+
+
 ATTACKS = (
     Attack(
         "slip-epoch-seconds",
         "times in seconds are refused, not taken for January 1970",
         epoch_seconds,
     ),
+    Attack(
+        "slip-reports-of-1970",
+        "report lines dated 1970 by seconds are not sent",
+        reports_of_1970,
+    ),
+    Attack("slip-header", "a domain's header line is no value", header_in_domain),
+    Attack("slip-nominal", "a budget that hides nothing is told", nominal_budget),
+    Attack("slip-choice", "a missing choice lists the choices", missing_choice),
+    Attack("slip-full-disk", "a full disk is named", full_disk),
+    Attack("slip-one-of-eight", "every wrong collection is named", one_of_eight),
+    Attack("slip-default", "a default that clashes is called one", clashing_default),
+    Attack("slip-sent-twice", "a file is counted once over kill -9", killed_and_repeated),
 )

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -59,16 +59,32 @@ class Stand:
         return file
 
     def run(
-        self, *arguments: str, stdin: bytes = b"", seconds: float = 120
+        self, *arguments: str, stdin: bytes = b"", stdout: Path | None = None, seconds: float = 120
     ) -> "subprocess.CompletedProcess[bytes]":
-        """Run `ldpstream ARGUMENTS` to its end and return what it said, exit code included."""
-        return subprocess.run(
+        """Run `ldpstream ARGUMENTS` to its end and return what it said, exit code included.
+
+        With `stdout` its output goes to that file.
+        """
+        with ExitStack() as stack:
+            out = subprocess.PIPE if stdout is None else stack.enter_context(stdout.open("wb"))
+            return subprocess.run(
+                self._command(arguments),
+                input=stdin,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                cwd=self.folder,
+                env=self._environment(),
+                timeout=seconds,
+            )
+
+    def begin(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Begin `ldpstream ARGUMENTS`, whose end the caller sees to."""
+        return subprocess.Popen(
             self._command(arguments),
-            input=stdin,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             cwd=self.folder,
             env=self._environment(),
-            timeout=seconds,
         )
 
     @contextmanager

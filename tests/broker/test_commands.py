@@ -65,7 +65,7 @@ def test_check_refuses_what_this_broker_cannot_do(lab: Lab):
 @pytest.mark.parametrize("batch", [1, 64])
 def test_send_spreads_frames_without_keys_over_all_partitions(lab: Lab, batch: int):
     values = value_lines(1_000)
-    command = ["send", "-c", str(lab.file), "--times", "--batch", str(batch), "trips"]
+    command = ["send", "-c", str(lab.file), "--times", "--replay", "--batch", str(batch), "trips"]
     result = invoke(*command, stdin=values)
     messages = -(-1_000 // batch)
     assert result.exit_code == 0, result.stderr
@@ -102,7 +102,7 @@ def test_close_orders_with_the_offsets_of_the_moment(lab: Lab):
     said = refused(invoke("close", "-c", str(lab.file), "--until", "0", "trips"), code=1)
     assert said.endswith("does not exist: start a worker first, which creates it")
     values = value_lines(300)
-    send = ["send", "-c", str(lab.file), "--times", "--batch", "100", "trips"]
+    send = ["send", "-c", str(lab.file), "--times", "--replay", "--batch", "100", "trips"]
     assert invoke(*send, stdin=values).exit_code == 0
     # On the embedded broker the end that ListOffsets answers would be wrong here.
     result = invoke("close", "-c", str(lab.file), "--until", "2010-10-14T00:00:00Z", "trips")
@@ -180,11 +180,15 @@ def test_the_published_final_is_what_estimate_prints(lab: Lab, tmp_path: Path):
     values.write_text("".join(f"{START_MS + i % WINDOW_MS},{i * i % 12}\n" for i in range(5_000)))
     file = str(lab.file)
     reports = tmp_path / "reports.jsonl"
-    reports.write_text(invoke("privatize", "-c", file, "--times", "trips", str(values)).stdout)
+    reports.write_text(
+        invoke("privatize", "-c", file, "--times", "--replay", "trips", str(values)).stdout
+    )
     expected = json.loads(invoke("estimate", "-c", file, "trips", str(reports)).stdout)
     assert expected["n"] == 5_000
     with lab.worker() as worker:
-        sent = invoke("send", "-c", file, "--reports", "--batch", "64", "trips", str(reports))
+        sent = invoke(
+            "send", "-c", file, "--reports", "--replay", "--batch", "64", "trips", str(reports)
+        )
         assert sent.stdout == "5000 reports in 79 messages acknowledged\n"
         until = str(START_MS + WINDOW_MS)
         assert invoke("close", "-c", file, "--until", until, "trips").exit_code == 0

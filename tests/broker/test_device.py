@@ -81,7 +81,7 @@ async def test_a_ledger_sends_one_report_a_window_whatever_is_asked(
 async def test_send_with_a_ledger_sends_a_window_once(lab: Lab, tmp_path: Path) -> None:
     lines = "".join(f"2026-11-22T10:00:{second:02}Z,3\n" for second in range(0, 50, 5)).encode()
     ledger = ("--ledger", str(tmp_path / "ledger"), "--budget", "4")
-    command = ("send", "-c", str(lab.file), "trips", "--times", *ledger)
+    command = ("send", "-c", str(lab.file), "trips", "--times", "--replay", *ledger)
     said = []
     for stdin in (lines[: len(lines) // 2], lines, lines):
         ended = await asyncio.to_thread(spawn, *command, stdin=stdin)

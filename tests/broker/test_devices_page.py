@@ -74,7 +74,7 @@ def test_the_javascript_programs_upload_what_they_report(tmp_path: Path) -> None
 
 
 def test_the_shell_commands_spend_once_a_window(tmp_path: Path) -> None:
-    (code,) = programs("sh")
+    code, _ = programs("sh")
     file = tmp_path / "ldpstream.toml"
     file.write_text(
         '[collection.trips]\nmechanism = "block-hadamard"\nepsilon = 1.0\n'
@@ -97,3 +97,20 @@ def test_the_shell_commands_spend_once_a_window(tmp_path: Path) -> None:
     spent = json.loads(shown)
     assert first == again or len(spent["windows"]) == 2
     assert spent["spent"] == len(spent["windows"])
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+def test_the_file_that_is_sent_once_is(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "values.csv").write_text("3\n" * 10)
+    _, code = programs("sh")
+    for said in (
+        "10 reports in 1 message acknowledged\n",
+        "2026-11-20 has been sent: 10 reports in 1 message acknowledged before\n",
+    ):
+        ended = invoke(*code.split()[1:], "-c", str(lab.file))
+        assert (ended.exit_code, ended.stdout) == (0, said)
+    assert len(asyncio.run(lab.records(lab.collection.topics.source, committed_only=True))) == 1

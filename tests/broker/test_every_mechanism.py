@@ -65,7 +65,9 @@ def test_every_mechanism_from_values_to_the_same_document(lab: Lab, tmp_path: Pa
         lines = zip(times.tolist(), values_of(mechanism, rng), strict=True)
         values, reports = tmp_path / f"{mechanism}.csv", tmp_path / f"{mechanism}.jsonl"
         values.write_text("".join(f"{when},{value}\n" for when, value in lines))
-        reports.write_text(command("privatize", "-c", lab.file, mechanism, values, "--times"))
+        reports.write_text(
+            command("privatize", "-c", lab.file, mechanism, values, "--times", "--replay")
+        )
         asked = ("--top", "all", *options)
         here[mechanism] = json.loads(
             command("estimate", "-c", lab.file, mechanism, reports, *asked)
@@ -73,7 +75,9 @@ def test_every_mechanism_from_values_to_the_same_document(lab: Lab, tmp_path: Pa
     with lab.worker() as worker:
         for mechanism in TABLES:
             reports = tmp_path / f"{mechanism}.jsonl"
-            command("send", "-c", lab.file, mechanism, reports, "--reports", "--batch", "20")
+            command(
+                "send", "-c", lab.file, mechanism, reports, "--reports", "--replay", "--batch", "20"
+            )
             command("close", "-c", lab.file, mechanism, "--until", str(START_MS + WINDOW_MS))
         for mechanism, (_, _, options) in TABLES.items():
             there = final(worker.url, mechanism, "--top", "all", *options)

@@ -52,7 +52,7 @@ publish = {{ every = "500ms", top = 2 }}
         )
     with lab.worker() as worker:
         values = tmp_path / "values.csv"
-        command("send", "-c", lab.file, "ill", values, "--times", "--batch", "50")
+        command("send", "-c", lab.file, "ill", values, "--times", "--replay", "--batch", "50")
         command("close", "-c", lab.file, "ill", "--until", str(START_MS + WINDOW_MS))
         document = final(worker.url, "ill")
         name = 'ldpstream_prior_calibration_wrong{collection="ill"}'

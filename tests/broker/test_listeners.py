@@ -56,7 +56,7 @@ def test_the_whole_path_with_the_documented_permissions(
     with lab.worker() as worker:
         values = value_lines(2_000)
         counts = counts_by_window(values)
-        said.append(invoke("send", "-c", file, "--times", "trips", stdin=values))
+        said.append(invoke("send", "-c", file, "--times", "--replay", "trips", stdin=values))
         until = str(START_MS + 2 * WINDOW_MS)
         said.append(invoke("close", "-c", file, "--until", until, "trips"))
         wait_until(lambda: finals(worker) == counts, "two finals")

@@ -22,13 +22,15 @@ def test_estimate_and_worker_agree(lab: Lab, tmp_path: Path, options: tuple[str,
     values = rng.zipf(1.5, n) % 12
     lines = "".join(f"{t},{v}\n" for t, v in zip(times, values, strict=True))
     (tmp_path / "values.csv").write_text(lines)
-    written = command("privatize", "-c", lab.file, name, tmp_path / "values.csv", "--times")
+    written = command(
+        "privatize", "-c", lab.file, name, tmp_path / "values.csv", "--times", "--replay"
+    )
     reports = tmp_path / "reports.jsonl"
     reports.write_text(written)
 
     here = json.loads(command("estimate", "-c", lab.file, name, reports, *options))
     with lab.worker() as worker:
-        command("send", "-c", lab.file, name, reports, "--reports", "--batch", "7")
+        command("send", "-c", lab.file, name, reports, "--reports", "--replay", "--batch", "7")
         command("close", "-c", lab.file, name, "--until", str(START_MS + WINDOW_MS))
         there = final(worker.url, name, *options)
 

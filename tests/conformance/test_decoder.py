@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms import SeededEntropy
 from ldpstream.mechanisms.decoder import CountDecoder, Decoder, LinearDecoder
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES, LISTED
 

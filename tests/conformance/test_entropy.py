@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import CollectionSpec, SeededEntropy
+from ldpstream.mechanisms import CollectionSpec
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import MECHANISMS, SeededEntropy, ValueOutsideDomainError
+from ldpstream.mechanisms import MECHANISMS, ValueOutsideDomainError
 from ldpstream.mechanisms.canonical import canonical_json
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from tests.conformance.instances import INSTANCES, LISTED, SYMBOLS, is_listed

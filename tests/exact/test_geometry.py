@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import Blocks, SeededEntropy
+from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.dyadic import budget
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.geometry import Geometry
 from ldpstream.mechanisms.geometry_choice import choose, realise
 from ldpstream.mechanisms.geometry_transform import hyperplane_sums

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.ranges import range_values
-from ldpstream.mechanisms import SeededEntropy, SpecError
+from ldpstream.mechanisms import SpecError
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.l1_bits import L1Bits
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.mechanisms import CollectionSpec, SeededEntropy
+from ldpstream.mechanisms import CollectionSpec
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.ledger import Ledger, LedgerError, Release
 from tests.exact.ledgers import HOUR_MS, START_MS, content, open_ledger, spec
 from tests.exact.test_vectors import spec_of

@@ -112,7 +112,7 @@ FILES = {
     "narrow.csv": "0,1\n",
 }
 IMPOSSIBLE: dict[str, tuple[dict[str, Any], str, str]] = {
-    "no strategy": ({"strategy": None}, "strategy", "a value, got none"),
+    "no strategy": ({"strategy": None}, "strategy", "one of prefix, haar, "),
     "unknown strategy": (
         {"strategy": "fourier"},
         "strategy",

@@ -84,7 +84,9 @@ def test_a_mechanism_reads_it_from_its_settings(tmp_path: Path):
     keys: dict[str, object] = {"epsilon": 0.5, "policy": {"metric": "l1"}}
     settings = Settings("c", domain, None, keys, tmp_path)
     assert settings.read_policy() == MetricPolicy(0.5, (2, 3))
-    with pytest.raises(SpecError, match=r"^c\.policy: expected a value, got none$"):
+    with pytest.raises(
+        SpecError, match=r"^c\.policy: expected a table with one of metric, .*, got none$"
+    ):
         Settings("c", domain, None, {"epsilon": 0.5}, tmp_path).read_policy()
 
 
@@ -135,17 +137,32 @@ BAD = [
     ({"metric": "l3"}, 1.0, GRID, r"^c\.policy\.metric: expected one of l1, l2, lp, graph, got"),
     ({"metric": ["l1"]}, 1.0, GRID, r"^c\.policy\.metric: expected one of .*, got a list of 1$"),
     ({"metric": "l2", "p": 2}, 1.0, GRID, r"^c\.policy\.p: expected one of the keys metric, scale"),
-    ({"metric": "lp"}, 1.0, GRID, r'^c\.policy\.p: expected a value with metric = "lp", got none'),
+    (
+        {"metric": "lp"},
+        1.0,
+        GRID,
+        r"^c\.policy\.p: expected a whole number in 1\.\.64, or inf, got none",
+    ),
     ({"metric": "lp", "p": 0.5}, 1.0, GRID, r"^c\.policy\.p: expected a whole number in 1\.\.64"),
     ({"metric": "l1"}, 1.0, MODES, r"^c\.domain: expected an ordered domain with l1 "),
-    ({"metric": "l1"}, None, GRID, r"^c\.epsilon: expected a value with this policy, got none$"),
+    (
+        {"metric": "l1"},
+        None,
+        GRID,
+        r"^c\.epsilon: expected a number above 0 with this policy, got none$",
+    ),
     ({"metric": "l1"}, -1.0, GRID, r"^c\.epsilon: expected a finite number above 0, got -1\.0$"),
     ({"metric": "l1", "scale": 2}, 1.0, GRID, r"^c\.policy\.scale: expected a list of numbers"),
     ({"metric": "l1", "scale": [1]}, 1.0, GRID, r"^c\.policy\.scale: expected 2 numbers, one a"),
     ({"metric": "l1", "scale": [1, 0]}, 1.0, GRID, r"^c\.policy\.scale\[1\]: expected a finite"),
     ({**GRAPH, "directed": 1}, 1.0, MODES, r"^c\.policy\.directed: expected true or false, got 1$"),
     ({"blocks": 9}, 1.0, MODES, r"^c\.policy\.blocks: expected a number of values in 1\.\.3"),
-    ({"blocks": 2}, None, MODES, r"^c\.epsilon: expected a value with this policy, got none$"),
+    (
+        {"blocks": 2},
+        None,
+        MODES,
+        r"^c\.epsilon: expected a number above 0 with this policy, got none$",
+    ),
     ({"sensitive": []}, 1.0, MODES, r"^c\.policy\.sensitive: expected a list of at least one"),
     ({"sensitive": ["taxi"]}, 1.0, MODES, r"^c\.policy\.sensitive\[0\]: expected one of the 3"),
     ({"file": "f.csv", "blocks": 2}, None, MODES, r"^c\.policy\.blocks: expected one of the keys"),

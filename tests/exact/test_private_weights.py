@@ -10,7 +10,8 @@ import pytest
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.predict import predicted_linear_variances
 from ldpstream.estimators.weights import estimate_weights
-from ldpstream.mechanisms import CollectionSpec, SeededEntropy, SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.private_weights import WeightedDomain

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import SeededEntropy, SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms import SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.frame import decode_frame
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.public_weights import LARGEST_PUBLIC_WEIGHT, PublicWeights

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.mechanisms import CollectionSpec, SeededEntropy, SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.channel import Channel
 from ldpstream.mechanisms.domain import Interval, RoundedInterval
 from ldpstream.mechanisms.dyadic import budget, exp_bounds
-from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.entropy import WORD, SeededEntropy
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.rounding import grid_position, round_at_random
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import SeededEntropy, ValueOutsideDomainError, decode_frame
+from ldpstream.mechanisms import ValueOutsideDomainError, decode_frame
+from ldpstream.mechanisms.entropy import SeededEntropy
 from tests.exact.specs import BASE, make
 
 

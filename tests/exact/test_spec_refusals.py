@@ -135,7 +135,7 @@ def test_a_name_that_makes_no_topic_is_refused(tmp_path: Path, name: str):
         (b"collection = 3", "collection.places", "this table"),
         (b"[collection.other]", "collection.places", "this table"),
         (b"[collection]\nplaces = 1", "collection.places", "this table"),
-        (b"[collection.places]", "collection.places.mechanism", "this key"),
+        (b"[collection.places]", "collection.places.domain", "a table with one of"),
     ],
 )
 def test_a_file_that_has_no_such_collection_is_refused(

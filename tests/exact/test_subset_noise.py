@@ -13,11 +13,11 @@ from ldpstream.estimators.predict import (
     predicted_set_variances,
     predicted_value_variances,
 )
-from ldpstream.mechanisms import Blocks, SeededEntropy
+from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.decoder import Decoder
 from ldpstream.mechanisms.dyadic import budget, set_threshold
-from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.entropy import WORD, SeededEntropy
 from ldpstream.mechanisms.subset_selection import SubsetSelection
 from ldpstream.mechanisms.subsets import Subsets, best_subsets
 from tests.exact.enumeration import rising_shares, rows_of, variance_of

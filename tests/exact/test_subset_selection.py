@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_values
-from ldpstream.mechanisms import Blocks, SeededEntropy, SpecError
-from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms import Blocks, SpecError
+from ldpstream.mechanisms.entropy import WORD, SeededEntropy
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.subset_selection import MAX_BLOCK, SubsetSelection
 from ldpstream.mechanisms.subsets import best_subsets, draw_subsets

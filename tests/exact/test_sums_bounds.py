@@ -9,7 +9,7 @@ from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estima
 from ldpstream.estimators.prefixes import Prefixes
 from ldpstream.estimators.ranges import range_values
 from ldpstream.estimators.sum_prefixes import ChainPrefixes, SetPrefixes
-from ldpstream.mechanisms import SeededEntropy
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 

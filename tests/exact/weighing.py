@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import CollectionSpec, SeededEntropy
+from ldpstream.mechanisms import CollectionSpec
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.l1_bits import L1Bits
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.mechanism import Mechanism

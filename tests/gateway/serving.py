@@ -15,8 +15,8 @@ from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.config import Config, read_config
 from ldpstream.agents.device import Sender
-from ldpstream.agents.gateway.app import MEDIA_TYPE, Served, build_gateway
-from ldpstream.agents.gateway.listen import listening
+from ldpstream.agents.gateway.app import MEDIA_TYPE, Served
+from ldpstream.agents.gateway.listen import taking_uploads
 from ldpstream.agents.gateway.remembered import Remembered
 from ldpstream.agents.gateway.uploads import Uploads
 from ldpstream.agents.http.access import Access
@@ -156,15 +156,10 @@ async def gateway(
             metrics=metrics,
             origins=own.origins,
             upload_bytes=own.upload_bytes,
-            upload_access=Access(token=token),
+            upload_access=Access(token=token, local=True, trusted_proxies=own.trusted_proxies),
         )
         url = await stack.enter_async_context(
-            listening(
-                build_gateway(served),
-                address="127.0.0.1:0",
-                connections=own.connections,
-                tls=tls,
-            )
+            taking_uploads(served, replace(own, http="127.0.0.1:0"), tls=tls)
         )
         session = await stack.enter_async_context(ClientSession())
         yield Gateway(url, replace(config), broker, served, session)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientError, ClientSession, TCPConnector
 
-from ldpstream.agents.gateway import app, listen
-from ldpstream.agents.http import door
-from ldpstream.agents.http.door import HttpUnavailableError
+from ldpstream.agents.gateway import app
+from ldpstream.agents.http import connections
+from ldpstream.agents.http.listening import HttpUnavailableError
 from ldpstream.agents.http.serve import server_tls
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.gateway.serving import KEY, Gateway, gateway
@@ -30,20 +30,20 @@ async def connect(
 
 def head(length: int, key: str = KEY) -> bytes:
     return (
-        "POST /v1/collections/modes/reports HTTP/1.1\r\nHost: here\r\n"
+        "POST /v1/collections/modes/reports HTTP/1.1\r\nHost: localhost\r\n"
         f"Content-Type: {app.MEDIA_TYPE}\r\nIdempotency-Key: {key}\r\n"
         f"Content-Length: {length}\r\n\r\n"
     ).encode()
 
 
 async def test_who_says_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(door, "FIRST_REQUEST_SECONDS", 0.3)
-    monkeypatch.setattr(listen, "_IDLE_SECONDS", 0.3)
-    monkeypatch.setattr(app, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.3)
     async with gateway(tmp_path) as running:
         silent = await connect(running)
-        slow = await connect(running, b"POST / HTTP/1.1\r\nHost: x\r\nX-")
-        again = await connect(running, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        slow = await connect(running, b"POST / HTTP/1.1\r\nHost: localhost\r\nX-")
+        again = await connect(running, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert await again[0].readline() == b"HTTP/1.1 200 OK\r\n"
         again[1].write(b"GET /healthz HTTP/1.1\r\nHos")
         stuck = await connect(running, head(25) + b"\x01")
@@ -59,9 +59,9 @@ async def test_who_says_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.Mo
 
 NO_HTTP = {
     "words": b"who are you?\r\n\r\n",
-    "another version": b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+    "another version": b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
     "a greeting of TLS": b"\x16\x03\x01\x02\x00\x01\x00",
-    "a long header": b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 9_000 + b"\r\n\r\n",
+    "a long header": b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 9_000 + b"\r\n\r\n",
     "two lengths": head(5).replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n"),
     "a bad chunk": head(5).replace(b"Content-Length: 5", b"Transfer-Encoding: chunked") + b"ZZ\r\n",
 }
@@ -85,39 +85,108 @@ async def test_what_is_no_http_is_answered_and_leaves_no_trace(
 
 async def test_connections_are_bounded(tmp_path: Path):
     async with gateway(tmp_path, connections=5) as running:
-        open_ = [await connect(running) for _ in range(5)]
+        silent = [await connect(running) for _ in range(5)]
         await eventually(lambda: running.served.connections() == 5)
-        reader, writer = await connect(running)
+        # The longest idle one gives way.
+        assert (await running.post(running.frame()))[0] == 200
+        assert await silent[0][0].read() == b""
+        assert running.served.connections() == 5
+        running.broker.open.clear()
+        frame = running.frame()
+        waiting = [asyncio.create_task(running.post(frame, f"{n:032x}")) for n in range(5)]
+        await eventually(lambda: running.served.uploads.waiting == 5)
+        assert all([await reader.read() == b"" for reader, _ in silent])
+        # All places are taken by uploads that have arrived: probes alone are answered.
+        assert await ask(running, b"GET /healthz") == b"HTTP/1.1 200 OK\r\n"
+        assert await ask(running, b"GET /readyz") == b"HTTP/1.1 200 OK\r\n"
+        assert await ask(running, b"GET /metrics") == b"HTTP/1.1 200 OK\r\n"
+        reader, writer = await connect(running, head(len(frame)) + frame)
         said = await reader.read()
         assert said.startswith(b"HTTP/1.1 503 ")
         assert b"Retry-After: 2\r\n" in said
-        writer.close()
-        for _, other in open_:
+        running.broker.open.set()
+        assert [status for status, _ in await asyncio.gather(*waiting)] == [200] * 5
+        for _, other in (*silent, (reader, writer)):
             other.close()
-        await eventually(lambda: running.served.connections() == 0)
-        assert (await running.post(running.frame()))[0] == 200
+        assert (await running.post(frame))[0] == 200
+
+
+async def ask(running: Gateway, line: bytes, *, headers: bytes = b"") -> bytes:
+    """Return the status line of the answer on a connection of its own."""
+    request = line + b" HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n"
+    reader, writer = await connect(running, request)
+    async with asyncio.timeout(60):
+        said = await reader.readline()
+    writer.close()
+    return said
+
+
+async def test_of_a_client_behind_a_proxy_the_oldest_upload_gives_way(tmp_path: Path):
+    settings = {"connections_per_peer": 2, "trusted_proxies": ["127.0.0.0/8"]}
+    async with gateway(tmp_path, **settings) as running:
+        frame, opened = running.frame(), []
+        for number, client in enumerate(("10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2")):
+            # What comes before the last address is what the client wrote itself.
+            named = f"X-Forwarded-For: 10.0.0.{number + 7}, {client}\r\nHost: survey.example\r\n"
+            asked = head(len(frame), f"{number:032x}").replace(
+                b"Host: localhost\r\n", named.encode()
+            )
+            opened.append(await connect(running, asked + frame[:-1]))
+            await eventually(lambda: running.served.uploads.bodies.arriving_bytes > 0)
+            await asyncio.sleep(0.05)
+        assert await opened[1][0].readline() == b"HTTP/1.1 503 Service Unavailable\r\n"
+        for reader, writer in (opened[0], *opened[2:]):
+            writer.write(frame[-1:])
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        for _, writer in opened:
+            writer.close()
+        assert running.broker.reports(running.spec()) == 3
+
+
+async def test_another_name_and_another_site_are_refused_and_no_version_is_told(tmp_path: Path):
+    async with gateway(tmp_path) as running:
+        for path in ("/healthz", "/metrics", "/v1/collections/modes/spec"):
+            asked = {"Host": "evil.example"}
+            async with running.session.get(running.url + path, headers=asked) as answer:
+                assert answer.status == 421
+                assert "Server" not in answer.headers
+        for site, expected in (("cross-site", 403), ("same-site", 403), ("none", 200)):
+            asked = {"Sec-Fetch-Site": site}
+            async with running.session.get(f"{running.url}/metrics", headers=asked) as answer:
+                assert answer.status == expected
+        reader, writer = await connect(running, b"who are you?\r\n\r\n")
+        said = await reader.read()
+        assert said.split()[1] == b"400"
+        assert b"Server" not in said
+        writer.close()
 
 
 async def test_bodies_that_arrive_share_the_bytes_of_the_queue(tmp_path: Path):
     async with gateway(tmp_path, queue_bytes=500_000) as running:
         frame, uploads = running.frame(200_000), running.served.uploads
         held = [await connect(running, head(len(frame), n * 32) + frame[:-1]) for n in "ab"]
-        await eventually(lambda: uploads.arriving_bytes == 2 * (len(frame) - 1))
-        reader, writer = await connect(running, head(len(frame)))
-        # Before any of its body is sent.
-        assert await reader.readline() == b"HTTP/1.1 429 Too Many Requests\r\n"
-        writer.close()
+        await eventually(lambda: uploads.bodies.arriving_bytes == 2 * (len(frame) - 1))
+        # The first of the unfinished ones gives way, to one of known length and to one of none.
+        assert (await running.post(frame))[0] == 200
+        assert await held[0][0].readline() == b"HTTP/1.1 503 Service Unavailable\r\n"
         chunked = head(0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
         reader, writer = await connect(running, chunked)
-        writer.write(b"1fffff\r\n" + frame)
+        writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(frame), frame))
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        writer.close()
+        running.broker.open.clear()
+        waiting = [asyncio.create_task(running.post(frame, n * 32)) for n in "cd"]
+        await eventually(lambda: uploads.waiting == 2)
+        # What has arrived does not: before any of its body is sent.
+        reader, writer = await connect(running, head(len(frame)))
         assert await reader.readline() == b"HTTP/1.1 429 Too Many Requests\r\n"
         writer.close()
-        for reader, writer in held:
-            writer.write(frame[-1:])
-            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        running.broker.open.set()
+        assert [status for status, _ in await asyncio.gather(*waiting)] == [200] * 2
+        for _, writer in held:
             writer.close()
-        assert running.broker.reports(running.spec()) == 400_000
-        assert (uploads.arriving_bytes, uploads.waiting_bytes) == (0, 0)
+        assert running.broker.reports(running.spec()) == 800_000
+        assert (uploads.bodies.arriving_bytes, uploads.waiting_bytes) == (0, 0)
 
 
 async def test_requests_sent_before_the_answer_are_not_held_in_memory(tmp_path: Path):

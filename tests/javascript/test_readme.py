@@ -27,6 +27,9 @@ globalThis.localStorage = {
   setItem: (name, text) => items.set(name, text),
   removeItem: (name) => items.delete(name),
 };
+globalThis.document = {};
+const navigator = { locks: { request: (_, run) => run() } };
+Object.defineProperty(globalThis, "navigator", { value: navigator });
 """
 
 

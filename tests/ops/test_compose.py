@@ -3,6 +3,8 @@
 `tests/ops/test_compose_natively.py` runs the same configuration without containers.
 """
 
+import asyncio
+import hashlib
 import re
 import shutil
 import subprocess
@@ -16,6 +18,9 @@ from click.testing import CliRunner
 
 from ldpstream.agents.cli.main import COMMANDS, main
 from ldpstream.agents.config import load_config
+from tests.attack.stand import Stand
+from tests.attack.supply import private_umask
+from tests.brokers import Broker
 from tests.ops.queries import DOCKER
 
 ROOT = DOCKER.parent
@@ -143,6 +148,59 @@ def test_secrets_are_files_that_make_draws_and_git_ignores():
         assert set(service.get("secrets", [])) <= COMPOSE["secrets"].keys()
         used = set(re.findall(r"/run/secrets/([a-z-]+)", str(service)))
         assert used <= set(service.get("secrets", []))
+
+
+def test_what_containers_read_is_open_to_them_whatever_the_umask(tmp_path: Path):
+    # The same as the attack of this name: `make up` with an engine that does nothing.
+    broker = Broker("none", "127.0.0.1:1")
+    stand = Stand(checkout=ROOT, broker=broker, folder=tmp_path)
+    outcome = asyncio.run(private_umask(stand))
+    assert outcome.held, outcome.figure
+
+
+def test_the_digests_of_images_are_set_at_a_release(tmp_path: Path):
+    docker = tmp_path / "docker"
+    docker.mkdir()
+    for name in ("Dockerfile", "compose.yaml", "pin.py"):
+        shutil.copy(DOCKER / name, docker)
+    pin = [sys.executable, str(docker / "pin.py")]
+    before = subprocess.run([*pin, "--check"], capture_output=True, text=True)
+    tags = set(re.findall(r"^(\S+): no digest", before.stdout, re.MULTILINE))
+    assert before.returncode == 1
+    assert tags == {
+        image
+        for image in re.findall(
+            r"(?:^FROM |image: )(\S+)", DOCKERFILE + _compose_text(), re.MULTILINE
+        )
+        if image != "ldpstream"
+    }
+    registry = tmp_path / "bin" / "docker"
+    registry.parent.mkdir()
+    path = {"PATH": f"{registry.parent}:/usr/bin:/bin"}
+    registry.write_text("#!/bin/sh\necho 'unknown manifest' >&2; exit 1\n")
+    registry.chmod(0o755)
+    refused = subprocess.run(pin, env=path, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert "unknown manifest" in refused.stderr
+    assert (docker / "compose.yaml").read_text() == _compose_text()
+    registry.write_text(
+        '#!/bin/sh\n[ "$1 $2 $3" = "buildx imagetools inspect" ] || exit 1\n'
+        "printf 'sha256:'; eval last=\\${$#}; printf %s \"$last\" | sha256sum | cut -d' ' -f1\n"
+    )
+    # Twice: a digest that is there is replaced, not followed by another one.
+    for _ in range(2):
+        assert subprocess.run(pin, env=path, capture_output=True).returncode == 0
+    after = subprocess.run([*pin, "--check"], capture_output=True, text=True)
+    assert (after.returncode, after.stdout) == (0, "ok\n")
+    text = (docker / "compose.yaml").read_text() + (docker / "Dockerfile").read_text()
+    for tag in tags:
+        assert f"{tag}@sha256:{hashlib.sha256(tag.encode()).hexdigest()}" in text
+    stripped = re.sub("@sha256:[0-9a-f]{64}", "", text)
+    assert stripped == _compose_text() + DOCKERFILE
+
+
+def _compose_text() -> str:
+    return (DOCKER / "compose.yaml").read_text()
 
 
 def test_every_container_gives_up_what_it_does_not_need():

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.mechanisms import Blocks, SeededEntropy
+from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.block_hadamard import BlockHadamard
 from ldpstream.mechanisms.block_mechanism import BlockMechanism
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.subset_selection import SubsetSelection

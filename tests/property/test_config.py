@@ -8,6 +8,7 @@ import pytest
 from ldpstream.agents.cli.template import TEMPLATE
 from ldpstream.agents.config import ConfigError, load_config, read_config
 from ldpstream.agents.options import Range
+from ldpstream.mechanisms.registry import MECHANISMS
 from ldpstream.mechanisms.spec import load_spec
 from tests.property.configs import MINIMAL, read, refusal, with_keys
 
@@ -70,11 +71,18 @@ def test_idle_can_be_off_and_topics_can_be_named():
     assert checkins.topics.late == "raw.late"
 
 
-@pytest.mark.parametrize("key", ["mechanism", "epsilon", "domain"])
+MISSING = {
+    "mechanism": f"one of {', '.join(sorted(MECHANISMS))}",
+    "epsilon": "a finite number above 0",
+    "domain": "a table with one of values, size, grid, sizes, interval, file",
+}
+
+
+@pytest.mark.parametrize("key", MISSING)
 def test_what_decides_about_privacy_has_no_default(key: str):
     table = {k: v for k, v in MINIMAL.items() if k != key}
     message = refusal({"collection": {"checkins": table}})
-    assert message == f"collection.checkins.{key}: expected a value, got none"
+    assert message == f"collection.checkins.{key}: expected {MISSING[key]}, got none"
 
 
 @pytest.mark.parametrize(

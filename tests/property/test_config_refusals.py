@@ -1,12 +1,13 @@
 """Every impossible key of a collection is refused by its path and by what was expected."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.config import ConfigError
+from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.tables import CollectionTable, PublishTable, WindowTable
 from tests.property.configs import read, refusal, with_keys
 
@@ -74,10 +75,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"window.hop": "2h"}, "window.hop: expected at most size (1h), got 2h"),
     ({"window.hop": "1ms"}, "window.hop: expected size and hop to cut a window in at most 10,000"),
     ({"window.grace": "30s"},
-     "window.future: expected at most grace (30s), or grace = 0, got 1m (the default)"),
+     "window.future: expected at most grace (30s), or grace = 0, got 1m, the default"),
     ({"window.grace": "30s", "window.future": "31s"},
      "window.future: expected at most grace (30s), or grace = 0, got 31s"),
     ({"window.retention": "30m"}, "window.retention: expected at least size (1h), got 30m"),
+    ({"window.size": "30d"}, "window.retention: expected at least size (30d), got 7d, the def"),
+    ({"window": {"hop": "2h"}}, "window.hop: expected at most size (1h, the default: write size"),
+    ({"window.size": "500ms"}, "precision: expected at most a pane (500ms), got 1s, the d"),
+    ({"window.size": "1500ms"}, "precision: expected a divisor of a pane (1500ms), got 1s, t"),
     ({"precision": "2h"}, "precision: expected at most a pane (1h), got 2h"),
     ({"precision": "7s"}, "precision: expected a divisor of a pane (1h), got 7s"),
     # Later work
@@ -122,8 +127,56 @@ def test_whatever_a_key_holds_it_is_taken_or_refused_by_its_path(key: str, value
     try:
         read(with_keys({key: value}))
     except ConfigError as refused:
-        path, message = refused.path, str(refused)
+        told, message = refused.each(), str(refused)
     else:
         return
-    assert path.startswith(f"collection.checkins.{key.split('.')[0]}")
-    assert "\n" not in message
+    assert message.splitlines() == [str(one) for one in told]
+    assert len({one.path for one in told}) == len(told)
+    start = f"collection.checkins.{key.split('.')[0]}"
+    assert all(one.path.startswith(start) for one in told)
+
+
+def test_everything_that_is_wrong_is_told_at_once():
+    tables = {
+        "worker": {"key": "k.pem"},
+        "gateway": {"key": "k.pem", "http": "6066"},
+        "kafka": {"bootstrap": "a:b:c"},
+        "collection": {
+            "a": {"mechanism": "laplace", "window": {"size": "1h", "hop": "2h"}},
+            "b": with_keys({"epsilon": 0, "partitions": 0}),
+            "c": with_keys({"publish.ranges": {"r": 3}}),
+            "d": with_keys({}),
+            "e": with_keys({"topic": "d.reports", "accept": ["absent.toml"]}),
+            "f": with_keys({"epsilom": 2, "window.grace": "x"}),
+            "g": with_keys({"topic": "d.reports"}),
+        },
+    }
+    with pytest.raises(ConfigError) as caught:
+        read_config(tables, base=Path(), environment={})
+    refused = caught.value.in_file("all.toml")
+    lines = str(refused).splitlines()
+    assert [line.split(": ")[0] for line in lines] == ["all.toml"] * len(lines)
+    assert {line.split(": ")[1] for line in lines} == {
+        "collection.a.domain",
+        "collection.a.mechanism",
+        "collection.a.window.hop",
+        "collection.b.epsilon",
+        "collection.b.partitions",
+        "collection.c.publish.ranges.r",
+        "collection.e.accept[0]",
+        "collection.f.epsilom",
+        "collection.f.window.grace",
+        "collection.g.topic",
+        "gateway.http",
+        "kafka.bootstrap",
+        "worker.certificate",
+    }
+    assert len(lines) == 13
+
+
+def test_a_problem_of_eight_collections_is_told_of_each():
+    tables = {"collection": {f"c{i}": with_keys({"window.hop": "2h"}) for i in range(8)}}
+    with pytest.raises(ConfigError) as caught:
+        read_config(tables, base=Path(), environment={})
+    told = caught.value.each()
+    assert [one.path for one in told] == [f"collection.c{i}.window.hop" for i in range(8)]

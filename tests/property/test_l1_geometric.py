@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.mechanisms import SeededEntropy
 from ldpstream.mechanisms.dyadic import budget, exp_bounds
-from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.entropy import WORD, SeededEntropy
 from ldpstream.mechanisms.l1_geometric import L1Geometric
 from ldpstream.mechanisms.metric_policy import MetricPolicy
 from ldpstream.mechanisms.powers import Powers

@@ -3,17 +3,20 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from ldpstream.mechanisms.ledger_terms import whole_ms
 from ldpstream.mechanisms.times import (
     EARLIEST_MS,
     LATEST_MS,
     cut,
     format_duration,
     format_time,
+    look_like_seconds,
     parse_duration,
     parse_time,
+    read_times,
 )
 
 times = st.integers(EARLIEST_MS, LATEST_MS)
@@ -31,6 +34,7 @@ def test_a_time_survives_its_text(time_ms: int):
 
 @given(st.integers(-(10**13), LATEST_MS))
 def test_a_time_may_come_as_epoch_milliseconds(time_ms: int):
+    assume(not look_like_seconds(time_ms))
     assert parse_time(f" {time_ms}\n") == time_ms
 
 
@@ -97,3 +101,16 @@ def test_a_time_is_cut_to_the_multiple_before_it(time_ms: int, precision_ms: int
     result = cut(time_ms, precision_ms)
     assert result % precision_ms == 0
     assert 0 <= time_ms - result < precision_ms
+
+
+@given(st.integers(946_684_800, 4_102_444_799))
+def test_seconds_of_this_century_are_refused_and_never_repeated(seconds: int):
+    for refuse in (
+        lambda: parse_time(str(seconds)),
+        lambda: read_times([1_795_255_200_000, seconds], 2),
+        lambda: whole_ms(seconds),
+    ):
+        with pytest.raises(ValueError, match=r"looks? like seconds") as caught:
+            refuse()
+        assert str(seconds) not in str(caught.value)
+    assert parse_time(format_time(seconds)) == seconds

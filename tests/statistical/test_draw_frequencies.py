@@ -10,7 +10,8 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import Entropy, SeededEntropy, SystemEntropy
+from ldpstream.mechanisms import Entropy, SystemEntropy
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.mechanism import Mechanism
 from ldpstream.mechanisms.symbols import SymbolMechanism
 from tests.conformance.instances import INSTANCES, LISTED

@@ -11,8 +11,8 @@ from scipy.stats import binom
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
 from ldpstream.estimators.linear_counting import predicted_total_error
 from ldpstream.estimators.predict import predicted_set_variances
-from ldpstream.mechanisms import SeededEntropy
 from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.entropy import SeededEntropy
 from ldpstream.mechanisms.matrix import Matrix
 from ldpstream.mechanisms.matrix_strategy import Strategy
 from ldpstream.mechanisms.metric_policy import MetricPolicy

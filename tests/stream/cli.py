@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from ldpstream.agents.cli.main import main
 
-_PROGRAM = "from ldpstream.agents.cli.main import main; main()"
+PROGRAM = "from ldpstream.agents.cli.main import main; main()"
 
 PLACES = """
 [collection.places]
@@ -48,7 +48,7 @@ def invoke(*arguments: str, stdin: str | bytes = "") -> Result:
 def begin(*arguments: str) -> "subprocess.Popen[bytes]":
     """Begin a command as a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", _PROGRAM, *arguments],
+        [sys.executable, "-W", "error", "-c", PROGRAM, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -59,7 +59,7 @@ def spawn(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command as a process of its own."""
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", _PROGRAM, *arguments],
+        [sys.executable, "-W", "error", "-c", PROGRAM, *arguments],
         input=stdin,
         capture_output=True,
         env=environment,

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from tests.stream.simulation.broken import MUTANTS
+from tests.stream.simulation.broken_parts import PART_MUTANTS
 from tests.stream.simulation.intake import INTAKE_MUTANTS
 from tests.stream.simulation.packed import PACKED_MUTANTS
 from tests.stream.simulation.run import explain, run, shrink
@@ -18,7 +19,8 @@ from tests.stream.simulation.tokens import TOKEN_MUTANTS
 
 def take_away(runs: int, words: Sequence[str]) -> int:
     missed = 0
-    for name, make in {**MUTANTS, **TOKEN_MUTANTS, **PACKED_MUTANTS, **INTAKE_MUTANTS}.items():
+    mutants = {**MUTANTS, **TOKEN_MUTANTS, **PACKED_MUTANTS, **PART_MUTANTS, **INTAKE_MUTANTS}
+    for name, make in mutants.items():
         if words and not any(word in name for word in words):
             continue
         seed = next((seed for seed in range(runs) if run(seed, make=make).violated), None)

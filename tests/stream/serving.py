@@ -26,7 +26,7 @@ CITY: dict[str, Any] = {
     "epsilon": 1.0,
     "domain": {"grid": [6, 10], "blocks": [3, 5]},
     "partitions": 2,
-    "minimum": 10,
+    "minimum": 1,
     "window": {"size": "1m", "idle": "off", "future": "1m", "retention": "1h"},
     "publish": {"top": 5, "ranges": {"downtown": [[1, 2], [2, 4]]}},
 }
@@ -62,6 +62,11 @@ class Served:
     end_offsets: dict[int, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     accepted: tuple["Served", ...] = ()
+
+    @property
+    def stopped(self) -> bool:
+        """As in an engine."""
+        return bool(self.problems)
 
     @property
     def ready(self) -> bool:
@@ -116,6 +121,7 @@ class Pipeline:
 
     collections: Mapping[str, Served]
     broker_watch: BrokerWatch = field(default_factory=BrokerWatch)
+    failed: bool = False
 
 
 def serve_collections(tables: Mapping[str, Mapping[str, Any]], *, read: bool = True) -> Pipeline:
@@ -126,7 +132,11 @@ def serve_collections(tables: Mapping[str, Mapping[str, Any]], *, read: bool = T
 
 def _serve(config: CollectionConfig, read: bool) -> Served:
     context = Context(
-        spec=config.spec, window=config.window, compose=final_content(config), chunk=16
+        spec=config.spec,
+        window=config.window,
+        compose=final_content(config),
+        chunk=16,
+        minimum=config.minimum,
     )
     count = config.partitions
     tails = [Tail(context, partition) for partition in range(count)]

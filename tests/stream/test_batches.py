@@ -166,9 +166,16 @@ def test_only_what_is_known_is_installed() -> None:
 def test_a_damaged_batch_is_refused_as_before() -> None:
     log = Log(random.Random(0))
     log.grow()
-    result, _ = log.fetched(0, damaged=True)
+    result, state = log.fetched(0, damaged=True)
+    consumer = SimpleNamespace(_fetcher=SimpleNamespace(_records={}))
+    take_whole(cast("AIOKafkaConsumer", consumer))
+    waiting = consumer._fetcher._records
+    waiting[ONE] = result
+    result.getall()
+    assert (result.has_more(), state.position < log.end) == (False, True)
+    del waiting[ONE]
     with pytest.raises(CorruptRecordException):
-        whole(result).getall()
+        waiting[ONE].check_raise()
 
 
 def test_records_one_by_one_are_a_run_too() -> None:

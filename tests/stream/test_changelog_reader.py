@@ -150,3 +150,28 @@ async def test_a_stored_state_that_does_not_fit_is_read_anew_once(
     (record,) = caplog.records
     assert "changelog[0] is read from the changelog's beginning" in record.getMessage()
     assert why in record.getMessage()
+
+
+class Failing(Evaluated):
+    """A tail that meets what nobody thought of."""
+
+    def read(self, records: list[object], *, position: int, end: int) -> bool:
+        raise ZeroDivisionError("in a tail")
+
+
+async def test_an_unexpected_error_in_one_tail_stops_no_other_one() -> None:
+    said, two = list[tuple[int, str]](), TopicPartition("other", 1)
+    consumer, tail = Consumer([Fetched(20, 0)]), Evaluated()
+    reader = ChangelogReader(
+        cast("AIOKafkaConsumer", consumer),
+        {ONE: cast("Tail", Failing()), two: cast("Tail", tail)},
+        on_read=lambda _: None,
+        on_broken=lambda partition, why: said.append((partition.partition, why)),
+        on_error=lambda error: pytest.fail(repr(error)),
+    )
+    run = asyncio.create_task(reader.run())
+    await eventually(lambda: bool(said and tail.ends))
+    await asyncio.sleep(0.01)
+    assert not run.done()
+    run.cancel()
+    assert said == [(0, "internal error: ZeroDivisionError('in a tail')")]

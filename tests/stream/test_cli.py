@@ -49,7 +49,7 @@ def test_privatize_writes_one_object_a_line(tmp_path: Path):
 def test_times_are_cut_on_the_device(tmp_path: Path):
     file = configured(tmp_path)
     values = "2026-11-21T10:00:00.999Z,bus\n1795255201500,train\n2026-11-21T12:00:03+02:00,bus\n"
-    result = invoke("privatize", "-c", file, "--times", "modes", stdin=values)
+    result = invoke("privatize", "-c", file, "--times", "--replay", "modes", stdin=values)
     times = [json.loads(line)["time"] for line in result.stdout.splitlines()]
     assert times == [f"2026-11-21T10:00:0{second}Z" for second in (0, 1, 3)]
 

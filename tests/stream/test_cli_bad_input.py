@@ -1,6 +1,8 @@
 """Bad values and bad reports: one message that names the line and what was expected."""
 
 import json
+import subprocess
+import sys
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.config import load_config
-from tests.stream.cli import PLACES, configured, invoke, refused
+from tests.stream.cli import PLACES, PROGRAM, configured, invoke, refused
 
 CELL = "expected 2 integers in 0..1, 0..2"
 MODE = "expected one of the 3 labels of the domain"
@@ -59,7 +61,7 @@ def test_values_outside_the_domain_are_refused_by_line_and_never_repeated(
 def test_times_are_refused_by_line(tmp_path: Path, line: str):
     file = configured(tmp_path)
     values = f"1795255200000,bus\n{line}\n"
-    result = invoke("privatize", "-c", file, "--times", "modes", stdin=values)
+    result = invoke("privatize", "-c", file, "--times", "--replay", "modes", stdin=values)
     assert refused(result).startswith(
         "stdin: line 2: expected an RFC 3339 time with Z or an offset, or epoch milliseconds"
     )
@@ -67,7 +69,9 @@ def test_times_are_refused_by_line(tmp_path: Path, line: str):
 
 def test_a_time_without_a_value_is_told_from_a_value(tmp_path: Path):
     file = configured(tmp_path)
-    result = invoke("privatize", "-c", file, "--times", "modes", stdin="1795255200000\n")
+    result = invoke(
+        "privatize", "-c", file, "--times", "--replay", "modes", stdin="1795255200000\n"
+    )
     assert refused(result) == f"stdin: line 1: {MODE}, such as 'bus' after the time"
 
 
@@ -162,3 +166,35 @@ def test_impossible_queries_are_refused(tmp_path: Path, options: list[str], mess
     lines = report_lines(tmp_path)
     result = invoke("estimate", "-c", configured(tmp_path), *options, "places", stdin=lines)
     assert message in refused(result)
+
+
+def test_a_full_disk_is_named(tmp_path: Path):
+    file = configured(tmp_path)
+    for command in (("privatize", "-c", file, "modes"), ("certify", "-c", file)):
+        with Path("/dev/full").open("wb") as full:
+            ran = subprocess.run(
+                [sys.executable, "-W", "error", "-c", PROGRAM, *command],
+                input=b"bus\n",
+                stdout=full,
+                stderr=subprocess.PIPE,
+            )
+        assert ran.returncode == 2
+        assert ran.stderr == (
+            b"cannot write to standard output, /dev/full: No space left on device\n"
+        )
+
+
+def test_input_that_cannot_be_read_is_named(tmp_path: Path):
+    file = configured(tmp_path)
+    for command in ("privatize", "estimate"):
+        said = refused(invoke(command, "-c", file, "modes", "/proc/self/mem"))
+        assert said == "/proc/self/mem: cannot read it: Input/output error"
+
+
+def test_a_budget_that_protects_in_name_only_is_told_and_passes(tmp_path: Path):
+    file = configured(tmp_path, PLACES.replace("epsilon = 1.0", "epsilon = 100.0"))
+    result = invoke("certify", "-c", file)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["pass"]
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("collection.modes: warning: its least budget is 100, so a report may be")

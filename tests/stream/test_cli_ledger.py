@@ -34,7 +34,7 @@ def privatize(file: str, stdin: str, *options: str) -> list[dict[str, str]]:
 def test_a_pane_has_one_report_now_and_later(file: str):
     # Windows of an hour every half: a report counts in one pane of 30 minutes.
     lines = "2026-11-22T10:00:00Z,bus\n2026-11-22T10:29:59Z,walk\n2026-11-22T10:30:00Z,walk\n"
-    first = privatize(file, lines, "--times", *BUDGET)
+    first = privatize(file, lines, "--times", "--replay", *BUDGET)
     assert [one["time"] for one in first] == [
         "2026-11-22T10:00:00Z",
         "2026-11-22T10:00:00Z",
@@ -42,7 +42,7 @@ def test_a_pane_has_one_report_now_and_later(file: str):
     ]
     assert first[0] == first[1]
     again = lines.replace("bus", "train").replace("10:30:00", "10:59:59")
-    assert privatize(file, again, "--times", *BUDGET) == first
+    assert privatize(file, again, "--times", "--replay", *BUDGET) == first
     # It may be estimated from, as any other.
     reports = "".join(json.dumps(one) + "\n" for one in first[1:])
     estimated = invoke("estimate", "-c", file, "modes", stdin=reports)
@@ -59,7 +59,17 @@ def test_without_times_it_is_now_and_no_time_is_told(file: str):
 def test_beyond_the_budget_the_line_is_named_and_those_before_are_kept(file: str):
     ledger = Path(file).parent / "ledger"
     lines = [f"2026-11-22T{hour:02}:00:00Z,train\n" for hour in range(5)]
-    arguments = ("privatize", "-c", file, "modes", "--times", "--ledger", str(ledger), *BUDGET)
+    arguments = (
+        "privatize",
+        "-c",
+        file,
+        "modes",
+        "--times",
+        "--replay",
+        "--ledger",
+        str(ledger),
+        *BUDGET,
+    )
     result = invoke(*arguments, stdin="".join(lines))
     message = refused(result, 1)
     assert "stdin: line 4: modes: expected at most 1.5 in this period, got 1.5 spent" in message

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.agents.cli.send import Chunk, _frames
+from ldpstream.agents.cli.chunks import Chunk, frames
 from ldpstream.agents.config import load_config
 from ldpstream.agents.device import Framer
 from tests.stream.cli import configured, invoke, refused
@@ -56,7 +56,7 @@ def test_send_makes_frames_of_one_partition(file: str):
     assert spec.one_report is not None
     secrets, times_ms = [bytes([n]) * 16 for n in range(50)], np.full(50, NOON_MS)
     tokens = np.concatenate([spec.tokens(secret, times_ms[:1]) for secret in secrets])
-    found = list(_frames(spec, Chunk(np.zeros(50, int), times_ms, tokens), 8))
+    found = list(frames(spec, Chunk(np.zeros(50, int), times_ms, tokens), 8))
     assert sum(reports for _, reports, _ in found) == 50
     assert max(reports for _, reports, _ in found) == 8
     assert {partition for _, _, partition in found} == {0, 1, 2}

@@ -72,6 +72,7 @@ async def test_the_program_of_the_documentation_runs(
         "mechanism": "block-hadamard",
         "epsilon": 1.0,
         "domain": {"values": ["bus", "train", "walk", "car"]},
+        "minimum": 1,
         "window": {"size": "1m"},
     }
     pipeline = serve_collections({"modes": modes})

@@ -109,7 +109,7 @@ LOGIN = {"security_protocol": "SASL_SSL", "sasl_plain_username": "u", "sasl_plai
         ({**LOGIN, "sasl_plain_password": 77}, "kafka.sasl_plain_password: expected a string"),
         (
             {"sasl_plain_password": "p"},
-            "kafka.security_protocol: expected SASL_SSL with kafka.sasl_plain_password, got PLAIN",
+            "kafka.security_protocol: expected SASL_SSL with kafka.sasl_plain_password, got none,",
         ),
         (
             {"security_protocol": "SSL", "sasl_mechanism": "PLAIN"},
@@ -117,7 +117,7 @@ LOGIN = {"security_protocol": "SASL_SSL", "sasl_plain_username": "u", "sasl_plai
         ),
         (
             {"ssl_cafile": "ca.pem"},
-            "kafka.security_protocol: expected SSL or SASL_SSL with kafka.ssl_cafile, got PLAIN",
+            "kafka.security_protocol: expected SSL or SASL_SSL with kafka.ssl_cafile, got none,",
         ),
         (
             {"security_protocol": "SASL_SSL", "sasl_plain_username": "u"},

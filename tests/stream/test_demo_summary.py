@@ -65,7 +65,8 @@ def status(counted: int, late: int, rejected: Mapping[str, int]) -> CollectionSt
         counted=counted, late=late, rejected=dict(rejected), lost_offsets=0,
     )  # fmt: skip
     return CollectionStatus(
-        collection="visits", fingerprint="00", ready=True, problems=[], counted=counted, late=late,
+        collection="visits", fingerprint="00", ready=True, stopped=False, problems=[],
+        counted=counted, late=late,
         rejected=sum(rejected.values()), lost_offsets=0, partitions=[partition],
     )  # fmt: skip
 

@@ -16,9 +16,9 @@ from ldpstream.agents.pipeline.carrier import Sending
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.pipeline.ranks import finals_a_step
-from ldpstream.agents.reading.source import Batch, SourceReader
+from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.reading.taking import FramesHooks
-from ldpstream.agents.state.clock import Control
+from ldpstream.agents.state.clock import ORDERS, Control
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from tests.pages import shown_alone
@@ -323,3 +323,51 @@ def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
     assert not own.stopped
     own.assign([])
     assert own.problems == ()
+
+
+@pytest.mark.parametrize("item", [Batch(session=1, start=0, stop=1, end=1), Outside(1, 0, 0)])
+async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
+    item: Batch | Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("x" * 10_000)
+
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    assert engine.held
+    monkeypatch.setattr(engine.intake, "_take", fail)
+    # Whoever takes for several states of the collection goes on.
+    engine.intake.take(0, item)
+    (problem,) = engine.problems
+    assert problem.startswith("internal error: ZeroDivisionError('xxx")
+    assert len(problem) == 1_000
+    assert (engine.stopped, engine.held) == (True, frozenset())
+
+
+async def test_a_problem_that_stops_nothing_is_said_and_nothing_stops(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    for _ in range(2):
+        engine.note("orders are not read")
+    assert (engine.stopped, engine.ready, engine.held) == (False, True, frozenset({0}))
+    assert engine.problems == ("orders are not read",)
+    assert caplog.messages == ["collection city: orders are not read"]
+
+
+async def test_orders_that_never_apply_are_bounded_and_hinder_no_other() -> None:
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    for number in range(1_000):
+        engine.order(Control(number, {0: 1 << 62, 1: 1 << 62} | dict.fromkeys(range(2, 50), 0)))
+    engine.order(Control(120_000, {0: 0}))
+    assert len(engine._controls) == ORDERS
+    # Partitions that the collection does not have are not held.
+    assert engine._controls[0] == Control(1_000 - ORDERS + 1, {0: 1 << 62, 1: 1 << 62})
+    engine.tick()
+    assert engine.first is not None
+    assert engine.first.work.clock >= 120_000

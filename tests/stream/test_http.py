@@ -230,4 +230,4 @@ async def test_accepted_specs_are_listed_and_asked_for_by_fingerprint(
     assert refused["error"] == f"fingerprint: expected one of {own}, {other}, got '00'"
     ages.problems.append("its state cannot be used")
     reasons = (await ask(client, "/readyz", 503))["reasons"]
-    assert f"city ({other}): its state cannot be used" in reasons
+    assert f"city ({other}) has stopped: its state cannot be used" in reasons

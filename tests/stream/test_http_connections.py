@@ -1,4 +1,4 @@
-"""Whoever may not read may connect: a worker keeps no more connections than it can spare."""
+"""Whoever may not read may connect: silence and slowness keep nobody else out."""
 
 import asyncio
 import sys
@@ -6,29 +6,105 @@ import sys
 import pytest
 from aiohttp import ClientSession
 
-from ldpstream.agents.http import door, serve
+from ldpstream.agents.http import app, connections, serve
 from ldpstream.agents.kafka.secret import GivenSecret
 from tests.stream.asking import three_collections
 
 TOKEN = "correct-horse-battery-staple"
+SERVE = sys.modules[serve.__module__]
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def test_connections_are_bounded_and_those_that_ask_nothing_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sys.modules[serve.__module__], "CONNECTIONS_LIMIT", 3)
-    monkeypatch.setattr(door, "FIRST_REQUEST_SECONDS", 0.5)
+async def connect(url: str, sent: bytes = b"") -> Streams:
+    host, port = url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(sent)
+    return reader, writer
+
+
+async def read(reader: asyncio.StreamReader) -> bytes:
+    """Return all that comes; a reset is an end too."""
+    async with asyncio.timeout(60):
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+
+
+def posted(body: bytes, length: int) -> bytes:
+    return (
+        b"POST /api/collections/city/estimate HTTP/1.1\r\nHost: localhost\r\n"
+        b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (length, body)
+    )
+
+
+async def test_who_asks_nothing_gives_way_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SERVE, "CONNECTIONS_LIMIT", 3)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.5)
     async with serve(three_collections(), port=0, token=GivenSecret(TOKEN)) as url:
-        host, port = url.removeprefix("http://").split(":")
-        silent = [await asyncio.open_connection(host, int(port)) for _ in range(3)]
-        async with asyncio.timeout(20):
-            said = b""
-            while not said.startswith(b"HTTP/1.1 503 "):
-                reader, writer = await asyncio.open_connection(host, int(port))
-                said = await reader.read()
-                writer.close()
-            for reader, writer in silent:
-                assert await reader.read() == b""
-                writer.close()
+        silent = [await connect(url) for _ in range(3)]
         async with ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session:
             assert (await session.get(f"{url}/api/collections")).status == 200
+        for reader, writer in silent:
+            assert await read(reader) == b""
+            writer.close()
+
+
+async def test_headers_without_an_end_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 600.0)
+    line = b"X-A: %b\r\n" % (b"a" * 4_000)
+    async with serve(three_collections(), port=0) as url:
+        sent = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + 10 * line
+        reader, writer = await connect(url, sent)
+        assert await read(reader) == b""
+        writer.close()
+
+
+@pytest.mark.parametrize("limit", ["CONNECTIONS_LIMIT", "PEER_CONNECTIONS_LIMIT"])
+async def test_slow_bodies_give_way(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SERVE, limit, 3)
+    async with serve(three_collections(), port=0) as url, ClientSession() as session:
+        slow = [await connect(url, posted(b"{", 100)) for _ in range(3)]
+        for path in ("/healthz", "/api/collections"):
+            assert (await session.get(url + path)).status == 200
+        assert (await read(slow[0][0])).startswith(b"HTTP/1.1 503 ")
+        for _, writer in slow:
+            writer.close()
+
+
+async def test_unfinished_bodies_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "ARRIVING_BYTES", 100_000)
+    async with serve(three_collections(), port=0) as url, ClientSession() as session:
+        unfinished = [await connect(url, posted(b" " * 40_000, 40_100)) for _ in range(3)]
+        assert (await read(unfinished[0][0])).startswith(b"HTTP/1.1 503 ")
+        body = b'{"top": 1}' + b" " * 50_000
+        asked = session.post(
+            f"{url}/api/collections/city/estimate",
+            data=body,
+            headers={"Content-Type": "application/json"},
+        )
+        async with asked as answer:
+            assert answer.status == 200
+        for _, writer in unfinished:
+            writer.close()
+
+
+async def test_other_sites_are_refused_and_no_version_is_told() -> None:
+    async with serve(three_collections(), port=0) as url, ClientSession() as session:
+        for path, site, expected in (
+            ("/api/collections", "cross-site", 403),
+            ("/api/collections", "same-site", 403),
+            ("/metrics", "cross-site", 403),
+            ("/api/collections", "same-origin", 200),
+            ("/api/collections", "none", 200),
+            ("/", "cross-site", 200),
+            ("/healthz", "cross-site", 200),
+        ):
+            async with session.get(url + path, headers={"Sec-Fetch-Site": site}) as answer:
+                assert answer.status == expected
+                assert "Server" not in answer.headers
+        reader, writer = await connect(url, b"who are you?\r\n\r\n")
+        said = await read(reader)
+        assert said.split()[1] == b"400"
+        assert b"Server" not in said
+        writer.close()

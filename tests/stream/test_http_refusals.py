@@ -152,10 +152,14 @@ async def test_readiness_gives_reasons() -> None:
         pipeline.broker_watch.silent = False
         pipeline.collections["rides"].problems.append("its topic was created anew")
         answer = await ask(client, "/readyz", 503)
-        assert answer["reasons"] == ["rides: its topic was created anew"]
+        assert answer["reasons"] == ["rides has stopped: its topic was created anew"]
         status = await ask(client, "/api/collections/rides/status")
         assert status["problems"] == ["its topic was created anew"]
+        assert (status["stopped"], status["ready"]) == (True, False)
+        # A restart would not help.
         assert await ask(client, "/healthz") == {"status": "ok"}
+        pipeline.failed = True
+        assert await ask(client, "/healthz", 503) == {"status": "failed"}
 
 
 async def test_a_state_that_cannot_be_read_is_not_guessed_from(

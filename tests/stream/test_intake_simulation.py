@@ -1,4 +1,4 @@
-"""The simulation through the product's intake; the long forms are `simulate --intake` and `--harsh`."""
+"""The simulation through the product's intake; its long form is `simulate --intake`."""
 
 import pytest
 

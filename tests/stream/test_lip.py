@@ -23,7 +23,7 @@ ILL: dict[str, Any] = {
     "prior": {"levels": 16},
     "domain": {"values": ["well", "ill"]},
     "partitions": 2,
-    "minimum": 10,
+    "minimum": 1,
     "window": {"size": "1m", "idle": "off", "future": "1m", "retention": "1h"},
     "publish": {"top": 2},
 }

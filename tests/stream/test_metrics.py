@@ -124,6 +124,8 @@ def test_partitions_show_lag_watermark_and_state(pipeline: Pipeline, metrics: Me
     assert value(samples, "ldpstream_owned", **own) == 1
     assert value(samples, "ldpstream_owned", collection="city", partition="1") == 0
     assert value(samples, "ldpstream_problems", collection="city") == 1
+    assert value(samples, "ldpstream_collection_stopped", collection="city") == 1
+    assert value(samples, "ldpstream_collection_stopped", collection="rides") == 0
     assert value(samples, "ldpstream_ready", collection="city") == 0
     assert value(samples, "ldpstream_ready", collection="rides") == 1
 
@@ -182,7 +184,9 @@ def test_an_older_window_does_not_replace_the_newest(pipeline: Pipeline, metrics
     assert value(scrape(metrics), "ldpstream_window_reports", collection="city") == 500
 
 
-def test_a_withheld_document_shows_no_estimate(pipeline: Pipeline, metrics: Metrics) -> None:
+def test_a_withheld_document_shows_no_estimate() -> None:
+    pipeline, metrics = serve_collections({"city": {**CITY, "minimum": 10}}), Metrics()
+    metrics.track(pipeline)
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
     metrics.estimated("city", newest(city))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.agents.http import build_http
-from ldpstream.agents.privacy import factor_text, privacy_statement
+from ldpstream.agents.privacy import factor_text, nominal_warning, privacy_statement
 from ldpstream.agents.privacy.factors import round_up
 from ldpstream.mechanisms.spec import CollectionSpec
 from tests.stream.serving import CITY, serve_collections
@@ -150,3 +150,27 @@ async def test_the_api_answers_the_statement_and_the_shape_of_the_domain():
         city["privacy"]["unprotected"] == "values in different blocks: a report reveals the block"
     )
     assert any("the event time, cut to 1s" in one for one in city["privacy"]["disclosed"])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "table", "least"),
+    [
+        ("block-hadamard", "epsilon = {}\ndomain = {{ grid = [125, 350], blocks = [25, 35] }}", 10),
+        ("high-low", "epsilon = {}\ndomain = {{ size = 100000 }}\nsensitive = [99999]", 10),
+        ("binary", "epsilon = [{}, inf]\ndomain = {{ size = 2 }}", 10),
+        ("binary", "epsilon = [{}, 90.0]\ndomain = {{ size = 2 }}", 10),
+        ("l1-geometric", "epsilon = {}\ndomain = {{ sizes = [1000, 1000] }}", 10),
+        ("l1-bits", "epsilon = {}\ndomain = {{ size = 9 }}\nweights = {{ public = 3 }}", 10),
+        ("lip", "epsilon = {}\nprior = 0.3\ndomain = {{ size = 2 }}", 10),
+        ("matrix", 'epsilon = {}\nstrategy = "identity"\ndomain = {{ values = ["a", "b"] }}', 10),
+    ],
+)
+def test_a_budget_beyond_which_protection_is_nominal_is_told(
+    mechanism: str, table: str, least: float
+):
+    policy = spec_of(mechanism, table.format(float(least))).mechanism.policy
+    assert nominal_warning("c", policy) is None
+    said = nominal_warning("c", spec_of(mechanism, table.format(12.5)).mechanism.policy)
+    assert said is not None
+    assert said.startswith("collection.c: warning: its least budget is 12.5, so a report may be ")
+    assert f"e^12.5 = {factor_text(Fraction(25, 2))} times likelier" in said

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -118,8 +119,16 @@ async def test_too_few_reports_are_withheld_and_the_minimum_said(
         assert first.endswith("open, 7 reports")
         assert second == "withheld: fewer than minimum = 100 reports"
     rides.report(0, ["bus"] * 300, times_ms=[START_MS + MINUTE_MS] * 300)
+    waiting = await ldpstream("query", url, "rides")
+    assert "withheld: its newest reports wait until minimum = 100 are together" in waiting.stdout
+    rides.report(0, ["bus"] * 7, times_ms=[START_MS + 2 * MINUTE_MS] * 7)
+    rides.close(START_MS + 3 * MINUTE_MS)
     both = await ldpstream("query", url, "rides", "--plot", "--last", "2")
     assert "1 of 2 windows withheld: fewer than minimum = 100 reports" in both.stdout
+    assert "stands for 2026-11-21T10:00:00Z to 2026-11-21T10:02:00Z, final" in both.stdout
+    one = await ldpstream("query", url, "rides", "--last", "3", "--csv")
+    rows = list(csv.DictReader(io.StringIO(one.stdout)))
+    assert {row["span_end"] for row in rows} == {"2026-11-21T10:02:00Z", ""}
 
 
 async def test_tables_and_pictures_say_what_the_bounds_of_each_list_hold_for(url: str) -> None:
@@ -142,6 +151,7 @@ async def test_status_shows_every_collection(url: str, pipeline: Pipeline) -> No
     for text in ("city", "rides", "ages", "2026-11-21T10:04:00Z", "rejected: fingerprint 1"):
         assert text in result.stdout
     assert "problem: topic rides.reports was [created] anew" in result.stdout
+    assert re.search(r"^rides \(.*\): stopped *$", result.stdout, re.MULTILINE)
     as_json = await ldpstream("status", url, "--json")
     listed = json.loads(as_json.stdout)["collections"]
     assert [one["collection"] for one in listed] == ["city", "rides", "ages"]

@@ -35,8 +35,9 @@ from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import make_context, make_spec
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
+REACHED = st.integers(-(1 << 62), 1 << 62)
 UINT64 = st.integers(0, (1 << 64) - 1)
-COUNT = st.integers(0, (1 << 63) - 1)
+COUNT = st.integers(0, 1 << 62)
 PREFIX = state_prefix(make_context(WindowSpec(size_ms=8, hop_ms=4)))
 NAMES = st.one_of(
     st.just(HEAD),
@@ -49,11 +50,11 @@ HEADS = st.builds(
     epoch=UINT64,
     seq=UINT64,
     idle=st.booleans(),
-    rejected=st.dictionaries(st.sampled_from(REASONS), st.integers(1, (1 << 63) - 1)),
+    rejected=st.dictionaries(st.sampled_from(REASONS), st.integers(1, 1 << 62)),
     lineage=st.dictionaries(UINT64, UINT64, max_size=5),
     partitions=st.integers(0, (1 << 32) - 1),
     source=st.sampled_from([b"", bytes(range(16))]),
-    **dict.fromkeys(("clock", "closed", "expired", "final", "published"), INT64),
+    **dict.fromkeys(("clock", "closed", "expired", "final", "published"), REACHED),
     **dict.fromkeys(("next", "n", "late", "lost", "gone"), COUNT),
 )
 

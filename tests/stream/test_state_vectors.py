@@ -14,9 +14,13 @@ import pytest
 from ldpstream.agents.state.cells import (
     decode_chunk,
     decode_final,
+    decode_part,
+    decode_release,
     decode_totals,
     encode_chunk,
     encode_final,
+    encode_part,
+    encode_release,
     encode_totals,
 )
 from ldpstream.agents.state.records import (
@@ -73,10 +77,18 @@ def test_a_record_is_read_and_written(record: dict[str, Any]):
         # Fields of later versions have their defaults.
         assert asdict(head) == asdict(Head(**told))
         assert encode_head(head) == data
-    elif key.name.kind == "count":
+    elif key.name.kind in ("count", "open"):
         counts = decode_chunk(data, len(says))
         assert counts.tolist() == says
         assert encode_chunk(counts) == data
+    elif key.name.kind == "part":
+        assert list(decode_part(data)) == says
+        assert encode_part(*says) == data
+    elif key.name.kind == "release":
+        release = decode_release(data)
+        counted = {str(partition): n for partition, n in release.counted.items()}
+        assert [release.n, release.sum, counted] == says
+        assert encode_release(release) == data
     elif key.name.kind == "token":
         tokens = decode_tokens(data)
         assert [int(token).to_bytes(8, "little").hex() for token in tokens] == says
@@ -92,7 +104,9 @@ def test_a_record_is_read_and_written(record: dict[str, Any]):
 def test_every_kind_of_record_is_there():
     kinds = {record["is"][0][0] for record in VECTORS["log"]}
     assert kinds == {"head", "count", "n", "final"}
-    assert {record["is"][0][0] for record in VECTORS["others"]} == {"head", "token"}
+    assert {record["is"][0][0] for record in VECTORS["others"]} == {
+        *("head", "token", "part", "release", "open")
+    }
     heads = [record for record in RECORDS if record["is"][0][0] == "head"]
     assert {bytes.fromhex(head["value"])[0] for head in heads} == set(HEAD_VERSIONS)
     codes = {LOG[at][2][1] for at, r in enumerate(VECTORS["log"]) if r["is"][0][0] == "count"}

@@ -44,18 +44,19 @@ export function drawFacts({ collection, window }, estimate) {
   const state = element("state");
   say(state, final ? "Final" : "Provisional");
   state.className = final ? "badge final" : "badge open";
-  say(element("state-words"), `${spanText(window.window)} UTC${final ? "" : ", still open"}`);
+  const span = estimate?.span ? `, stands for ${spanText(estimate.span)}` : "";
+  say(element("state-words"), `${spanText(window.window)} UTC${final ? "" : ", still open"}${span}`);
   tile("n", n);
   tile("late", estimate?.late ?? window.late);
   tile("rejected", estimate?.rejected);
   const withheld = estimate ? estimate.withheld : n < collection.minimum;
   element("withheld").hidden = !withheld;
-  say(
-    element("withheld"),
-    withheld
-      ? `Withheld: nothing is shown of fewer than ${countText(collection.minimum)} reports.`
-      : "",
-  );
+  const least = countText(collection.minimum);
+  const why =
+    n < collection.minimum
+      ? `nothing is shown of fewer than ${least} reports.`
+      : `the newest reports wait until ${least} are together.`;
+  say(element("withheld"), withheld ? `Withheld: ${why}` : "");
   hideEstimates((part) => withheld && !part.closest("#time"));
   // Only what a reader has to know is said aloud: not every new number.
   say(

@@ -28,7 +28,8 @@ async function estimateOf(collection, window, asked) {
   if (known) return known;
   /** @type {Estimate} */
   const estimate = await ask(path);
-  if (estimate.final) {
+  // What is withheld may wait for reports of later windows only.
+  if (estimate.final && !estimate.withheld) {
     if (kept.size >= MOST_KEPT) kept.clear();
     kept.set(key, estimate);
   }

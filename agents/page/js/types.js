@@ -50,6 +50,7 @@
  * @property {number} n
  * @property {boolean} final
  * @property {boolean} withheld
+ * @property {Span} [span] What it stands for, where that is wider than the window.
  * @property {number} [late]
  * @property {number} [rejected]
  * @property {string} [estimand]

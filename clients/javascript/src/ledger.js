@@ -20,10 +20,17 @@ export class Ledger {
   #collections;
 
   // `storage` is localStorage, a FileStorage (file.js), or anything with getItem and setItem, which
-  // may be asynchronous; `place` the name of the item. `collections` are the ones that may report,
+  // may be asynchronous, and lock(place, run), which runs it while nobody else uses the item: only
+  // where there are Web Locks it may be without. `place` is the name of the item. `collections` are the ones that may report,
   // each with the length of its windows in milliseconds; `horizonMs` the length of a period, or
   // null: one period for ever. `budget` is read as the decimal or fraction that was written.
   constructor({ storage, place = "ldpstream.ledger", budget, horizonMs = null, collections }) {
+    if (lockOf(storage) === null) {
+      throw new LedgerError(
+        "storage: expected Web Locks (a page over https or of localhost), a FileStorage, or a " +
+          "storage with lock(place, run): without a lock two of them spend one budget twice",
+      );
+    }
     const allowed = readRational(String(budget));
     if (allowed === null || allowed.numerator === 0n) {
       throw new LedgerError("budget: expected a finite number above 0");
@@ -159,11 +166,10 @@ export class Ledger {
     await this.#storage.setItem(this.#place, JSON.stringify(state));
   }
 
-  // One at a time: of all ledgers here that share the storage, and, where the platform has locks, of
-  // all tabs of its origin.
+  // One at a time: of all ledgers here that share the storage, and of all others by its lock.
   #alone(run) {
-    const locks = globalThis.navigator?.locks;
-    const locked = () => (locks === undefined ? run() : locks.request(this.#place, run));
+    const lock = lockOf(this.#storage);
+    const locked = () => lock(this.#place, run);
     const turn = (last.get(this.#storage) ?? Promise.resolve()).then(locked);
     last.set(this.#storage, turn.catch(() => {}));
     return turn;
@@ -179,6 +185,15 @@ export async function postOnce(url, collection, label, { ledger, timeMs, ...opti
   await post(url, frame, { ...options, key });
   await ledger.markSent(collection, startMs);
   return true;
+}
+
+// What keeps everybody else from an item of the storage; null where nothing does. Node's own locks
+// hold for the threads of one process: others would not see them.
+function lockOf(storage) {
+  if (typeof storage.lock === "function") return (place, run) => storage.lock(place, run);
+  const isNode = globalThis.process?.release?.name === "node" && globalThis.document === undefined;
+  const locks = isNode ? undefined : globalThis.navigator?.locks;
+  return locks === undefined ? null : (place, run) => locks.request(place, run);
 }
 
 // The token of the device whose ledger it is, whose secret is drawn at the first one.

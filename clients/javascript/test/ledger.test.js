@@ -147,6 +147,7 @@ test("ledgers that share a storage wait for each other", async () => {
   const slow = {
     getItem: async (place) => (await pause(), storage.getItem(place)),
     setItem: async (place, text) => (await pause(), storage.setItem(place, text)),
+    lock: (place, run) => storage.lock(place, run),
   };
   const ledgers = Array.from({ length: 8 }, () => ledgerOf(slow, { budget: 1000 }));
   const asked = ledgers.map((ledger, hour) =>
@@ -154,6 +155,38 @@ test("ledgers that share a storage wait for each other", async () => {
   );
   for (const { fresh } of await Promise.all(asked)) assert.ok(fresh);
   assert.equal((await ledgers[0].spent()).exact, "16");
+});
+
+test("a storage that nothing locks is refused, whatever Node has", () => {
+  const storage = new Memory();
+  const plain = { getItem: (place) => storage.getItem(place), setItem: storage.setItem.bind(storage) };
+  const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+  const locks = { request: (_, run) => run() };
+  Object.defineProperty(globalThis, "navigator", { value: { locks }, configurable: true });
+  try {
+    assert.throws(() => ledgerOf(plain), (error) => {
+      assert.ok(error instanceof LedgerError);
+      return /Web Locks.*FileStorage.*lock\(place, run\)/.test(error.message);
+    });
+  } finally {
+    if (before === undefined) delete globalThis.navigator;
+    else Object.defineProperty(globalThis, "navigator", before);
+  }
+});
+
+test("ledgers of two programs that share a locked storage spend one budget once", async () => {
+  const storage = new Memory();
+  let held = Promise.resolve();
+  const shared = () => ({
+    getItem: async (place) => (await pause(), storage.getItem(place)),
+    setItem: async (place, text) => (await pause(), storage.setItem(place, text)),
+    lock: (_, run) => (held = held.catch(() => {}).then(run)),
+  });
+  const asked = [0, 1].map((hour) =>
+    ledgerOf(shared(), { budget: 2 }).release(roads, label, { timeMs: START_MS + hour * HOUR_MS }),
+  );
+  const done = (await Promise.allSettled(asked)).map(({ status }) => status).sort();
+  assert.deepEqual(done, ["fulfilled", "rejected"]);
 });
 
 test("what goes beyond the budget of a period is refused, exactly", async () => {

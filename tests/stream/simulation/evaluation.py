@@ -47,6 +47,7 @@ def evaluate(prefix: bytes, window: WindowSpec, store: Mapping[bytes, tuple[int,
     for data, (name, epoch, seq) in keys.items():
         pane = window.first_pane(name.number) if name.kind == "final" else name.number
         first = head.closed if name.kind == "token" else head.expired
+        first = max(first, head.grouped) if name.kind in ("release", "open") else first
         valid = name != HEAD and seq <= head.lineage.get(epoch, 0) and pane >= first
         if valid and (name not in cells or seq > keys[cells[name]].seq):
             cells[name] = data

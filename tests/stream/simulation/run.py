@@ -4,7 +4,13 @@ import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from ldpstream.agents.state.cells import decode_chunk, decode_final, decode_totals
+from ldpstream.agents.state.cells import (
+    decode_chunk,
+    decode_final,
+    decode_part,
+    decode_release,
+    decode_totals,
+)
 from ldpstream.agents.state.records import HEAD, Head, RecordError, decode_head
 from ldpstream.agents.state.tokens import decode_tokens
 from tests.stream.simulation.checks import ViolationError
@@ -16,6 +22,9 @@ _READ: dict[str, Callable[[bytes], str]] = {
     "n": lambda value: str(decode_totals(value)),
     "final": lambda value: str(decode_final(value)),
     "token": lambda value: str(decode_tokens(value).tolist()),
+    "part": lambda value: str(decode_part(value)),
+    "release": lambda value: str(decode_release(value)),
+    "open": lambda value: str(decode_chunk(value, 1).tolist()),
 }
 
 

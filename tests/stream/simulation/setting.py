@@ -63,7 +63,7 @@ def write_final(totals: WindowTotals) -> bytes:
     """A final's content: everything that the totals say."""
     statistic = totals.statistic.tolist()
     told = [totals.start_ms, totals.end_ms, statistic, totals.n, totals.late, totals.rejected]
-    return json.dumps(told).encode()
+    return json.dumps([*told, totals.withheld]).encode()
 
 
 @cache

@@ -1,0 +1,276 @@
+"""The journal of `send --id`: the drawn reports of one input, on disk before any is sent.
+
+One SQLite file. It holds frames, which are randomised, and a salted digest by which the same input
+is known again; never a value. Its lock is held as long as it is open.
+"""
+
+import hashlib
+import io
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from ldpstream.agents.cli.errors import Failed, Refused
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_APPLICATION: Final = 0x6C647053
+_VERSION: Final = 1
+_PIECE_BYTES: Final = 1 << 20
+_TABLES: Final = (
+    """CREATE TABLE input (
+    id TEXT NOT NULL, topic TEXT NOT NULL, topic_id TEXT, fingerprint TEXT NOT NULL,
+    salt BLOB NOT NULL, digest BLOB NOT NULL, reports INTEGER NOT NULL, frames INTEGER NOT NULL,
+    begun INTEGER NOT NULL DEFAULT 0, begun_ms INTEGER NOT NULL DEFAULT 0,
+    sent INTEGER NOT NULL DEFAULT 0
+)""",
+    """CREATE TABLE frame (
+    number INTEGER PRIMARY KEY, reports INTEGER NOT NULL, bytes BLOB NOT NULL
+)""",
+)
+
+
+class Digested(io.RawIOBase):
+    """An input that is hashed as it is read."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._hash = hashlib.sha256()
+        self.name = getattr(stream, "name", None)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Read up to a buffer's length, and hash it."""
+        view = memoryview(buffer)
+        piece = self._stream.read(view.nbytes)
+        view[: len(piece)] = piece
+        self._hash.update(piece)
+        return len(piece)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of all that the stream still holds and what was read of it."""
+        while piece := self._stream.read(_PIECE_BYTES):
+            self._hash.update(piece)
+        return self._hash.digest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """What a journal was drawn from, and how far it has been sent."""
+
+    id: str
+    """Random, unlike that of any other journal."""
+    topic: str
+    topic_id: str | None
+    fingerprint: str
+    reports: int
+    frames: int
+    begun: int
+    """The transaction that may have been committed ends before this frame."""
+    begun_ms: int
+    """When it began, epoch milliseconds."""
+    sent: int
+    """Frames below this one have been committed for certain."""
+    salt: bytes
+    digested: bytes
+
+    def came_from(self, digest: bytes) -> bool:
+        """Return whether it was drawn from the input with this SHA-256."""
+        return secrets.compare_digest(_salted(digest, self.salt), self.digested)
+
+
+class Journal:
+    """The frames of one input. Every method is one change of the file, durable when it returns.
+
+    Raises:
+        Refused: where the file cannot be written, or is no journal.
+        Failed: where another process has it open.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            _make_folder(path.parent)
+            # Readable for its owner only, from the start.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            why = f"{path}: cannot write the journal of --id: {error.strerror}"
+            raise Refused(f"{why}; choose another --journal") from error
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=0)
+        try:
+            with self._explained():
+                # With `BEGIN EXCLUSIVE` this keeps the lock until the file is closed.
+                self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+                self._db.execute("PRAGMA synchronous = EXTRA")
+                self._db.execute("PRAGMA secure_delete = ON")
+                self._db.execute("BEGIN EXCLUSIVE")
+                self._create()
+                self._db.execute("COMMIT")
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _create(self) -> None:
+        (application,) = self._db.execute("PRAGMA application_id").fetchone()
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if (application, version, tables) == (0, 0, 0):
+            self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
+            self._db.execute(f"PRAGMA user_version = {_VERSION}")
+            for table in _TABLES:
+                self._db.execute(table)
+        elif (application, version) != (_APPLICATION, _VERSION):
+            raise Refused(f"{self.path}: expected a journal of send --id, or no file")
+
+    def close(self) -> None:
+        """Close the file, and let others open it."""
+        self._db.close()
+
+    def read(self) -> Input | None:
+        """Return what the journal holds; None where nothing has been drawn."""
+        with self._explained():
+            row = self._db.execute(
+                "SELECT id, topic, topic_id, fingerprint, salt, digest, reports, frames, begun, "
+                "begun_ms, sent FROM input"
+            ).fetchone()
+        if row is None:
+            return None
+        return Input(
+            id=row[0],
+            topic=row[1],
+            topic_id=row[2],
+            fingerprint=row[3],
+            salt=row[4],
+            digested=row[5],
+            reports=row[6],
+            frames=row[7],
+            begun=row[8],
+            begun_ms=row[9],
+            sent=row[10],
+        )
+
+    def draw(
+        self,
+        frames: Iterator[tuple[bytes, int]],
+        source: Digested,
+        *,
+        topic: str,
+        topic_id: str | None,
+        fingerprint: str,
+    ) -> None:
+        """Keep the frames of a whole input, with their numbers of reports: all of them, or none.
+
+        Until this returns nothing may be sent, so a draw that was cut short has told nobody
+        anything, and the next one begins again.
+        """
+        with self._writing():
+            reports = number = 0
+            for number, (frame, holds) in enumerate(frames, start=1):
+                self._db.execute("INSERT INTO frame VALUES (?, ?, ?)", (number - 1, holds, frame))
+                reports += holds
+            salt = secrets.token_bytes(16)
+            self._db.execute(
+                "INSERT INTO input (id, topic, topic_id, fingerprint, salt, digest, reports, "
+                "frames) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    secrets.token_hex(16),
+                    topic,
+                    topic_id,
+                    fingerprint,
+                    salt,
+                    _salted(source.digest(), salt),
+                    reports,
+                    number,
+                ),
+            )
+
+    def frames(self, start: int, *, most: int, most_bytes: int) -> list[tuple[bytes, int]]:
+        """Return the frames from a number on, with their numbers of reports.
+
+        At most `most` of them, and no more than one beyond `most_bytes` together.
+        """
+        found: list[tuple[bytes, int]] = []
+        size = 0
+        with self._explained():
+            rows = self._db.execute(
+                "SELECT bytes, reports FROM frame WHERE number >= ? ORDER BY number LIMIT ?",
+                (start, most),
+            )
+            for frame, reports in rows:
+                found.append((frame, reports))
+                size += len(frame)
+                if size >= most_bytes:
+                    break
+        return found
+
+    def begin(self, until: int, *, now_ms: int) -> None:
+        """Say that the frames below `until` are about to be committed."""
+        with self._writing():
+            self._db.execute("UPDATE input SET begun = ?, begun_ms = ?", (until, now_ms))
+
+    def mark_sent(self, until: int) -> None:
+        """Say that the frames below `until` have been committed, and forget their bytes."""
+        with self._writing():
+            self._db.execute("UPDATE input SET sent = ?, begun = ?", (until, until))
+            self._db.execute("DELETE FROM frame WHERE number < ?", (until,))
+
+    def reports_before(self, number: int, reports: int) -> int:
+        """Return how many of all `reports` are in frames below a number."""
+        with self._explained():
+            (rest,) = self._db.execute(
+                "SELECT coalesce(sum(reports), 0) FROM frame WHERE number >= ?", (number,)
+            ).fetchone()
+        return reports - int(rest)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._explained():
+            self._db.execute("BEGIN")
+        try:
+            yield
+            with self._explained():
+                self._db.execute("COMMIT")
+        except BaseException:
+            # A full disk may have ended it already.
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise Failed(f"{self.path}: another send --id uses this journal") from error
+            raise Failed(f"{self.path}: cannot write the journal of --id: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise Refused(f"{self.path}: expected a journal of send --id: {error}") from error
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that a power failure does not take them away."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    number = os.open(folder.parent, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _salted(digest: bytes, salt: bytes) -> bytes:
+    """Return what is kept of an input's SHA-256: slow to try on guesses of a small input."""
+    return hashlib.scrypt(digest, salt=salt, n=1 << 14, r=8, p=1)

@@ -1,0 +1,60 @@
+"""Whose a connection or a request is: the other end's address, or what a trusted proxy says."""
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from aiohttp import web
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+FORWARDED: Final = "X-Forwarded-For"
+_IPV6_PREFIX: Final = 64
+"""One subscriber has at least such a network to take addresses from."""
+
+
+def is_trusted(host: str, proxies: Sequence[Network]) -> bool:
+    """Return whether an address is among those of trusted proxies."""
+    address = _parse(host) if proxies else None
+    return address is not None and any(address in network for network in proxies)
+
+
+def peer_name(host: str) -> str:
+    """Return under what name the connections of an address are counted: an IPv6 network is one."""
+    address = _parse(host)
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((address, _IPV6_PREFIX), strict=False))
+    return host if address is None else str(address)
+
+
+def forwarded_for(request: web.Request, proxies: Sequence[Network]) -> str | None:
+    """Return the client that a trusted proxy names in `X-Forwarded-For`; None if it names none.
+
+    Each proxy appends who it was asked by, and what a client wrote itself comes first: so it is the
+    last one that is no trusted proxy.
+    """
+    named = ",".join(request.headers.getall(FORWARDED, [])).split(",")
+    for one in reversed(named):
+        address = _parse(_without_port(one.strip()))
+        if address is None:
+            return None
+        if not any(address in network for network in proxies):
+            return str(address)
+    return None
+
+
+def _without_port(text: str) -> str:
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text
+
+
+def _parse(host: str) -> Address | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    # An IPv4 address as a socket for both versions shows it.
+    mapped = getattr(address, "ipv4_mapped", None)
+    return address if mapped is None else mapped

@@ -1,0 +1,68 @@
+"""Budgets so large that the protection is nominal: proved, kept, and worth next to nothing."""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+from ldpstream.agents.privacy.factors import factor_text
+from ldpstream.mechanisms.dyadic import budget
+from ldpstream.mechanisms.graph_policy import GraphPolicy
+from ldpstream.mechanisms.lip_policy import LipPolicy
+from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.prior_policy import PriorPolicy
+from ldpstream.mechanisms.public_weights_policy import PublicWeightPolicy
+
+LARGEST_MEANT: Final = 10
+"""With this a report may be 22,027 times likelier for one value than for any other."""
+
+
+def nominal_warning(name: str, policy: Policy) -> str | None:
+    """Return what to tell of a collection whose least budget is above `LARGEST_MEANT`, or None.
+
+    The least one counts: under a policy some values may be protected from few others, and under a
+    metric far ones from none. Budgets that are infinite by design are not among them.
+    """
+    budgets = _budgets(policy)
+    least = None
+    for one in budgets:
+        if one <= LARGEST_MEANT:
+            return None
+        least = one if least is None else min(least, one)
+    if least is None:
+        return None
+    return (
+        f"collection.{name}: warning: its least budget is {float(least):g}, so a report may be "
+        f"e^{float(least):g} = {factor_text(least)} times likelier for one value than for another, "
+        f"and all but names it; above {LARGEST_MEANT} (a factor "
+        f"{factor_text(Fraction(LARGEST_MEANT))}) protection is nominal"
+    )
+
+
+def _budgets(policy: Policy) -> Iterator[Fraction]:
+    """Yield the least budget of a policy, or several among which it is."""
+    match policy:
+        case PublicWeightPolicy():
+            yield from _budgets(policy.values)
+        case BinaryPolicy():
+            yield from (budget(e) for e in (policy.first, policy.second) if math.isfinite(e))
+        case BlockPolicy() | HighLowPolicy() | PriorPolicy():
+            yield budget(policy.epsilon)
+        case MetricPolicy():
+            yield min(map(policy.budget_of, _steps(policy.shape)))
+        case LipPolicy():
+            yield from (Fraction(level.epsilon) for level in policy.levels)
+        case GraphPolicy():
+            yield from policy.arcs.values()
+        case _:
+            yield from (one for *_, one in policy.constraints() if one)
+
+
+def _steps(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return a step in each dimension that has any."""
+    return [
+        tuple(int(axis == other) for other in range(len(shape)))
+        for axis, extent in enumerate(shape)
+        if extent > 1
+    ]

@@ -1,0 +1,163 @@
+"""What is withheld by `minimum`, found by subtracting answers of HTTP and of the topic."""
+
+import asyncio
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer
+
+from tests.attack.stand import Attack, Outcome, Stand
+from tests.processes import Worker
+
+_MINIMUM: Final = 20
+_PANE_MS: Final = 600_000
+_DAY_MS: Final = 1_790_000_400_000
+_BLOCKS: Final = [f"{first}..{first + 1}" for first in range(0, 12, 2)]
+_RANGES: Final = ", ".join(f'"{name}" = [{", ".join(name.split(".."))}]' for name in _BLOCKS)
+_COLLECTION: Final = f"""mechanism = "block-hadamard"
+epsilon = 1.0
+domain = {{ size = 12, blocks = 2 }}
+partitions = 1
+precision = "1s"
+minimum = {_MINIMUM}
+window = {{ size = "30m", hop = "10m", idle = "off" }}
+publish = {{ every = "100ms", top = 0, ranges = {{ {_RANGES} }} }}"""
+
+
+async def hopping_panes(stand: Stand) -> Outcome:
+    """Ask for a pane of one report by the panes around it: its block is told exactly."""
+    file = stand.configure({"city": _COLLECTION})
+    with stand.serving("worker", "-c", str(file)) as worker:
+        # Value 7 is that of the one person in the second pane.
+        _send(stand, file, [(_DAY_MS, 3)] * 25 + [(_DAY_MS + _PANE_MS, 7)])
+        _send(stand, file, [(_DAY_MS + 2 * _PANE_MS, 3)] * 30)
+        _send(stand, file, [(_DAY_MS + 9 * _PANE_MS, 3)] * 25)
+        _until(worker, 81)
+        ran = stand.run("close", "city", "--until", _time(_DAY_MS + 9 * _PANE_MS), "-c", str(file))
+        assert ran.returncode == 0, ran.stderr.decode()
+        await asyncio.sleep(5 if stand.short else 8)
+        found = list(_spans(worker, panes=10))
+        found += await _published(stand, file)
+    return _judge(found)
+
+
+async def provisional_steps(stand: Stand) -> Outcome:
+    """Read an open window again and again while single people report."""
+    file = stand.configure({"city": _COLLECTION})
+    found = []
+    with stand.serving("worker", "-c", str(file)) as worker:
+        for person in range(4):
+            _send(stand, file, [(_DAY_MS, 3)] * (40 if not person else 1))
+            _until(worker, 40 + person)
+            await asyncio.sleep(0.5)
+            found += _spans(worker, panes=1)
+        found += await _published(stand, file)
+    return _judge(found)
+
+
+def _send(stand: Stand, file: Any, reports: Sequence[tuple[int, int]]) -> None:
+    lines = "".join(f"{time_ms},{value}\n" for time_ms, value in reports)
+    ran = stand.run("send", "city", "--times", "-c", str(file), stdin=lines.encode())
+    assert ran.returncode == 0, ran.stderr.decode()
+
+
+def _time(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _until(worker: Worker, counted: int) -> None:
+    end = time.monotonic() + 60
+    while worker.get("/api/collections/city/status")["counted"] < counted:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def _spans(worker: Worker, *, panes: int) -> Iterator[Mapping[str, Any]]:
+    """Ask for every span of panes."""
+    for first in range(-2, panes):
+        for last in range(first + 1, min(first + 5, panes) + 1):
+            start, end = (_time(_DAY_MS + pane * _PANE_MS) for pane in (first, last))
+            asked = "&".join(f"range={name}" for name in _BLOCKS)
+            path = f"/api/collections/city/estimate?top=0&{asked}&start={start}&end={end}"
+            try:
+                yield worker.get(path)
+            except urllib.error.HTTPError as error:
+                if error.code >= 500:
+                    raise
+
+
+async def _published(stand: Stand, file: Any) -> list[Mapping[str, Any]]:
+    """Read all that is on the estimates topic."""
+    topic = next(
+        line.split('"')[1] for line in file.read_text().splitlines() if line.startswith("topic")
+    )
+    consumer = AIOKafkaConsumer(
+        f"{topic}.estimates",
+        bootstrap_servers=stand.broker.bootstrap,
+        auto_offset_reset="earliest",
+        **stand.broker.options,
+    )
+    await consumer.start()
+    try:
+        found = await consumer.getmany(timeout_ms=3_000)
+        return [json.loads(one.value) for records in found.values() for one in records if one.value]
+    finally:
+        await consumer.stop()
+
+
+def _counts(document: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Return how many reports are from each block of two values, which is told exactly."""
+    if document["withheld"]:
+        return None
+    counts = {entry["name"]: entry["count"] for entry in document["ranges"]}
+    return tuple(round(counts[name]) for name in _BLOCKS)
+
+
+def _judge(documents: Sequence[Mapping[str, Any]]) -> Outcome:
+    """Subtract answers from answers: some 1 to 19 reports in the difference are isolated.
+
+    Only what certainly holds one another is subtracted: final spans that are nested, and a span
+    that goes on.
+    """
+    told = {
+        (*_span(document), document["final"], found)
+        for document in documents
+        if (found := _counts(document)) is not None
+    }
+    isolated = {
+        tuple(a - b for a, b in zip(more[3], less[3], strict=True))
+        for more in told
+        for less in told
+        if more[:2] == less[:2]
+        or (more[2] and less[2] and more[0] <= less[0] and less[1] <= more[1])
+    }
+    small = [one for one in isolated if min(one) >= 0 and 0 < sum(one) < _MINIMUM]
+    if not small:
+        return Outcome(True, f"{len(told)} answers, no difference below {_MINIMUM} reports")
+    least = min(small, key=sum)
+    where = [block for block, count in enumerate(least) if count]
+    return Outcome(False, f"{sum(least)} of minimum {_MINIMUM} isolated, in block {where[0]}")
+
+
+def _span(document: Mapping[str, Any]) -> tuple[str, str]:
+    span = document.get("span") or document["window"]
+    return span["start"], span["end"]
+
+
+ATTACKS = (
+    Attack(
+        "minimum-by-subtraction",
+        "no two answers differ by 1 to minimum - 1 reports",
+        hopping_panes,
+    ),
+    Attack(
+        "minimum-by-provisionals",
+        "an open window goes on by minimum reports or more",
+        provisional_steps,
+    ),
+)

@@ -1,0 +1,181 @@
+"""`send --id`: an input is counted once, whatever happens to who sends it, with its own bytes."""
+
+import asyncio
+import random
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ldpstream.agents.cli import once
+from tests.lab import Lab
+from tests.stream.cli import begin, invoke, refused
+
+pytestmark = pytest.mark.broker
+kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)
+
+N, BATCH, KILLS = 40_000, 20, 4
+
+
+@pytest.fixture
+def values(tmp_path: Path) -> Path:
+    path = tmp_path / "values.csv"
+    path.write_text("".join(f"{i % 12}\n" for i in range(N)))
+    return path
+
+
+def send(lab: Lab, values: Path, *, name: str = "day-1") -> list[str]:
+    return ["send", "-c", str(lab.file), "--id", name, "--batch", str(BATCH), "trips", str(values)]
+
+
+def journal_of(lab: Lab) -> Path:
+    return lab.file.parent / "ldpstream-sent" / "trips" / "day-1.journal"
+
+
+def drawn(journal: Path) -> list[bytes]:
+    """Return the frames that a journal still holds; nobody may have it open."""
+    with sqlite3.connect(journal) as database:
+        tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        rows = database.execute("SELECT bytes FROM frame") if tables != (0,) else []
+        return [row[0] for row in rows]
+
+
+def in_topic(lab: Lab) -> list[bytes | None]:
+    topic = lab.collection.topics.source
+    return [record.value for record in asyncio.run(lab.records(topic, committed_only=True))]
+
+
+def kill_after_a_change(process: "subprocess.Popen[bytes]", journal: Path, seconds: float) -> None:
+    """Kill a sender so long after its journal has changed, unless it has ended before."""
+    before = _changed_ns(journal)
+    while process.poll() is None:
+        if _changed_ns(journal) != before:
+            time.sleep(seconds)
+            process.kill()
+            return
+        time.sleep(0.001)
+
+
+def _changed_ns(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.exists() else 0
+
+
+@kafka_only
+def test_a_file_is_counted_once_however_often_its_sender_is_killed(lab: Lab, values: Path):
+    rng, journal, seen = random.Random(5), journal_of(lab), set[bytes]()
+    for _ in range(KILLS):
+        with begin(*send(lab, values)) as process:
+            kill_after_a_change(process, journal, rng.uniform(0, 0.1))
+        seen |= set(drawn(journal))
+    result = invoke(*send(lab, values))
+    assert result.exit_code == 0, result.stderr
+    said = f"{N} reports in {N // BATCH} messages acknowledged"
+    assert said in result.stdout
+    sent = Counter(in_topic(lab))
+    assert set(sent.values()) == {1}
+    assert len(sent) == N // BATCH
+    # Whatever a killed process has drawn is what is there, so nothing was drawn again.
+    assert seen
+    assert seen <= set(sent)
+    assert drawn(journal) == []
+    again = invoke(*send(lab, values))
+    assert (again.exit_code, again.stdout) == (0, f"day-1 has been sent: {said} before\n")
+    assert len(in_topic(lab)) == N // BATCH
+
+
+def change(journal: Path, assignments: str) -> None:
+    with sqlite3.connect(journal) as database:
+        database.execute(f"UPDATE input SET {assignments}")
+
+
+@pytest.fixture
+def few(lab: Lab, tmp_path: Path) -> Path:
+    """Ten values, sent as day-1 in one message."""
+    path = tmp_path / "few.csv"
+    path.write_text("1\n" * 10)
+    assert invoke(*send(lab, path)).exit_code == 0
+    return path
+
+
+@kafka_only
+def test_another_file_or_spec_under_the_name_is_refused_by_the_name(lab: Lab, few: Path):
+    other = few.with_name("other.csv")
+    other.write_text("1\n" * 9)
+    said = refused(invoke(*send(lab, other)))
+    expected = "--id: expected the input that was begun as day-1, got another one"
+    assert said == f"{expected}; give it another name"
+    assert invoke(*send(lab, other, name="day-2")).exit_code == 0
+    assert len(in_topic(lab)) == 2
+    lab.file.write_text(lab.file.read_text().replace("epsilon = 1.0", "epsilon = 2.0"))
+    said = refused(invoke(*send(lab, few)))
+    assert said.endswith("end it with the configuration that it was begun with")
+
+
+@kafka_only
+def test_a_refused_line_leaves_nothing_sent_and_the_name_free(lab: Lab, tmp_path: Path):
+    values = tmp_path / "values.csv"
+    values.write_text("1\n" * 150_000 + "12\n")
+    result = invoke(*send(lab, values))
+    assert result.exit_code == 2
+    said = f"{values}: line 150001: expected an integer in 0..11"
+    assert result.stderr.splitlines()[-1] == said
+    values.write_text("1\n" * 10)
+    assert invoke(*send(lab, values)).exit_code == 0
+    assert len(in_topic(lab)) == 1
+
+
+@kafka_only
+def test_a_crash_between_the_commit_and_the_journal_sends_nothing_twice(lab: Lab, few: Path):
+    change(journal_of(lab), "sent = 0")
+    result = invoke(*send(lab, few))
+    said = "10 reports in 1 message acknowledged"
+    assert (result.exit_code, result.stdout) == (0, f"{said}, 10 of them before\n")
+    assert invoke(*send(lab, few)).stdout == f"day-1 has been sent: {said} before\n"
+    assert len(in_topic(lab)) == 1
+
+
+@kafka_only
+def test_a_journal_that_was_lost_or_put_back_sends_nothing_twice(lab: Lab, few: Path):
+    journal = journal_of(lab)
+    change(journal, "sent = 0, begun = 0")
+    said = refused(invoke(*send(lab, few)), code=1)
+    assert said == f"{journal}: expected the newest journal of day-1, got an older copy of it"
+    journal.unlink()
+    said = refused(invoke(*send(lab, few)))
+    assert said.startswith(f"--id: another journal than {journal} has sent reports as day-1")
+    assert len(in_topic(lab)) == 1
+
+
+@kafka_only
+def test_what_the_broker_no_longer_knows_is_not_sent_again(
+    lab: Lab, few: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def forgotten(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(once, "committed", forgotten)
+    change(journal_of(lab), "sent = 0, begun_ms = 1")
+    said = refused(invoke(*send(lab, few)), code=1)
+    assert said.startswith("--id: the broker no longer knows how much of day-1 it has: between ")
+    assert len(in_topic(lab)) == 1
+
+
+@kafka_only
+def test_a_topic_created_anew_is_another_one(lab: Lab, few: Path):
+    change(journal_of(lab), "sent = 0, begun = 0, topic_id = 'another'")
+    assert "is not the one that day-1 was begun on" in refused(invoke(*send(lab, few)))
+
+
+@pytest.mark.parametrize("running", ["embedded"], indirect=True)
+def test_a_broker_without_transactions_is_refused_before_anything_is_drawn(lab: Lab, values: Path):
+    said = refused(invoke(*send(lab, values)), code=1)
+    assert said.endswith("leave --id out, or use Apache Kafka")
+    assert drawn(journal_of(lab)) == []
+    # One that does not say so beforehand.
+    text = lab.file.read_text().replace("enable_idempotence = false", "")
+    lab.file.write_text(text)
+    said = invoke(*send(lab, values)).stderr
+    assert said.splitlines()[-1].endswith("leave --id out, or use Apache Kafka")

@@ -1,0 +1,194 @@
+"""The rules of `minimum` taken away: what a part is, when panes are released, what is answered."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+from unittest.mock import patch
+
+from ldpstream.agents.state.answers import first_kept
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.grouping import expired, group, reports_by_pane, store_parts
+from ldpstream.agents.state.owned import OwnedCells
+from ldpstream.agents.state.parts import Part
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.releases import Releases
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.view import Snapshot, snapshot
+from tests.stream.simulation.curious import CuriousWorld
+
+_STATE = "ldpstream.agents.state"
+
+
+class Patched(CuriousWorld):
+    """A world with functions of the product replaced, by what they are called where."""
+
+    changes: Mapping[str, Any] = MappingProxyType({})
+
+    def step(self, number: int) -> None:
+        with self.patched():
+            super().step(number)
+
+    def quiesce(self) -> None:
+        with self.patched():
+            super().quiesce()
+
+    def patched(self) -> ExitStack:
+        stack = ExitStack()
+        for where, change in self.changes.items():
+            stack.enter_context(patch(where, change))
+        return stack
+
+
+def _heads(tails: Sequence[Tail]) -> list[Head]:
+    return [tail.head for tail in tails if tail.head is not None]
+
+
+def _whole(
+    world: CuriousWorld, tails: Sequence[Tail], parts: Sequence[Part], asked: range
+) -> Snapshot:
+    """Sum up all panes from the first to the last of some parts, as the tails have them."""
+    pane_ms = world.context.window.pane_ms
+    if not parts:
+        return Snapshot(asked.start * pane_ms, asked.stop * pane_ms, (), 0, 0, 0, withheld=True)
+    low, high = min(asked.start, parts[0].first), max(asked.stop, parts[-1].end)
+    return snapshot(world.context, tails, low * pane_ms, high * pane_ms)
+
+
+# What is answered.
+
+
+class LiveView(CuriousWorld):
+    """Answers are withheld below the minimum, and otherwise say what there is."""
+
+    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+        found = snapshot(self.context, tails, start_ms, end_ms)
+        withheld = found.n < self.context.minimum
+        return replace(found, chunks=() if withheld else found.chunks, withheld=withheld)
+
+
+class RoundedInward(CuriousWorld):
+    """A part is answered as far as the span that was asked for reaches."""
+
+    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+        found = super().answer(tails, start_ms, end_ms, final=final)
+        if found.withheld or (found.start_ms, found.end_ms) == (start_ms, end_ms):
+            return found
+        return snapshot(self.context, tails, start_ms, end_ms)
+
+
+class PendingAnswered(CuriousWorld):
+    """A span with pending panes is answered without them where it is final, too."""
+
+    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+        found = super().answer(tails, start_ms, end_ms, final=final)
+        kept = snapshot(self.context, tails, start_ms, end_ms)
+        enough = found.withheld and kept.n >= self.context.minimum
+        return kept if enough else found
+
+
+class PartsOfWhatIsKept(CuriousWorld):
+    """Parts are made whenever somebody asks, from the first pane that is kept."""
+
+    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+        pane_ms = self.context.window.pane_ms
+        asked = range(start_ms // pane_ms, end_ms // pane_ms)
+        closed = min(head.closed for head in _heads(tails))
+        counted = sorted(reports_by_pane(tails, expired(_heads(tails)), closed).items())
+        made = group(self.context.minimum, counted)
+        return _whole(self, tails, [p for p in made if _touches(p, asked)], asked)
+
+
+def _touches(part: Part, asked: range) -> bool:
+    return part.first < asked.stop and asked.start < part.end
+
+
+class WhatIsLeft(Patched):
+    """A part of which some partitions have dropped panes is answered as far as it is there."""
+
+    changes = MappingProxyType(
+        {"ldpstream.agents.http.asked.first_kept": lambda _, tails: expired(_heads(tails))}
+    )
+
+    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+        pane_ms = self.context.window.pane_ms
+        asked = range(start_ms // pane_ms, end_ms // pane_ms)
+        return _whole(self, tails, tails[0].parts.touching(asked.start, asked.stop), asked)
+
+
+class BehindAnswered(CuriousWorld):
+    """A part is answered by a worker that has not read all of it yet."""
+
+    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+        pane_ms = self.context.window.pane_ms
+        asked = range(start_ms // pane_ms, end_ms // pane_ms)
+        parts = tails[0].parts.touching(asked.start, asked.stop)
+        if parts and min(asked.start, parts[0].first) < first_kept(self.context, tails):
+            parts = []
+        return _whole(self, tails, parts, asked)
+
+
+# What a part is.
+
+
+def _with_a_rest(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
+    made = [*group(minimum, reports)]
+    yield from made
+    end = made[-1].end if made else reports[0][0] if reports else 0
+    rest = [(pane, n) for pane, n in reports if pane >= end and n]
+    if rest:
+        yield Part(rest[0][0], rest[-1][0] + 1, sum(n for _, n in rest))
+
+
+class NothingPending(Patched):
+    """What is left after the last part is a part, however small."""
+
+    changes = MappingProxyType({f"{_STATE}.grouping.group": _with_a_rest})
+
+
+def _once_closed_anywhere(
+    context: Context, cells: OwnedCells, work: Head, tails: Sequence[Tail], heads: Sequence[Head]
+) -> Head:
+    closed = max(head.closed for head in heads)
+    return store_parts(context, cells, work, tails, [replace(h, closed=closed) for h in heads])
+
+
+class ClosedAnywhere(Patched):
+    """Panes are grouped once one partition has closed them."""
+
+    changes = MappingProxyType({f"{_STATE}.finals.store_parts": _once_closed_anywhere})
+
+
+# When panes are released.
+
+
+class AtOnce(Releases):
+    """A candidate is released at once."""
+
+    def look(self, tails: Sequence[Tail], first: int, *, now_ms: int) -> bool:
+        super().look(tails, first, now_ms=now_ms)
+        candidates = [*self._candidates.items()]
+        self._candidates.clear()
+        for pane, candidate in candidates:
+            self._release(pane, candidate)
+        return bool(candidates)
+
+
+class ReleasedAtOnce(Patched):
+    """A candidate is released at once, whatever is counted after it."""
+
+    changes = MappingProxyType({f"{_STATE}.partition.Releases": AtOnce})
+
+
+PART_MUTANTS = {
+    "minimum: the live view": LiveView,
+    "minimum: rounded inward": RoundedInward,
+    "minimum: pending panes answered": PendingAnswered,
+    "minimum: parts of what is kept": PartsOfWhatIsKept,
+    "minimum: expiry by partition": WhatIsLeft,
+    "minimum: answered from behind": BehindAnswered,
+    "minimum: nothing pending": NothingPending,
+    "minimum: closed anywhere": ClosedAnywhere,
+    "minimum: released at once": ReleasedAtOnce,
+}

@@ -1,0 +1,93 @@
+"""What others could write, damaged in every way: refused by its own error, or read, and no more."""
+
+import random
+import time
+import tracemalloc
+from contextlib import suppress
+
+import pytest
+
+from ldpstream.agents.packing.packed import HEAD, PackedError, decode_packed
+from ldpstream.agents.state.control import MOST_BYTES, ControlError, decode_control
+from ldpstream.agents.state.records import Head, Key, Name, encode_head, encode_key
+from ldpstream.agents.state.tail import Tail
+from tests.fuzz.mutations import DEEP, ENDLESS
+from tests.fuzz.records import CONTEXT, PREFIX, Format, formats, fuzz_changelog
+
+EACH = 400
+PEAK_BYTES = 64 << 20
+FEW_SECONDS = 20.0
+"""Where work grew with the square of a megabyte it would be hours."""
+
+
+@pytest.mark.parametrize("one", formats(), ids=lambda one: one.name)
+def test_damaged_records_are_refused_by_the_declared_error_alone(one: Format):
+    taken = sum(one.fuzz(random.Random(f"{one.name} {seed}")) for seed in range(EACH))
+    assert taken < EACH
+    # Some changes change nothing that is checked: otherwise only nonsense was drawn.
+    assert taken or one.name == "event"
+
+
+def test_damaged_changelogs_are_refused_or_used():
+    taken = sum(fuzz_changelog(random.Random(seed)) for seed in range(250))
+    assert 40 < taken < 210
+
+
+def test_a_cell_of_an_epoch_that_no_head_names_is_no_part_of_the_state():
+    tail = Tail(CONTEXT, 0)
+    head = encode_key(PREFIX, Key(Name("head"), 1, 1)), encode_head(Head(lineage={1: 1}))
+    stray = encode_key(PREFIX, Key(Name("n", 3), 9, 0)), b"\1" + bytes(24)
+    log = [(at, *record) for at, record in enumerate((stray, head))]
+    assert tail.read(log, position=2, end=2)
+    assert not tail.cells
+    assert list(tail.dead()) == [stray[0]]
+
+
+LONGEST = (
+    *(one * (MOST_BYTES // len(one) or 1) for one in (b"[", b'"\\', b'{"":', b"{}", b"9,", b"\\")),
+    *(*DEEP, *ENDLESS, bytes(20 * MOST_BYTES)),
+    b'{"close":{"until":"1500","ends":{' + b'"1":1,' * (MOST_BYTES // 8) + b'"1":1}}}',
+    b"[[" + b"0," * (MOST_BYTES // 3) + b"0]]",
+)
+
+
+@pytest.mark.parametrize("data", LONGEST, ids=lambda data: f"{len(data)} bytes")
+def test_no_order_takes_long(data: bytes):
+    began = time.monotonic()
+    with suppress(ControlError):
+        decode_control(data)
+    assert time.monotonic() - began < FEW_SECONDS
+
+
+@pytest.mark.parametrize("data", LONGEST[-3:], ids=lambda data: f"{len(data)} bytes")
+def test_no_order_takes_much_memory(data: bytes):
+    tracemalloc.start()
+    try:
+        with suppress(ControlError):
+            decode_control(data)
+        assert tracemalloc.get_traced_memory()[1] < PEAK_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_packed_message_takes_much_memory():
+    claimed = [0, 1, 1 << 20, (1 << 20) + 1, (1 << 32) - 1]
+    heads = [
+        HEAD.pack(0x81, flags, 3, n, bytes(16), after, 1 << 62, (1 << 63) - 1, first, length)
+        for flags in range(4)
+        for n in claimed
+        for after in (0, (1 << 62) - 1, (1 << 63) - 1)
+        for first in (0, (1 << 32) - 1)
+        for length in (0, (1 << 32) - 1)
+    ]
+    tracemalloc.start()
+    try:
+        for head in heads:
+            for rest in (b"", bytes(1 << 20)):
+                try:
+                    decode_packed(head + rest, partition=3, topic_id=b"")
+                except PackedError:
+                    continue
+        assert tracemalloc.get_traced_memory()[1] < PEAK_BYTES
+    finally:
+        tracemalloc.stop()

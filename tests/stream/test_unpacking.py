@@ -1,0 +1,226 @@
+"""What a consumer returns of batches that unpack to much, or cannot be read.
+
+The batches are made as a broker gives them; the consumer's fetches are aiokafka's own.
+"""
+
+import struct
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.consumer import fetcher as fetcher_module
+from aiokafka.consumer.fetcher import READ_COMMITTED, Fetcher, FetchResult, PartitionRecords
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
+from aiokafka.record.util import calc_crc32c
+
+from ldpstream.agents.kafka import unpacking
+from ldpstream.agents.kafka.unpacking import BATCH_BYTES, batch_bytes, bound
+from ldpstream.agents.packing.batches import Run, runs, take_whole
+from tests.attack.bombs import misnamed, specks, zeros
+
+ONE, TWO = TopicPartition("trips", 0), TopicPartition("trips", 1)
+CODECS = ("gzip", "snappy", "lz4", "zstd")
+NAMES = {name: number for number, name in enumerate(("none", *CODECS))}
+
+
+class Place:
+    """A partition's place, as a consumer keeps it."""
+
+    paused = False
+
+    def __init__(self) -> None:
+        self.position = 0
+
+    def consumed_to(self, position: int) -> None:
+        self.position = position
+
+
+class Consumer:
+    """A consumer without a broker: its fetcher reads what is given to it."""
+
+    def __init__(self, most_bytes: int = BATCH_BYTES, *, whole: bool = False) -> None:
+        self.places = {ONE: Place(), TWO: Place()}
+        self._fetcher: Any = object.__new__(Fetcher)
+        subscriptions = SimpleNamespace(reassignment_in_progress=False)
+        vars(self._fetcher).update(
+            _records={}, _subscriptions=subscriptions, _wait_consume_future=None
+        )
+        bound(cast("AIOKafkaConsumer", self), most_bytes=most_bytes)
+        if whole:
+            take_whole(cast("AIOKafkaConsumer", self))
+
+    def fetch(self, *batches: bytes, partition: TopicPartition = ONE) -> None:
+        """Let batches arrive in one answer, each at the offsets after those before it."""
+        offset, data = 0, b""
+        for batch in batches:
+            data += struct.pack(">q", offset) + batch[8:]
+            offset += int.from_bytes(batch[23:27]) + 1 if batch[16] == 2 else 1
+        assignment = SimpleNamespace(active=True, state_value=lambda tp: self.places[tp])
+        # By the name that the fetcher uses.
+        kept = vars(fetcher_module)["MemoryRecords"](data)
+        records = PartitionRecords(partition, kept, [], 0, None, None, True, READ_COMMITTED)
+        self._fetcher._records[partition] = FetchResult(
+            partition, assignment=assignment, partition_records=records, backoff=0.0
+        )
+
+    async def poll(self, max_records: int | None = None) -> dict[TopicPartition, list[Any]]:
+        found: dict[TopicPartition, list[Any]]
+        found = await self._fetcher.fetched_records((), 0, max_records)
+        return found
+
+
+def batch(codec: str, *values: bytes, size: int = 8 << 20) -> bytes:
+    """Return an honest batch."""
+    builder: Any = DefaultRecordBatchBuilder(2, NAMES[codec], 0, -1, -1, -1, size)
+    for offset, value in enumerate(values):
+        assert builder.append(offset, 1_000, b"key", value, [("trace", b"1")])
+    return bytes(builder.build())
+
+
+def sized(data: bytes) -> bytes:
+    """Return a batch with its length in its head."""
+    return data[:8] + struct.pack(">i", len(data) - 12) + data[12:]
+
+
+@pytest.mark.parametrize("codec", ["none", *CODECS])
+async def test_honest_batches_are_read_as_aiokafka_reads_them(codec: str) -> None:
+    consumer = Consumer()
+    consumer.fetch(batch(codec, b"a", b"b" * 50_000), batch(codec, b"c"))
+    found = (await consumer.poll())[ONE]
+    assert [(r.offset, r.key, r.value, r.headers) for r in found] == [
+        (offset, b"key", value, (("trace", b"1"),))
+        for offset, value in enumerate([b"a", b"b" * 50_000, b"c"])
+    ]
+    assert consumer.places[ONE].position == 3
+
+
+@pytest.mark.parametrize("codec", CODECS)
+async def test_a_batch_up_to_the_bound_is_read_and_one_beyond_is_one_bad_message(
+    codec: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    overhead = len(batch("none", b"x" * 10_000)) - 10_000 - 61
+    just = batch(codec, bytes(100_000 - overhead - 1))
+    over = batch(codec, bytes(100_000))
+    consumer = Consumer(100_000)
+    consumer.fetch(batch("none", b"first"), just, over, batch(codec, b"last"))
+    found = (await consumer.poll())[ONE]
+    assert [(r.offset, len(r.value)) for r in found if r.offset != 2] == [
+        (0, 5),
+        (1, 100_000 - overhead - 1),
+        (3, 4),
+    ]
+    assert (found[2].value, found[2].timestamp) == (None, 1_000)
+    assert "does not unpack to at most 100000 bytes" in caplog.text
+    assert consumer.places[ONE].position == 4
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(zeros(codec, 5 << 20).data for codec in CODECS),
+        specks("zstd", 300_000).data,
+        misnamed().data,
+        # Of a codec that nobody knows.
+        batch("zstd", b"value")[:22] + b"\x07" + batch("zstd", b"value")[23:],
+        # Blocks of no length, which would never end.
+        sized(batch("snappy", b"value")[:61] + unpacking._XERIAL + struct.pack(">i", -4)),
+    ],
+    ids=[*CODECS, "many", "header", "codec", "blocks"],
+)
+@pytest.mark.parametrize("whole", [False, True])
+async def test_what_cannot_be_read_is_one_bad_message_at_its_last_offset(
+    data: bytes, *, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Its checksum is not what is in question.
+    monkeypatch.setattr(PartitionRecords, "__init__", _unchecked)
+    consumer = Consumer(whole=whole)
+    consumer.fetch(data, batch("lz4", b"honest"))
+    found = (await consumer.poll())[ONE]
+    if whole:
+        made = runs(found)
+        assert all(isinstance(run, Run) for run in made)
+        read = [pair for run in made for pair in zip(run.offsets, run.values, strict=True)]
+    else:
+        read = [(record.offset, record.value) for record in found]
+    last = int.from_bytes(data[23:27])
+    (offset, why), honest = read
+    assert offset == last
+    assert why is None
+    assert honest == (last + 1, b"honest")
+
+
+_made = PartitionRecords.__init__
+
+
+def _unchecked(self: Any, *arguments: Any) -> None:
+    _made(self, *arguments[:-2], False, arguments[-1])
+
+
+async def test_what_was_read_before_the_unreadable_counts() -> None:
+    consumer = Consumer()
+    data = bytearray(batch("none", b"one", b"two", b"three"))
+    at = data.index(b"trace", data.index(b"two"))
+    data[at] = 0xFF
+    struct.pack_into(">I", data, 17, calc_crc32c(bytes(data[21:])))
+    consumer.fetch(bytes(data), batch("none", b"honest"))
+    found = (await consumer.poll())[ONE]
+    assert [(r.offset, r.value) for r in found] == [(0, b"one"), (2, None), (3, b"honest")]
+
+
+async def test_a_compressed_message_of_the_old_formats_is_not_unpacked() -> None:
+    builder: Any = LegacyRecordBatchBuilder(1, NAMES["gzip"], 1 << 20)
+    builder.append(0, 1_000, None, b"value")
+    plain: Any = LegacyRecordBatchBuilder(1, 0, 1 << 20)
+    plain.append(0, 1_000, None, b"value")
+    consumer = Consumer()
+    consumer.fetch(bytes(builder.build()), bytes(plain.build()))
+    old, honest = (await consumer.poll())[ONE]
+    assert (old.offset, old.value) == (0, None)
+    assert (honest.offset, honest.value) == (1, b"value")
+
+
+async def test_a_poll_ends_with_its_budget_and_others_have_their_turn() -> None:
+    consumer = Consumer()
+    consumer.fetch(*[zeros("zstd", (4 << 20) - 100).data] * 20)
+    consumer.fetch(*[batch("none", b"honest")] * 5, partition=TWO)
+    first = await consumer.poll()
+    assert [len(first[ONE]), TWO in first] == [4, False]
+    second = await consumer.poll()
+    assert [record.offset for record in second[TWO]] == list(range(5))
+    read = [record.offset for record in [*first[ONE], *second[ONE]]]
+    while found := await consumer.poll():
+        assert len(found[ONE]) <= 4
+        read += [record.offset for record in found[ONE]]
+    assert read == list(range(20))
+    assert [consumer.places[ONE].position, consumer.places[TWO].position] == [20, 5]
+
+
+async def test_records_of_nothing_are_counted_against_the_budget() -> None:
+    consumer = Consumer()
+    consumer.fetch(*[specks("zstd", 100_000).data] * 3)
+    read = []
+    for _ in range(20):
+        found = (await consumer.poll()).get(ONE, [])
+        assert len(found) <= unpacking.POLL_BYTES // 512
+        read += [record.offset for record in found]
+    assert read == list(range(300_000))
+
+
+async def test_a_poll_of_so_many_records_goes_on_where_it_ended() -> None:
+    consumer = Consumer()
+    consumer.fetch(batch("lz4", *[b"v"] * 10), batch("lz4", *[b"w"] * 10))
+    sizes, read = [], []
+    while found := (await consumer.poll(7)).get(ONE, []):
+        sizes.append(len(found))
+        read += [record.offset for record in found]
+        assert consumer.places[ONE].position == read[-1] + 1
+    assert (sizes, read) == ([7, 7, 6], list(range(20)))
+
+
+def test_whoever_sends_or_fetches_larger_pieces_unpacks_larger_ones() -> None:
+    assert batch_bytes({}) == BATCH_BYTES
+    assert batch_bytes({"max_request_size": 1 << 20}) == BATCH_BYTES
+    assert batch_bytes({"max_partition_fetch_bytes": 1 << 23}) == 1 << 23
+    assert batch_bytes({"max_request_size": 1 << 24, "max_partition_fetch_bytes": 5}) == 1 << 24
