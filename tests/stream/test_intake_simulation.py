@@ -12,7 +12,6 @@ SEEDS = {
     "idle: by silence": 117,
     "idle: by any delivery": 195,
     "idle: one probe": 195,
-    "idle: a series with gaps": 240,
     "idle: an old series": 117,
     "idle: nothing breaks a series": 83,
     "idle: ends forgotten": 195,
