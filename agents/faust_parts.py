@@ -79,6 +79,24 @@ class FaustGroup:
             await asyncio.sleep(_RETRY_SECONDS)
         log.error("Faust's client cannot be kept from fetching what is read otherwise")
 
+    async def leave(self) -> bool:
+        """Leave the group, so that others get the partitions; False where it did not work.
+
+        In an app that is not ours others may be using the consumer: it stays.
+        """
+        if not isinstance(self._app, WorkerApp) or not self._assigned():
+            return False
+        return bool(await self._call(_leave))
+
+    async def come_back(self) -> bool:
+        """Subscribe again to what the app's agents read; False where it did not work."""
+        with suppress(KafkaError, RuntimeError):
+            topics = cast("Any", self._app.topics)
+            # What the conductor does itself when its topics change.
+            await self._app.consumer.subscribe(await topics._update_indices())  # noqa: SLF001 (no other way)
+            return True
+        return False
+
     @property
     def _thread(self) -> AIOKafkaConsumerThread:
         consumer = cast("Consumer", self._app.consumer)
@@ -104,6 +122,11 @@ class FaustGroup:
             if not thread.thread_loop.is_closed():
                 raise
             return None
+
+
+async def _leave(consumer: AIOKafkaConsumer) -> bool:
+    consumer.unsubscribe()
+    return True
 
 
 async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> bool:

@@ -172,10 +172,14 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
         open_to_everybody=worker.open_to_everybody,
         trusted_proxies=worker.trusted_proxies,
     )
-    await unless_stopped(pipeline.start(), stop)
     failed = False
     try:
         async with serving as url:
+            # /readyz says meanwhile what is waited for.
+            await unless_stopped(pipeline.wait_for_broker(), stop)
+            await unless_stopped(pipeline.start(), stop)
+            # Whoever joins is given partitions, and others would have to wait for them.
+            await unless_stopped(pipeline.clock_agrees(), stop)
             try:
                 await unless_stopped(app.start(), stop)
                 announced = asyncio.create_task(_announce(pipeline, url, announce))

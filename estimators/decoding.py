@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.groups import Groups, group_extremes, sum_groups
+from ldpstream.estimators.groups import Groups, all_in_one, group_extremes, sum_groups
 from ldpstream.estimators.linear import LinearQueries
 from ldpstream.estimators.queries import Queries, Query
 from ldpstream.mechanisms.decoder import ROUNDING, CountDecoder, LinearDecoder
@@ -78,7 +78,7 @@ class SetDecoder(Queries):
         groups, of_output = Groups.of(mechanism), decoder.output_groups()
         slack = 1.0 - decoder.decode(np.ones(mechanism.size))
         if of_output is None:
-            of_output = np.zeros(slack.size, dtype=np.int64)
+            of_output = all_in_one(slack.size)
         noise = groups.sum_values(decoder.expect(slack**2))
         sizes = np.bincount(groups.of_value, minlength=groups.count)
         noise[noise <= ROUNDING * sizes] = 0.0

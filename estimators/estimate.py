@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Self, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ldpstream.estimators.anytime import anytime_distances, sampling_ceiling
 from ldpstream.estimators.decoding import prepare_queries
@@ -51,11 +51,10 @@ class Estimate:
     estimand: Estimand
     simultaneous: bool
 
-    def take(self, queries: ArrayLike) -> Self:
-        """Return the estimates of some queries (an index array), in that order."""
-        chosen = np.asarray(queries)
+    def take(self, queries: Integers | slice) -> Self:
+        """Return the estimates of some queries, in that order."""
         arrays = {
-            field.name: getattr(self, field.name)[chosen]
+            field.name: getattr(self, field.name)[queries]
             for field in fields(self)
             if isinstance(getattr(self, field.name), np.ndarray)
         }
@@ -63,14 +62,32 @@ class Estimate:
 
 
 def estimate_values(
-    mechanism: Mechanism, statistic: Statistic, n: int, **options: Unpack[OptionKeywords]
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    *,
+    values: Integers | None = None,
+    decoded: Floats | None = None,
+    **options: Unpack[OptionKeywords],
 ) -> Estimate:
-    """Estimate the share of every value: q = k.
+    """Estimate the share of every value, q = k, or of some, given by index, int64 `(q,)`.
+
+    The estimates of some values are those that `take` returns of all, bit for bit; where they are
+    simultaneous they hold over all values, since whoever lists some may have looked at all.
+    `decoded` are the `share_sums` of all values, where the caller has them.
 
     Raises:
         ValueError: where the statistic does not count n reports, or an option is impossible.
     """
-    return bound(value_sums(mechanism, statistic, n), n, Options(**options))
+    if values is None:
+        sums = value_sums(mechanism, statistic, n, decoded=decoded)
+        return bound(sums, n, Options(**options))
+    if options.get("simultaneous") and options.get("family") is None:
+        options["family"] = mechanism.size
+    # Of a single column numpy adds the rows in another order.
+    asked = np.repeat(values, 2) if values.size == 1 else values
+    sums = value_sums(mechanism, statistic, n, values=asked, decoded=decoded)
+    return bound(sums, n, Options(**options)).take(slice(values.size))
 
 
 def estimate_sets(
@@ -93,7 +110,7 @@ def estimate_sets(
     """
     check_counts(mechanism, statistic, n)
     decoder = prepare_queries(mechanism)
-    indicators = [indicator(mechanism.size, members) for members in sets]
+    indicators = (indicator(mechanism.size, members) for members in sets)
     return bound(set_sums(decoder, statistic, indicators), n, Options(**options))
 
 
@@ -120,11 +137,11 @@ def estimate_linear(
         raise ValueError("weights: expected finite numbers")
     check_counts(mechanism, statistic, n)
     # Halves, because the difference of two large weights need not be a number.
-    halves = weights / 2.0
-    least = halves.min(axis=1)
-    span = halves.max(axis=1) - least
+    least = weights.min(axis=1) / 2.0
+    span = weights.max(axis=1) / 2.0 - least
     unit = np.where(span > 0.0, span, 1.0)
-    parts = (halves - least[:, None]) / unit[:, None]
+    # One after the other: all together may be larger than memory.
+    parts = ((row / 2.0 - low) / one for row, low, one in zip(weights, least, unit, strict=True))
     found = bound(linear_sums(prepare_queries(mechanism), statistic, parts), n, Options(**options))
     return _moved(found, 2.0 * least, 2.0 * unit)
 

@@ -27,7 +27,7 @@ class Groups:
         """Return what the mechanism discloses."""
         known = mechanism.decoder().groups()
         if known is None:
-            return cls(np.zeros(mechanism.size, dtype=np.int64), 1, disclosed=False)
+            return cls(all_in_one(mechanism.size), 1, disclosed=False)
         return cls(known, int(known.max()) + 1, disclosed=True)
 
     def sum_values(self, function: Floats) -> Floats:
@@ -37,6 +37,11 @@ class Groups:
     def value_extremes(self, function: Floats) -> tuple[Floats, Floats]:
         """Return the least and largest of a function of the value in each group."""
         return group_extremes(function, self.of_value, self.count)
+
+
+def all_in_one(size: int) -> Integers:
+    """Return the group of each of so many places where there is one group: takes no memory."""
+    return np.broadcast_to(np.zeros(1, dtype=np.int64), (size,))
 
 
 def known_totals(mechanism: Mechanism, statistic: Statistic, n: int) -> tuple[Integers, Floats]:

@@ -4,11 +4,18 @@ Projections are biased and their results carry no bounds; they are for pictures 
 as the total variation, and always a choice of the user.
 """
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.estimators.groups import all_in_one
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+_PART: Final = 1 << 17
+"""Values that are worked on at a time."""
 
 
 def project_simplex(values: Floats, *, total: float = 1.0) -> Floats:
@@ -22,7 +29,7 @@ def project_simplex(values: Floats, *, total: float = 1.0) -> Floats:
     Raises:
         ValueError: where the total is negative.
     """
-    return project_blocks(values, np.zeros(values.size, dtype=np.int64), np.array([total]))
+    return project_blocks(values, all_in_one(values.size), np.array([total]))
 
 
 def project_blocks(values: Floats, groups: Integers, totals: Floats) -> Floats:
@@ -41,17 +48,69 @@ def project_blocks(values: Floats, groups: Integers, totals: Floats) -> Floats:
         raise ValueError("totals: expected numbers >= 0")
     if np.isnan(values).any() or np.isnan(totals).any():
         return np.full_like(values, np.nan)
-    order = np.lexsort((-values, groups))
+    order = None if (groups[1:] >= groups[:-1]).all() else np.argsort(groups, kind="stable")
     sizes = np.bincount(groups, minlength=totals.size)
+    ends = np.cumsum(sizes)
+    out = np.empty_like(values)
+    first, before = 0, 0.0
+    while first < totals.size:
+        start = int(ends[first] - sizes[first])
+        last = max(first + 1, int(np.searchsorted(ends, start + _PART, side="right")))
+        place = slice(start, int(ends[last - 1]))
+        at = place if order is None else order[place]
+        if last == first + 1:
+            out[at], before = _project_one(values[at], float(totals[first]), before)
+        else:
+            chosen = slice(first, last)
+            out[at], before = _project_some(values[at], sizes[chosen], totals[chosen], before)
+        first = last
+    return out
+
+
+def _project_one(values: Floats, total: float, before: float) -> tuple[Floats, float]:
+    """Return the projection of one group, and the running sum after it; `before` is that so far."""
+    ordered = -values
+    ordered.sort()
+    np.negative(ordered, out=ordered)
+    kept, sums = 0, [before]
+    for first in range(0, ordered.size, _PART):
+        part = ordered[first : first + _PART]
+        running = _running(part, sums[-1])
+        kept += int(np.count_nonzero(part > _thresholds(running, before, total, first)))
+        sums.append(float(running[-1]))
+    if not values.size:
+        return values, before
+    number, place = divmod(max(kept, 1) - 1, _PART)
+    part = ordered[number * _PART : (number + 1) * _PART]
+    thresholds = _thresholds(_running(part, sums[number]), before, total, number * _PART)
+    out = np.subtract(values, thresholds[place], out=ordered)
+    return np.maximum(out, 0.0, out=out), sums[-1]
+
+
+def _running(values: Floats, before: float) -> Floats:
+    """Return the running sums of values after what was summed before, one after the other."""
+    return np.cumsum(np.concatenate([[before], values]))[1:]
+
+
+def _thresholds(running: Floats, before: float, total: float, first: int) -> Floats:
+    """Return the threshold with as many entries as have been summed, from `first + 1` on."""
+    thresholds: Floats = (running - before - total) / np.arange(first + 1, first + running.size + 1)
+    return thresholds
+
+
+def _project_some(
+    values: Floats, sizes: Integers, totals: Floats, before: float
+) -> tuple[Floats, float]:
+    """Return the same of several groups, side by side: their sizes and totals, `(groups,)`."""
+    group = np.repeat(np.arange(sizes.size), sizes)
+    order = np.lexsort((-values, group))
     starts = np.cumsum(sizes) - sizes
-    group = groups[order]
     # Sorting within groups; the running sums restart at each, entry by entry of the rank.
     rank = np.arange(values.size) - starts[group] + 1
-    running = np.cumsum(values[order])
-    before = np.concatenate([[0.0], running])[starts[group]]
-    threshold = (running - before - totals[group]) / rank
+    running = np.concatenate([[before], _running(values[order], before)])
+    threshold = (running[1:] - running[starts[group]] - totals[group]) / rank
     kept = np.bincount(group, values[order] > threshold, totals.size).astype(np.int64)
     last = starts[group] + np.maximum(kept[group], 1) - 1
     out = np.empty_like(values)
     out[order] = np.maximum(values[order] - threshold[last], 0.0)
-    return out
+    return out, float(running[-1])

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.groups import Groups
+from ldpstream.estimators.groups import all_in_one
 from ldpstream.estimators.queries import Queries, Query
-from ldpstream.mechanisms.decoder import LinearDecoder
+from ldpstream.mechanisms.decoder import LinearDecoder, SingleValues
 from ldpstream.mechanisms.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -57,28 +58,55 @@ class Sums:
         return self.largest - self.least
 
 
-def value_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Sums:
-    """Return the sums of all single values, q = k.
+def share_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Floats:
+    """Return the sums of all single values' decoders, float64 `(k,)`: n times their shares.
 
     Raises:
         ValueError: where the statistic does not count n reports.
     """
     check_counts(mechanism, statistic, n)
-    decoder, groups = mechanism.decoder(), Groups.of(mechanism)
-    total = decoder.shares(statistic)
-    quietest, noisiest = decoder.noise_extremes()
-    reports = decoder.group_reports(statistic)[groups.of_value]
-    others = np.bincount(groups.of_value)[groups.of_value] - 1
-    least, largest = decoder.extremes()
+    return mechanism.decoder().shares(statistic)
+
+
+def value_sums(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    *,
+    values: Integers | None = None,
+    decoded: Floats | None = None,
+) -> Sums:
+    """Return the sums of single values: of all, q = k, or of some, int64 `(q,)`.
+
+    `decoded` are the `share_sums` of all values, where the caller has them. The sums of some values
+    equal those entries of all values' bit for bit, and beside `decoded` take memory for q entries.
+
+    Raises:
+        ValueError: where the statistic does not count n reports.
+    """
+    total = share_sums(mechanism, statistic, n) if decoded is None else decoded
+    decoder, of_value = mechanism.decoder(), mechanism.decoder().groups()
+    if values is None:
+        of_all = (decoder.second_moments(statistic), *decoder.extremes(), *decoder.noise_extremes())
+        single = SingleValues(*of_all)
+        group = all_in_one(mechanism.size) if of_value is None else of_value
+    else:
+        total = total[values]
+        single = decoder.single_values(statistic, values, total)
+        group = np.zeros(values.size, dtype=np.int64) if of_value is None else of_value[values]
+    of_group = decoder.group_reports(statistic)
+    sizes = np.array([mechanism.size]) if of_value is None else np.bincount(of_value)
+    reports, others = of_group[group], sizes[group] - 1
+    quietest, noisiest = single.quietest, single.noisiest
     share = 1.0 / mechanism.size
     return Sums(
         total=total,
-        squares=decoder.second_moments(statistic),
+        squares=single.second_moments,
         offset=total,
         floor=reports * quietest,
         ceiling=reports * noisiest,
-        least=least,
-        largest=largest,
+        least=single.least,
+        largest=single.largest,
         slope=noisiest - quietest,
         noisy=np.where(noisiest > 0.0, reports, 0.0),
         moment=reports * (noisiest + 1.0),
@@ -86,7 +114,7 @@ def value_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Sums:
         # Few values are as noisy as the noisiest of a group, often the value itself alone.
         typical_noise=(noisiest + others * quietest) * share,
         typical_sampling=np.full_like(total, share * (1.0 - share)),
-        disclosed=groups.disclosed,
+        disclosed=of_value is not None,
         indicators=True,
         reach=np.ones(total.size) if isinstance(decoder, LinearDecoder) else None,
     )

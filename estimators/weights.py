@@ -62,13 +62,15 @@ def estimate_public_weights(
     statistic: Statistic,
     n: int,
     sets: Sequence[Integers] | None = None,
+    *,
+    values: Integers | None = None,
     **options: Unpack[OptionKeywords],
 ) -> Estimate:
     """Estimate the mean public weight that a respondent has in sets of values, 0 outside of them.
 
     Times n these are the sums of weights. `sets` are int64 arrays of indices of the values alone;
-    without them every single value is one. A set that holds most values is decoded as in
-    `estimate_sets`, so that the sum of all weights is exact.
+    without them every single value is one, or each of `values`, int64 `(q,)`. A set that holds most
+    values is decoded as in `estimate_sets`, so that the sum of all weights is exact.
 
     Raises:
         ValueError: where an index is outside the domain, the statistic does not count n reports,
@@ -76,7 +78,13 @@ def estimate_public_weights(
     """
     check_counts(mechanism, statistic, n)
     chosen = Options(**options)
-    return bound(weight_sums(mechanism, statistic, sets, chosen.estimand), n, chosen)
+    if values is not None and values.size == 1:
+        # As in `estimate_values`.
+        twice = weight_sums(
+            mechanism, statistic, sets, chosen.estimand, values=np.repeat(values, 2)
+        )
+        return bound(twice, n, chosen).take(slice(1))
+    return bound(weight_sums(mechanism, statistic, sets, chosen.estimand, values=values), n, chosen)
 
 
 def weight_sums(
@@ -84,19 +92,21 @@ def weight_sums(
     statistic: Statistic,
     sets: Sequence[Integers] | None,
     estimand: Estimand,
+    *,
+    values: Integers | None = None,
 ) -> Sums:
     """Return the sums of `w_i h(y_i)` out of those of h over the three parts of a statistic.
 
     Raises:
         ValueError: where an index is outside the domain.
     """
-    values, largest = mechanism.values, mechanism.largest
+    alone, largest = mechanism.values, mechanism.largest
 
     def sums_of(part: Statistic) -> Sums:
         if sets is None:
-            return value_sums(values, part, values.count(part))
-        indicators = (indicator(values.size, members) for members in sets)
-        return set_sums(prepare_queries(values), part, indicators)
+            return value_sums(alone, part, alone.count(part), values=values)
+        indicators = (indicator(alone.size, members) for members in sets)
+        return set_sums(prepare_queries(alone), part, indicators)
 
     plain, weighted, squared = mechanism.powers(statistic)
     first, second = sums_of(weighted), sums_of(squared)
@@ -130,5 +140,5 @@ def weight_sums(
     if first.reach is None:
         return sums
     # Others than the respondents may all have the largest weight.
-    worst = sums_of(plain).ceiling / max(values.count(plain), 1)
+    worst = sums_of(plain).ceiling / max(alone.count(plain), 1)
     return replace(sums, heaviest=largest**2 * worst)

@@ -11,6 +11,7 @@ exactly unbiased.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +25,39 @@ Integers = NDArray[np.int64]
 ROUNDING = 1e-12
 
 
+PART = 1 << 17
+"""Values, or reports, that are worked on at a time: what a step needs besides its result."""
+
+
+def parts(size: int) -> Iterator[slice]:
+    """Yield consecutive slices of at most `PART` places that cover `0..size-1`."""
+    for first in range(0, size, PART):
+        yield slice(first, min(first + PART, size))
+
+
+@dataclass(frozen=True)
+class SingleValues:
+    """What the bounds of some single values are made of, float64 `(q,)` each.
+
+    `second_moments`, `least` and `largest` (of `Decoder.extremes`), `quietest` and `noisiest` (of
+    `Decoder.noise_extremes`), as the methods of these names return them for all values.
+    """
+
+    second_moments: Floats
+    least: Floats
+    largest: Floats
+    quietest: Floats
+    noisiest: Floats
+
+
 class Decoder(ABC):
-    """What every decoder gives, whatever the statistic holds."""
+    """What every decoder gives, whatever the statistic holds.
+
+    `scratch` is how much memory decoding takes besides a result for each value, in arrays of
+    float64 as long as the statistic: answers are refused by it where there is too little.
+    """
+
+    scratch: float = 4.0
 
     @abstractmethod
     def shares(self, statistic: Statistic) -> Floats:
@@ -44,6 +76,21 @@ class Decoder(ABC):
     @abstractmethod
     def extremes(self) -> tuple[Floats, Floats]:
         """Return `(min_y h_x(y), max_y h_x(y))` of every single value, float64 of shape `(k,)`."""
+
+    def single_values(
+        self,
+        statistic: Statistic,
+        values: Integers,
+        shares: Floats,  # noqa: ARG002  # for decoders that tell counts by them
+    ) -> SingleValues:
+        """Return what bounds of some values are made of, given by index, int64 `(q,)`.
+
+        `shares` are their entries of `shares(statistic)`, float64 `(q,)`. Equal, bit for bit, to
+        these entries of what is returned for all values. This general form takes them out of
+        that: mechanisms of large domains override it, so that a short list costs little.
+        """
+        of_all = (self.second_moments(statistic), *self.extremes(), *self.noise_extremes())
+        return SingleValues(*(column[values] for column in of_all))
 
     @abstractmethod
     def noise(self, weights: Floats) -> Floats:

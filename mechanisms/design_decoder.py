@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.decoder import Floats, Statistic
+from ldpstream.mechanisms.decoder import Floats, Integers, SingleValues, Statistic, parts
 from ldpstream.mechanisms.design import DesignLayout
 from ldpstream.mechanisms.disclosed_blocks import DisclosedBlocks
 from ldpstream.mechanisms.support import SupportTables
@@ -36,15 +36,22 @@ class DesignDecoder(DisclosedBlocks):
     """
 
     def __init__(self, layout: DesignLayout, contracts: Sequence[Contract]) -> None:
+        # What the transforms of designs other than the trivial one take.
+        self.scratch = 2.0 if all(d.inside == 1 for d in layout.designs) else 8.0
         self._layout = layout
         self._contracts = contracts
-        self._slot = layout.offset + layout.blocks.position
-        of_value = layout.kinds[layout.blocks.of_value]
-        self._tables = SupportTables.of([d.support for d in layout.designs], of_value)
-        unlikely = [float(d.unlikely) for d in layout.designs]
-        excess = [float(d.likely - d.unlikely) for d in layout.designs]
-        self._unlikely = np.array(unlikely)[of_value]
-        self._excess = np.array(excess)[of_value]
+        self._place = layout.blocks.position
+        self._tables = SupportTables.of([d.support for d in layout.designs])
+        self._unlikely = np.array([float(d.unlikely) for d in layout.designs])
+        self._excess = np.array([float(d.likely - d.unlikely) for d in layout.designs])
+
+    def _kind(self, at: slice | Integers) -> Indices:
+        """Return the number of the design of each of these values."""
+        return self._layout.kinds[self._layout.blocks.of_value[at]]
+
+    def _slot(self, at: slice | Integers) -> Indices:
+        """Return the report that has each of these values' place in its block."""
+        return self._layout.offset[at] + self._place[at]
 
     def _batches(self) -> Iterator[tuple[Contract, Indices]]:
         """Yield each transform with the reports of blocks that it takes, int64 `(g, order)`."""
@@ -60,45 +67,69 @@ class DesignDecoder(DisclosedBlocks):
     def _contract(self, reports: NDArray[Number]) -> NDArray[Number]:
         out = np.empty_like(reports)
         for contract, places in self._batches():
-            out[places] = contract(reports[places])
+            if len(places) == 1:
+                block = slice(int(places[0, 0]), int(places[0, -1]) + 1)
+                out[block] = contract(reports[None, block])[0]
+            else:
+                out[places] = contract(reports[places])
         return out
 
-    def _in_block(self, reports: NDArray[Number]) -> NDArray[Number]:
-        """Return the sum of a vector over reports in each value's block: `(k,)`."""
-        sums = np.add.reduceat(reports, self._layout.starts)
-        return sums[self._layout.blocks.of_value]
+    def _in_block(self, sums: NDArray[Number], at: slice | Integers) -> NDArray[Number]:
+        """Return the entry of each of these values' blocks: `(blocks,)` -> `(q,)`."""
+        return sums[self._layout.blocks.of_value[at]]
 
     def shares(self, statistic: Statistic) -> Floats:
         """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
-        supporting = self._contract(statistic)[self._slot]
-        sums: Floats = self._tables.step * supporting + self._tables.low * self._in_block(statistic)
+        supporting, in_block = self._contract(statistic), self.group_reports(statistic)
+        sums = np.empty(self._place.size)
+        for at in parts(sums.size):
+            found = supporting[self._slot(at)]
+            sums[at] = self._tables.shares(self._kind(at), found, self._in_block(in_block, at))
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return `high^2 S_x + low^2 (N_j - S_x)`."""
-        supporting = self._contract(statistic)[self._slot]
-        rest = self._in_block(statistic) - supporting
-        moments: Floats = self._tables.high**2 * supporting + self._tables.low**2 * rest
-        return moments
+        supporting, in_block = self._contract(statistic), self.group_reports(statistic)
+        every = slice(None)
+        found, of_block = supporting[self._slot(every)], self._in_block(in_block, every)
+        return self._tables.single_values(self._kind(every), found, of_block).second_moments
+
+    def single_values(self, statistic: Statistic, values: Integers, shares: Floats) -> SingleValues:
+        """Return the same of some values alone: their shares tell S_x."""
+        kinds, in_block = self._kind(values), self._in_block(self.group_reports(statistic), values)
+        supporting = self._tables.supporting(kinds, shares, in_block)
+        return self._tables.single_values(kinds, supporting, in_block)
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return `low` and `high`; 0 and 1 for a value alone in its block."""
-        return self._tables.low.copy(), self._tables.high.copy()
+        kinds = self._kind(slice(None))
+        return self._tables.low[kinds], self._tables.high[kinds]
 
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: the weights supported, scaled, and moved by `low`."""
         layout = self._layout
-        placed = np.zeros(layout.outputs)
-        placed[self._slot] = self._tables.step * weights
-        moved = np.bincount(layout.blocks.of_value, self._tables.low * weights, layout.blocks.count)
-        decoded: Floats = self._contract(placed) + np.repeat(moved, layout.orders)
+        placed, moved = np.zeros(layout.outputs), np.empty(weights.size)
+        for at in parts(weights.size):
+            kinds = self._kind(at)
+            placed[self._slot(at)] = self._tables.step[kinds] * weights[at]
+            moved[at] = self._tables.low[kinds] * weights[at]
+        of_block = np.bincount(layout.blocks.of_value, moved, layout.blocks.count)
+        decoded: Floats = self._contract(placed)
+        decoded += np.repeat(of_block, layout.orders)
         return decoded
 
     def expect(self, function: Floats) -> Floats:
         """Return `Q f`: the sum over the block, and again over the reports that support."""
         reports = np.asarray(function, dtype=np.float64)
-        supporting = self._contract(reports)[self._slot]
-        means: Floats = self._unlikely * self._in_block(reports) + self._excess * supporting
+        supporting, in_block = (
+            self._contract(reports),
+            np.add.reduceat(reports, self.reports.starts),
+        )
+        means = np.empty(self._place.size)
+        for at in parts(means.size):
+            kinds, found = self._kind(at), supporting[self._slot(at)]
+            of_block = self._in_block(in_block, at)
+            means[at] = self._unlikely[kinds] * of_block + self._excess[kinds] * found
         return means
 
     @property
@@ -108,4 +139,4 @@ class DesignDecoder(DisclosedBlocks):
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the smaller and the larger of the own user's noise and a neighbour's."""
-        return self._tables.noise_extremes()
+        return self._tables.noise_extremes(self._kind(slice(None)))

@@ -7,16 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.decoder import CountDecoder
+from ldpstream.mechanisms.decoder import CountDecoder, Statistic
 
 Indices = NDArray[np.int64]
 
 
 class ReportsOfBlocks(Protocol):
-    """Where reports lie: block j owns `orders[j]` consecutive ones, int64 `(blocks,)`."""
+    """Where reports lie: block j owns `orders[j]` consecutive ones from `starts[j]` on.
+
+    Both are int64 `(blocks,)`.
+    """
 
     blocks: Blocks
     orders: Indices
+    starts: Indices
 
 
 class DisclosedBlocks(CountDecoder):
@@ -38,3 +42,7 @@ class DisclosedBlocks(CountDecoder):
         if layout.blocks.count == 1:
             return None
         return np.repeat(np.arange(layout.blocks.count, dtype=np.int64), layout.orders)
+
+    def group_reports(self, statistic: Statistic) -> Indices:
+        """Return the number of reports of each block."""
+        return np.add.reduceat(statistic, self.reports.starts)

@@ -3,7 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.decoder import CountDecoder, Floats, Statistic
+from ldpstream.mechanisms.decoder import (
+    CountDecoder,
+    Floats,
+    Integers,
+    SingleValues,
+    Statistic,
+    parts,
+)
 from ldpstream.mechanisms.entropy import WORD
 from ldpstream.mechanisms.walsh import walsh_hadamard
 
@@ -16,6 +23,8 @@ class HighLowDecoder(CountDecoder):
     `c = 2^64 / (2 T - 2^64)` belongs to the realised threshold T: the paper's constants cancel.
     `row` and `plain` are the tables of `HighLow`, `positions` its S.
     """
+
+    scratch = 2.0
 
     def __init__(self, row: Indices, plain: Indices, positions: int, threshold: int) -> None:
         gap = 2 * threshold - WORD
@@ -40,21 +49,43 @@ class HighLowDecoder(CountDecoder):
 
     def shares(self, statistic: Statistic) -> Floats:
         """Return c times the exact transform of the positions, or c times the plain count."""
-        S = self._positions
-        totals = np.concatenate((walsh_hadamard(statistic[:S]), statistic[S:]))
-        sums: Floats = self._c * totals[self._place].astype(np.float64)
+        hidden = walsh_hadamard(statistic[: self._positions])
+        sums = np.empty(self._hidden.size)
+        for at in parts(sums.size):
+            place = self._place[at]
+            counts = statistic[place]
+            own = self._hidden[at]
+            counts[own] = hidden[place[own]]
+            sums[at] = self._c * counts.astype(np.float64)
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return `c^2 N(S)` of each sensitive value, `c^2` times the plain count of the others."""
+        return self._moments(statistic, slice(None))
+
+    def _moments(self, statistic: Statistic, at: slice | Integers) -> Floats:
         hidden = statistic[: self._positions].sum()
-        counts = np.where(self._hidden, hidden, statistic[self._place])
+        counts = np.where(self._hidden[at], hidden, statistic[self._place[at]])
         moments: Floats = self._c**2 * counts.astype(np.float64)
         return moments
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return -c (sensitive) or 0, and c."""
-        return np.where(self._hidden, -self._c, 0.0), np.full(len(self._hidden), self._c)
+        return self._extremes(slice(None))
+
+    def _extremes(self, at: slice | Integers) -> tuple[Floats, Floats]:
+        hidden = self._hidden[at]
+        return np.where(hidden, -self._c, 0.0), np.full(hidden.size, self._c)
+
+    def single_values(
+        self,
+        statistic: Statistic,
+        values: Integers,
+        shares: Floats,  # noqa: ARG002  # nothing here depends on them
+    ) -> SingleValues:
+        """Return the same of some values alone."""
+        moments = self._moments(statistic, values)
+        return SingleValues(moments, *self._extremes(values), *self._noise_extremes(values))
 
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: weights in their places, the positions transformed."""
@@ -78,9 +109,10 @@ class HighLowDecoder(CountDecoder):
         To a sensitive value's: `c^2 - 1` by its own user, `c^2` by another sensitive one, `c^2 - c`
         by the rest. To another's: `c - 1` by its own user, 0 by all others.
         """
-        sensitive = int(np.count_nonzero(self._hidden))
+        return self._noise_extremes(slice(None))
+
+    def _noise_extremes(self, at: slice | Integers) -> tuple[Floats, Floats]:
+        sensitive, hidden = int(np.count_nonzero(self._hidden)), self._hidden[at]
         least = self._mixed_noise if sensitive < len(self._hidden) else self._own_noise
         largest = self._c**2 if sensitive > 1 else self._own_noise
-        return np.where(self._hidden, least, 0.0), np.where(
-            self._hidden, largest, self._plain_noise
-        )
+        return np.where(hidden, least, 0.0), np.where(hidden, largest, self._plain_noise)

@@ -6,7 +6,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.decoder import ROUNDING, Floats, LinearDecoder, Statistic
+from ldpstream.mechanisms.decoder import (
+    ROUNDING,
+    Floats,
+    Integers,
+    LinearDecoder,
+    SingleValues,
+    Statistic,
+    parts,
+)
 from ldpstream.mechanisms.entropy import WORD
 from ldpstream.mechanisms.subset_layout import SubsetLayout
 from ldpstream.mechanisms.subsets import Subsets
@@ -23,18 +31,20 @@ class SubsetDecoder(LinearDecoder):
     `h_w = mean_j + step sum_(x in report) u_x`. Whole blocks are so exact.
     """
 
+    scratch = 1.0
+
     def __init__(self, layout: SubsetLayout, subsets: Sequence[Subsets]) -> None:
         self._blocks = layout.blocks
-        kinds = layout.kinds
-        self._of_value = kinds[layout.blocks.of_value]
-        self._tables = SupportTables.of([s.support for s in subsets], self._of_value)
-        self._chosen = np.array([s.chosen for s in subsets], dtype=np.int64)[kinds]
+        self._kinds = layout.kinds
+        self._tables = SupportTables.of([s.support for s in subsets])
+        self._chosen = np.array([s.chosen for s in subsets], dtype=np.int64)[layout.kinds]
         own = [Fraction(s.threshold, WORD) for s in subsets]
-        self._spread = np.array([float(s.spread) for s in subsets])[self._of_value]
-        self._own_spread = np.array([float(a * (1 - a)) for a in own])[self._of_value]
-        sizes = layout.blocks.sizes[layout.blocks.of_value]
-        # A value's distance from the mean of the others, over that from the mean of all.
-        self._stretch = sizes / np.maximum(sizes - 1, 1)
+        self._spread = np.array([float(s.spread) for s in subsets])
+        self._own_spread = np.array([float(a * (1 - a)) for a in own])
+
+    def _kind(self, at: slice | Integers) -> Indices:
+        """Return the number of the subsets of each of these values."""
+        return self._kinds[self._blocks.of_value[at]]
 
     def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
         return statistic[: self._blocks.size], statistic[self._blocks.size :]
@@ -48,24 +58,38 @@ class SubsetDecoder(LinearDecoder):
     def shares(self, statistic: Statistic) -> Floats:
         """Return `step I_x + low N_j`, I_x being the number of reports that hold x."""
         held, reports = self._split(statistic)
-        in_block = reports[self._blocks.of_value]
-        sums: Floats = self._tables.step * held + self._tables.low * in_block
+        sums = np.empty(held.size)
+        for at in parts(held.size):
+            in_block = reports[self._blocks.of_value[at]]
+            sums[at] = self._tables.shares(self._kind(at), held[at], in_block)
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return `high^2 I_x + low^2 (N_j - I_x)`: the sums themselves, no estimates."""
+        return self._single_values(statistic, slice(None)).second_moments
+
+    def single_values(
+        self,
+        statistic: Statistic,
+        values: Integers,
+        shares: Floats,  # noqa: ARG002  # nothing here depends on them
+    ) -> SingleValues:
+        """Return the same of some values alone."""
+        return self._single_values(statistic, values)
+
+    def _single_values(self, statistic: Statistic, at: slice | Integers) -> SingleValues:
         held, reports = self._split(statistic)
-        rest = reports[self._blocks.of_value] - held
-        moments: Floats = self._tables.high**2 * held + self._tables.low**2 * rest
-        return moments
+        in_block = reports[self._blocks.of_value[at]]
+        return self._tables.single_values(self._kind(at), held[at], in_block)
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return `low` and `high`; 0 and 1 for a value alone in its block."""
-        return self._tables.low.copy(), self._tables.high.copy()
+        kinds = self._kind(slice(None))
+        return self._tables.low[kinds], self._tables.high[kinds]
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the smaller and the larger of the own user's noise and a neighbour's."""
-        return self._tables.noise_extremes()
+        return self._tables.noise_extremes(self._kind(slice(None)))
 
     def noise(self, weights: Floats) -> Floats:
         """Return `step^2 (spread SS_x + a (1 - a) (w_x - mean of the others)^2)`.
@@ -75,19 +99,27 @@ class SubsetDecoder(LinearDecoder):
         """
         of_value = self._blocks.of_value
         _, u = self._centred(weights)
-        squares = np.bincount(of_value, u**2, self._blocks.count)[of_value]
-        others = np.maximum(squares - u**2 * self._stretch, 0.0)
-        own = self._own_spread * (u * self._stretch) ** 2
-        noise: Floats = self._tables.step**2 * (self._spread * others + own)
-        # The deviations of equal weights are rounding, not noise.
-        noise[noise <= (ROUNDING * self._tables.step * np.abs(weights).max()) ** 2] = 0.0
+        squares = np.bincount(of_value, u**2, self._blocks.count)
+        noise, largest = np.empty(weights.size), np.abs(weights).max()
+        for at in parts(weights.size):
+            kinds, sizes = self._kind(at), self._blocks.sizes[of_value[at]]
+            # A value's distance from the mean of the others, over that from the mean of all.
+            stretch = sizes / np.maximum(sizes - 1, 1)
+            others = np.maximum(squares[of_value[at]] - u[at] ** 2 * stretch, 0.0)
+            own = self._own_spread[kinds] * (u[at] * stretch) ** 2
+            step = self._tables.step[kinds]
+            found = step**2 * (self._spread[kinds] * others + own)
+            # The deviations of equal weights are rounding, not noise.
+            found[found <= (ROUNDING * step * largest) ** 2] = 0.0
+            noise[at] = found
         return noise
 
     def total(self, weights: Floats, statistic: Statistic) -> float:
         """Return `sum_j mean_j N_j + sum_x step u_x I_x`."""
         held, reports = self._split(statistic)
         means, u = self._centred(weights)
-        return float((means * reports).sum() + (self._tables.step * u * held).sum())
+        steps = self._tables.step[self._kind(slice(None))]
+        return float((means * reports).sum() + (steps * u * held).sum())
 
     def span(self, weights: Floats) -> tuple[float, float]:
         """Return the extremes of `h_w`: the reports of the least and the largest weights."""
@@ -96,7 +128,7 @@ class SubsetDecoder(LinearDecoder):
         order = np.lexsort((u, of_value))
         block = of_value[order]
         rank = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[block]
-        steps = (self._tables.step * u)[order]
+        steps = (self._tables.step[self._kind(slice(None))] * u)[order]
         lowest = rank < self._chosen[block]
         highest = rank >= (sizes - self._chosen)[block]
         least = means + np.bincount(block[lowest], steps[lowest], count)

@@ -16,6 +16,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.decoder import Integers, SingleValues, Statistic
+
 Floats = NDArray[np.float64]
 
 
@@ -62,7 +64,7 @@ ALONE = Support(Fraction(1), Fraction(0))
 
 @dataclass(frozen=True)
 class SupportTables:
-    """What decoders need of each value's `Support`, float64 `(k,)` each.
+    """What decoders need of each kind of `Support`, float64 `(kinds,)` each.
 
     `step` is `1/(own - other) = high - low`, from the exact gap: a difference would lose digits.
     """
@@ -74,11 +76,11 @@ class SupportTables:
     other_noise: Floats
 
     @classmethod
-    def of(cls, supports: Sequence[Support], kinds: NDArray[np.int64]) -> Self:
-        """Return the tables of values whose supports are numbered by `kinds`, int64 `(k,)`."""
+    def of(cls, supports: Sequence[Support]) -> Self:
+        """Return the tables of these supports."""
 
         def table(get: Callable[[Support], Fraction]) -> Floats:
-            return np.array([float(get(support)) for support in supports])[kinds]
+            return np.array([float(get(support)) for support in supports])
 
         return cls(
             high=table(lambda s: s.high),
@@ -88,7 +90,32 @@ class SupportTables:
             other_noise=table(lambda s: s.other_noise),
         )
 
-    def noise_extremes(self) -> tuple[Floats, Floats]:
+    def shares(self, kinds: Integers, supporting: Statistic, in_block: Statistic) -> Floats:
+        """Return `step S + low N` of values of these kinds, out of `supporting` and `in_block`.
+
+        S is the number of reports that support a value, N that of its block: int64 `(q,)` each.
+        """
+        sums: Floats = self.step[kinds] * supporting + self.low[kinds] * in_block
+        return sums
+
+    def supporting(self, kinds: Integers, shares: Floats, in_block: Statistic) -> Statistic:
+        """Return S out of these shares: it is whole, and they are off by far less than a half.
+
+        So it is below 2^48 reports of a block, since each of the two products is rounded by less
+        than 2^-52 of `step N`.
+        """
+        found = (shares - self.low[kinds] * in_block) / self.step[kinds]
+        return np.rint(found).astype(np.int64)
+
+    def single_values(
+        self, kinds: Integers, supporting: Statistic, in_block: Statistic
+    ) -> SingleValues:
+        """Return what bounds of values are made of: `high^2 S + low^2 (N - S)`, and constants."""
+        high, low = self.high[kinds], self.low[kinds]
+        moments = high**2 * supporting + low**2 * (in_block - supporting)
+        return SingleValues(moments, low, high, *self.noise_extremes(kinds))
+
+    def noise_extremes(self, kinds: Integers) -> tuple[Floats, Floats]:
         """Return the smaller and the larger of the own user's noise and a neighbour's."""
         pair = self.own_noise, self.other_noise
-        return np.minimum(*pair), np.maximum(*pair)
+        return np.minimum(*pair)[kinds], np.maximum(*pair)[kinds]

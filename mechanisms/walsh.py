@@ -3,20 +3,24 @@
 Sylvester's matrix of order K (a power of two) is `H[r, y] = (-1)^popcount(r & y)`.
 """
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Number = TypeVar("Number", np.int64, np.float64)
 
+_STRETCH: Final = 1 << 14
+"""Entries that are transformed in the processor's cache."""
+
 
 def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
     """Return `sum_y H[r, y] v[y]` for each row r, along the last axis; int64 or float64.
 
-    The last axis is a power of two. Each pass adds and subtracts neighbours and writes the sums
-    before the differences, so that it runs over long contiguous stretches whatever the order; on
-    int64 the result is exact while sums of absolute values stay below 2^63.
+    The last axis is a power of two. Beside the result it takes memory for a few thousand entries.
+    Passes over neighbours come first, stretch by stretch, so that all of them find their numbers
+    in the processor's cache; then pairs of stretches are added and subtracted in place. On int64
+    the result is exact while sums of absolute values stay below 2^63.
 
     Raises:
         ValueError: where the last axis is no power of two.
@@ -27,15 +31,44 @@ def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
     order = vectors.shape[-1]
     if order < 1 or order & (order - 1):
         raise ValueError(f"expected a power of two along the last axis, got {order}")
-    half = order // 2
-    current = vectors.copy()
-    for _ in range(order.bit_length() - 1):
-        pairs = current.reshape(*vectors.shape[:-1], half, 2)
-        following = np.empty_like(current)
-        np.add(pairs[..., 0], pairs[..., 1], out=following[..., :half])
-        np.subtract(pairs[..., 0], pairs[..., 1], out=following[..., half:])
+    out = np.array(vectors, order="C")
+    near = min(order, _STRETCH)
+    rows = out.reshape(-1, near)
+    step = _STRETCH // near
+    spare = np.empty((2, min(step, len(rows)), near), dtype=out.dtype)
+    for first in range(0, len(rows), step):
+        _transform_near(rows[first : first + step], spare)
+    reach = near
+    while reach < order:
+        for low, high in out.reshape(-1, 2, reach // near, near):
+            _combine(low, high, spare[0, 0])
+        reach *= 2
+    return out
+
+
+def _transform_near(rows: NDArray[Number], spare: NDArray[Number]) -> None:
+    """Transform short rows in place, with two spare copies of them.
+
+    Each pass adds and subtracts neighbours and writes the sums before the differences, so that it
+    runs over long contiguous stretches whatever the order.
+    """
+    half = rows.shape[-1] // 2
+    current = rows
+    for number in range(rows.shape[-1].bit_length() - 1):
+        pairs = current.reshape(len(rows), half, 2)
+        following = spare[number % 2, : len(rows)]
+        np.add(pairs[..., 0], pairs[..., 1], out=following[:, :half])
+        np.subtract(pairs[..., 0], pairs[..., 1], out=following[:, half:])
         current = following
-    return current
+    rows[...] = current
+
+
+def _combine(low: NDArray[Number], high: NDArray[Number], spare: NDArray[Number]) -> None:
+    """Put the sum of two halves in place of the first, their difference in that of the second."""
+    for first, second in zip(low, high, strict=True):
+        np.subtract(first, second, out=spare)
+        first += second
+        second[...] = spare
 
 
 def sign_order(rows: int) -> int:

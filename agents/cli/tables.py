@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
+from ldpstream.agents.document.model import LostMessages
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
@@ -35,6 +36,7 @@ def show_document(
     whether simultaneous bounds were asked for.
     """
     console.print(describe(document), markup=False)
+    _show_what_is_missing(document, console)
     if document.withheld:
         console.print(describe_withheld(minimum, document.n), markup=False)
         return
@@ -90,6 +92,22 @@ def describe_withheld(minimum: int, n: int) -> str:
     if n < minimum:
         return f"withheld: fewer than minimum = {minimum:,} reports"
     return f"withheld: its newest reports wait until minimum = {minimum:,} are together"
+
+
+def _show_what_is_missing(document: EstimateDocument, console: Console) -> None:
+    if document.lost is not None:
+        console.print(describe_lost(document.lost), markup=False)
+    if document.partial:
+        console.print("partial: workers with other windows count a part of the reports")
+
+
+def describe_lost(lost: LostMessages) -> str:
+    """Return on one line what retention has deleted of a document's span."""
+    partitions = ", ".join(map(str, lost.partitions))
+    return (
+        f"incomplete: up to {lost.offsets:,} messages of partitions {partitions} were deleted "
+        "before they were read"
+    )
 
 
 def describe_bounds(document: EstimateDocument, *, together: bool) -> str:

@@ -67,9 +67,13 @@ minimum = 100                   # no answers together tell of fewer reports; 0: 
 input = "topic"
 
 # Windows [start, end) of event time, aligned to the UTC epoch. hop < size makes them overlap.
-# A report that comes after its window has closed (end + grace) is late: counted and copied.
+# A report that arrives within `grace` of its event time is counted, whatever others send; one that
+# comes after its window has closed (end + grace) is late: its number is kept, and it is copied.
 # idle:   a partition that is silent for so long no longer holds the others back; "off" waits.
-# future: reports dated further ahead of the clock are rejected.
+# future: reports dated later than so long after their arrival are rejected; at most grace.
+# Of grace and future the one that is not written is as the other; without both they are 1m, or as
+# long as size and hop allow. For replays of old events there is also witnesses = 3, say: no window
+# closes before so many messages are past it, so that a few stray dates close nothing.
 window = { size = "1h", hop = "1h", grace = "5m", idle = "30s", future = "1m", retention = "7d" }
 
 confidence = 0.95

@@ -14,7 +14,6 @@ from ldpstream.agents.config.address import http_address, is_port, network
 from ldpstream.agents.config.durations import (
     DAY_MS,
     HOUR_MS,
-    MINUTE_MS,
     SECOND_MS,
     Duration,
     DurationOrOff,
@@ -29,6 +28,7 @@ from ldpstream.mechanisms.settings import MECHANISM_KEYS
 TOP_LIMIT: Final = 1_000
 PARTITIONS_LIMIT: Final = 10_000
 ACCEPT_LIMIT: Final = 8
+WITNESSES_LIMIT: Final = 1_000
 SHARPEST_LIMIT: Final = 1_000_000_000_000
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
@@ -92,14 +92,18 @@ class WorkerTable(Table):
 
 
 class WindowTable(Table):
-    """`window`: durations in milliseconds; `idle` is None for "off"."""
+    """`window`: durations in milliseconds; `idle` is None for "off".
+
+    What `grace` and `future` are where they are not written is `config.windows`'s to say.
+    """
 
     size: PositiveDuration = HOUR_MS
     hop: PositiveDuration | None = None
-    grace: Duration = 0
+    grace: Duration | None = None
     idle: DurationOrOff = 30 * SECOND_MS
-    future: Duration = MINUTE_MS
+    future: Duration | None = None
     retention: PositiveDuration = 7 * DAY_MS
+    witnesses: int = Field(default=1, ge=1, le=WITNESSES_LIMIT)
 
 
 class PublishTable(Table):

@@ -1,11 +1,13 @@
 """Windows that make sense: what several durations must be to each other."""
 
+from math import gcd
 from typing import Final
 
 from pydantic import BaseModel
 
+from ldpstream.agents.config.durations import MINUTE_MS
 from ldpstream.agents.config.errors import ConfigError
-from ldpstream.agents.config.tables import CollectionTable
+from ldpstream.agents.config.tables import CollectionTable, WindowTable
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.times import format_duration
 
@@ -26,13 +28,15 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
         raise ConfigError(
             f"{path}.window.hop", f"expected at most size ({most}), got {format_duration(hop_ms)}"
         )
+    grace_ms, future_ms = _grace_and_future(window, gcd(size_ms, hop_ms))
     spec = WindowSpec(
         size_ms=size_ms,
         hop_ms=hop_ms,
-        grace_ms=window.grace,
+        grace_ms=grace_ms,
         idle_ms=window.idle,
-        future_ms=window.future,
+        future_ms=future_ms,
         retention_ms=window.retention,
+        witnesses=window.witnesses,
     )
     if size_ms // spec.pane_ms > PANES_LIMIT:
         raise ConfigError(
@@ -40,11 +44,11 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
             f"expected size and hop to cut a window in at most {PANES_LIMIT:,} panes, "
             f"got {size_ms // spec.pane_ms:,} panes of {format_duration(spec.pane_ms)}",
         )
-    if 0 < window.grace < window.future:
+    if future_ms > grace_ms:
         raise ConfigError(
             f"{path}.window.future",
-            f"expected at most grace ({format_duration(window.grace)}), or grace = 0, "
-            f"got {_got(window.future, window, 'future')}",
+            f"expected at most grace ({format_duration(grace_ms)}), "
+            f"got {format_duration(future_ms)}",
         )
     if window.retention < size_ms:
         raise ConfigError(
@@ -60,6 +64,14 @@ def _got(duration_ms: int, table: BaseModel, key: str) -> str:
     """Return what a setting is; where nobody wrote it that it is the default, and what to do."""
     said = format_duration(duration_ms)
     return said if key in table.model_fields_set else f"{said}, the default: write {key} too"
+
+
+def _grace_and_future(window: WindowTable, pane_ms: int) -> tuple[int, int]:
+    """Return both in milliseconds; the one that is not written follows the one that is."""
+    grace_ms, future_ms = window.grace, window.future
+    if grace_ms is None:
+        grace_ms = min(MINUTE_MS, pane_ms) if future_ms is None else future_ms
+    return grace_ms, grace_ms if future_ms is None else future_ms
 
 
 def _check_precision(path: str, table: CollectionTable, pane_ms: int) -> None:

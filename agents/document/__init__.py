@@ -1,6 +1,7 @@
 """Estimate documents: their form, and how they are composed from exact totals."""
 
 from ldpstream.agents.document.compose import compose, final_content
+from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.document.model import (
     Calibration,
     EstimateDocument,
@@ -22,6 +23,7 @@ __all__ = [
     "RangeEstimate",
     "ValueEstimate",
     "Window",
+    "answer_bytes",
     "compose",
     "final_content",
 ]

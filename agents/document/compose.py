@@ -17,22 +17,24 @@ from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.document.linear import linear_estimates
 from ldpstream.agents.document.model import (
     EstimateDocument,
+    LostMessages,
     QuantileEstimate,
     RangeEstimate,
     ValueEstimate,
     Window,
 )
-from ldpstream.agents.document.numbers import numbers
+from ldpstream.agents.document.numbers import Numbers, numbers
 from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.weights import of_values_alone, weigh_ranges, weigh_values
 from ldpstream.agents.options import EstimateOptions, Projection
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
 from ldpstream.estimators.groups import known_totals
-from ldpstream.estimators.options import ANYTIME, OptionKeywords
+from ldpstream.estimators.options import ANYTIME
 from ldpstream.estimators.prefixes import Prefixes
 from ldpstream.estimators.projection import project_blocks, project_simplex
 from ldpstream.estimators.quantiles import estimate_quantiles
+from ldpstream.estimators.sums import check_counts, share_sums
 from ldpstream.mechanisms.canonical import Json
 from ldpstream.mechanisms.domain import Domain
 from ldpstream.mechanisms.mechanism import Mechanism
@@ -69,6 +71,9 @@ def compose(
         final=final,
         withheld=withheld,
     )
+    if totals.lost:
+        missing = LostMessages(offsets=totals.lost.offsets, partitions=list(totals.lost.partitions))
+        head = head.model_copy(update={"lost": missing})
     if withheld:
         return head
     spec, alone = of_values_alone(collection.spec, totals)
@@ -86,7 +91,7 @@ def compose(
         "estimand": chosen.estimand,
         "confidence": chosen.confidence,
         "method": chosen.method,
-        "simultaneous": listed.estimate.simultaneous,
+        "simultaneous": listed.simultaneous,
         "projection": chosen.project,
         "distribution": weigh_values(collection.spec, totals, chosen, listed.indices, values),
         "ranges": weigh_ranges(collection.spec, totals, chosen, ranges),
@@ -113,11 +118,15 @@ def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], byte
 
 @dataclass(frozen=True)
 class _Listed:
-    """The listed values: indices `(q,)`, their estimates, all projected shares `(k,)` if asked."""
+    """The listed values: indices `(q,)`, their estimates, all projected shares `(k,)` if asked.
+
+    `estimate` is None where no value is listed.
+    """
 
     indices: Integers
-    estimate: Estimate
+    estimate: Estimate | None
     projected: Floats | None
+    simultaneous: bool
 
 
 def _list_values(spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions) -> _Listed:
@@ -125,39 +134,71 @@ def _list_values(spec: CollectionSpec, totals: WindowTotals, options: EstimateOp
 
     A list shorter than the domain is chosen by looking: simultaneous over the whole domain.
     """
-    keywords = options.keywords()
-    size = spec.domain.estimated.size
+    mechanism, statistic, n = spec.mechanism, totals.statistic, totals.n
+    keywords, size = options.keywords(), spec.domain.estimated.size
     by_looking = options.top is not None and 0 < options.top < size
-    keywords["simultaneous"] = options.simultaneous or by_looking
-    everything = _estimate_all(spec, totals, keywords)
-    projected = _project(spec, totals, everything.value, options.project)
-    indices = np.arange(size)
-    if options.top is not None:
-        shares = everything.value if projected is None else projected
-        # Projection makes ties, at 0 above all: there the unprojected shares decide.
-        indices = largest(shares, everything.value, options.top)
-    return _Listed(indices, everything.take(indices), projected)
+    simultaneous = keywords["simultaneous"] = options.simultaneous or by_looking
+    nothing = np.zeros(0, dtype=np.int64)
+    if options.top == 0 and options.project == "none":
+        check_counts(mechanism, statistic, n)
+        return _Listed(nothing, None, None, simultaneous)
+    if spec.domain.estimated_indices() is not None:
+        # Where devices give more than estimates are about, a value is a set of theirs.
+        sets = [_given(spec, np.array([value])) for value in range(size)]
+        everything = estimate_sets(mechanism, statistic, n, sets, **keywords)
+        projected = _project(spec, totals, everything.value, options.project)
+        indices = _choose(options.top, everything.value, projected)
+        return _Listed(indices, everything.take(indices), projected, simultaneous)
+    # Of all values the shares alone: bounds take many times their memory, and are per value.
+    decoded = share_sums(mechanism, statistic, n)
+    shares = decoded / n if n else np.full_like(decoded, np.nan)
+    projected = _project(spec, totals, shares, options.project)
+    indices = _choose(options.top, shares, projected)
+    del shares
+    if options.top == 0:
+        return _Listed(nothing, None, projected, simultaneous)
+    values = None if options.top is None else indices
+    estimate = estimate_values(mechanism, statistic, n, values=values, decoded=decoded, **keywords)
+    return _Listed(indices, estimate, projected, simultaneous)
+
+
+def _choose(top: int | None, shares: Floats, projected: Floats | None) -> Integers:
+    """Return the values of a list: all in their order, or the `top` largest shares."""
+    if top is None:
+        return np.arange(shares.size)
+    # Projection makes ties, at 0 above all: there the unprojected shares decide.
+    return largest(shares if projected is None else projected, shares, top)
 
 
 def largest(first: Floats, then: Floats, number: int) -> Integers:
     """Return the places of the largest, by `first`, `then`, and place, `(min(number, k),)`.
 
-    A list is much shorter than a large domain: what cannot be in it is not sorted.
+    What is undefined comes last. A list is much shorter than a large domain, in which most values
+    may be alike: no more than the list is sorted.
     """
-    places = np.arange(first.size)
-    if 0 < number < first.size:
-        last = np.partition(-first, number - 1)[number - 1]
-        # Written so that what is undefined, and sorted last, stays.
-        places = np.flatnonzero(~(-first > last))
-    return places[np.lexsort((-then[places], -first[places]))[:number]]
+    if number >= first.size:
+        places = np.arange(first.size)
+    else:
+        places, alike = _split(first, number)
+        if first is not then:
+            more, others = _split(then[alike], number - places.size)
+            places, alike = np.concatenate([places, alike[more]]), alike[others]
+        places = np.sort(np.concatenate([places, alike[: number - places.size]]))
+    return places[np.lexsort((-then[places], -first[places]))]
 
 
-def _estimate_all(spec: CollectionSpec, totals: WindowTotals, keywords: OptionKeywords) -> Estimate:
-    """Estimate every value that estimates are about: where devices give more, a set of theirs."""
-    if spec.domain.estimated_indices() is None:
-        return estimate_values(spec.mechanism, totals.statistic, totals.n, **keywords)
-    sets = [_given(spec, np.array([value])) for value in range(spec.domain.estimated.size)]
-    return estimate_sets(spec.mechanism, totals.statistic, totals.n, sets, **keywords)
+def _split(numbers: Floats, wanted: int) -> tuple[Integers, Integers]:
+    """Return the places above the `wanted`-th largest, fewer than wanted, and those alike it."""
+    if wanted == 0:
+        nowhere = np.zeros(0, dtype=np.int64)
+        return nowhere, nowhere
+    turned = -numbers
+    turned.partition(wanted - 1)
+    last = -turned[wanted - 1]
+    del turned
+    if np.isnan(last):
+        return np.flatnonzero(~np.isnan(numbers)), np.flatnonzero(np.isnan(numbers))
+    return np.flatnonzero(numbers > last), np.flatnonzero(numbers == last)
 
 
 def _given(spec: CollectionSpec, values: Integers) -> Integers:
@@ -178,12 +219,17 @@ def _project(
 
 
 def _value_estimates(domain: Domain, listed: _Listed, n: int) -> list[ValueEstimate]:
+    if listed.estimate is None:
+        return []
     shares = None if listed.projected is None else listed.projected[listed.indices]
     labels = [domain.label(index) for index in listed.indices.tolist()]
     rows = numbers(listed.estimate, n, shares)
-    # Without validation, which takes as long as all the rest for a domain of many values.
+    # Without validation, which takes as long as all the rest for a domain of many values; and
+    # with one set of field names for all, which would take half of their memory.
+    names = {"value", *Numbers.__annotations__}
     return [
-        ValueEstimate.model_construct(value=v, **row) for v, row in zip(labels, rows, strict=True)
+        ValueEstimate.model_construct(names, value=label, **row)
+        for label, row in zip(labels, rows, strict=True)
     ]
 
 

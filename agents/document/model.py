@@ -5,9 +5,9 @@ Schema, `/openapi.json`). Times are RFC 3339 UTC, values the user's own labels (
 bin `[low, high]`), and an undefined number is null, never NaN.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from ldpstream.agents.options import Projection
 from ldpstream.estimators.lip_mmse import CredibleMethod
@@ -153,6 +153,13 @@ class Calibration(Part):
     worst: list[LevelCalibration] = Field(description="The first 20 of these, worst first")
 
 
+class LostMessages(Part):
+    """What the source's retention deleted before it was read, and may belong to the span."""
+
+    offsets: int = Field(description="At most so many messages are missing")
+    partitions: list[int] = Field(description="Of the source")
+
+
 class EstimateDocument(Part):
     """Estimates of one collection over one span of event time.
 
@@ -173,6 +180,13 @@ class EstimateDocument(Part):
         default=None,
         description="What the estimates and n stand for where that is wider than the window: whole "
         "parts of at least `minimum` reports; absent where it is the window",
+    )
+    lost: LostMessages | None = Field(
+        default=None, description="Only where some are missing; withheld documents say it too"
+    )
+    partial: bool = Field(
+        default=False,
+        description="Whether workers of other windows count a part of the reports; only where true",
     )
     late: int = Field(default=0, description="Reports of this span that came too late to count")
     rejected: int = Field(default=0, description="Reports rejected since the collection began")
@@ -217,4 +231,8 @@ class EstimateDocument(Part):
 
     def to_json(self) -> bytes:
         """Return the document as one line of JSON in UTF-8: the same bytes for the same content."""
-        return self.model_dump_json(exclude_unset=True).encode()
+        # Bytes at once: a text of them in between would double their memory.
+        return _JSON.dump_json(self, exclude_unset=True)
+
+
+_JSON: Final = TypeAdapter(EstimateDocument)

@@ -46,15 +46,17 @@ def weigh_values(
 
     The bounds of a list that was chosen by looking hold all together over the whole domain.
     """
-    if not isinstance(spec.domain, WeightedDomain):
+    if not values or not isinstance(spec.domain, WeightedDomain):
         return values
     keywords, size = options.keywords(), spec.domain.estimated.size
     if len(listed) < size:
         keywords |= {"simultaneous": True, "family": size}
     if isinstance(spec.mechanism, PublicWeights):
-        # All values at once cost less than a few queries.
-        found = estimate_public_weights(spec.mechanism, totals.statistic, totals.n, **keywords)
-        return _weigh(values, found.take(listed))
+        # Single values cost less than queries.
+        found = estimate_public_weights(
+            spec.mechanism, totals.statistic, totals.n, values=listed, **keywords
+        )
+        return _weigh(values, found)
     sets = [np.array([value]) for value in listed.tolist()]
     return _weigh(values, _sums(spec.mechanism, spec.domain, totals, sets, keywords))
 

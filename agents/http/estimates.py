@@ -15,13 +15,19 @@ from scipy.version import version as scipy_version
 
 from ldpstream import __version__
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
+from ldpstream.agents.document import EstimateDocument, EstimateOptions, answer_bytes, compose
 from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.http.asked import check_span, is_final, kept_windows, readable_collection
 from ldpstream.agents.http.body import options_of, read_body
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.keys import BODIES, COMPUTING
-from ldpstream.agents.http.limits import BODY_BYTES, check_number, check_size, check_work
+from ldpstream.agents.http.limits import (
+    BODY_BYTES,
+    check_cost,
+    check_number,
+    check_size,
+    check_work,
+)
 from ldpstream.agents.http.parameters import (
     AnswerError,
     parse_moment,
@@ -51,6 +57,7 @@ class Job:
     final: bool
     options: EstimateOptions
     form: Format
+    partial: bool
 
     def tag(self) -> str:
         """Return what tells this answer from every other one, in hexadecimal."""
@@ -59,8 +66,8 @@ class Job:
         parts = (
             (__version__, np.__version__, scipy_version, self.form),
             (self.config.name, self.config.spec.fingerprint, self.config.minimum, self.final),
-            (self.window, taken.start_ms, taken.end_ms, taken.withheld),
-            (taken.n, taken.late, taken.rejected),
+            (self.window, taken.start_ms, taken.end_ms, taken.withheld, self.partial),
+            (taken.n, taken.late, taken.rejected, taken.lost),
             (options.keywords(), options.project, options.top),
             (options.ranges, options.quantiles, linear),
         )
@@ -79,6 +86,8 @@ class Job:
             final=self.final,
             options=self.options,
         )
+        if self.partial:
+            document = document.model_copy(update={"partial": True})
         return written(document, self.form)
 
 
@@ -145,7 +154,9 @@ async def _answer(
 ) -> web.Response:
     config, form = served.config, wanted_format(request)
     check_size(options, config.options, config.spec.domain.estimated)
-    async with request.app[COMPUTING].turn():
+    cost_bytes, published_bytes = await asyncio.to_thread(_costs, config, options)
+    check_cost(cost_bytes, published_bytes, options)
+    async with request.app[COMPUTING].turn(cost_bytes):
         # What is counted meanwhile is in the answer: the state is looked at when its turn has come.
         if start_ms is None and end_ms is None:
             known = kept_windows(served)
@@ -166,10 +177,16 @@ async def _answer(
             final=final,
             options=options,
             form=form,
+            partial=served.partial,
         )
         tag = await asyncio.to_thread(job.tag)
         body = None if _has(request, tag) else await asyncio.to_thread(job.body)
     return _tagged(request, tag, body, form)
+
+
+def _costs(config: CollectionConfig, options: EstimateOptions) -> tuple[int, int]:
+    """Return what an answer costs, and what a published document does."""
+    return answer_bytes(config.spec, options), answer_bytes(config.spec, config.options)
 
 
 def _has(request: web.Request, tag: str) -> bool:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from ldpstream.agents.document import compose
+from ldpstream.agents.document import answer_bytes, compose
 from ldpstream.agents.http.computing import Computing
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
@@ -151,7 +151,10 @@ class Feed:
             totals = add_up(served.context, taken)
             return compose(served.config, totals, window=span, final=False).to_json()
 
-        async with self._computing.turn():
+        cost_bytes = await asyncio.to_thread(
+            answer_bytes, served.config.spec, served.config.options
+        )
+        async with self._computing.turn(cost_bytes):
             return await asyncio.to_thread(make)
 
 

@@ -18,6 +18,8 @@ QUANTILE_VALUES_LIMIT: Final = 10_000
 
 Each quantile's bounds weigh all prefixes against all values: the work grows as their square.
 """
+ANSWERS_BYTES: Final = 2 << 30
+"""Memory of all answers that are computed at once, as `answer_bytes` tells it beforehand."""
 WAITING_LIMIT: Final = 64
 """Requests that wait for their turn to compute."""
 
@@ -67,3 +69,21 @@ def check_size(options: EstimateOptions, published: EstimateOptions, domain: Dom
             f"{domain.size}",
         )
     check_work(len(options.ranges), len(options.linear), domain)
+
+
+def check_cost(cost_bytes: int, published_bytes: int, options: EstimateOptions) -> None:
+    """Refuse a document that would take too much memory, unless one that is published takes it.
+
+    Raises:
+        AnswerError: 400, naming the cost and what to ask instead.
+    """
+    if cost_bytes <= max(ANSWERS_BYTES, published_bytes):
+        return
+    queries = [name for name in ("linear", "ranges") if getattr(options, name)]
+    fewer = {"linear": "fewer linear queries", "ranges": "fewer ranges"}
+    instead = [*(fewer[name] for name in queries), "a smaller top", "project=none"]
+    raise AnswerError(
+        400,
+        f"this answer would take {cost_bytes >> 20} MiB of memory, and all answers have "
+        f"{ANSWERS_BYTES >> 20} MiB: ask for {' or '.join(instead)}",
+    )

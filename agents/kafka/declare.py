@@ -18,11 +18,12 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.metadata import TopicState, describe
 
 # Small segments, so that compaction (which spares the newest segment) keeps a changelog short: it
-# is read in full at every start.
+# is read in full at every start. The broker dates its records: that checks the workers' clocks.
 _CHANGELOG: Final = {
     "cleanup.policy": "compact",
     "segment.bytes": str(64 << 20),
     "min.cleanable.dirty.ratio": "0.1",
+    "message.timestamp.type": "LogAppendTime",
 }
 # A broker then unpacks what it is sent, and refuses what is larger than max.message.bytes unpacked.
 _UNCOMPRESSED: Final = {"compression.type": "uncompressed"}

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import (
@@ -20,10 +20,13 @@ from aiokafka.errors import (
     UnknownError,
     UnknownTopicOrPartitionError,
 )
+from aiokafka.structs import RecordMetadata
 
 from ldpstream.agents.kafka import clients
 
 _STOP_SECONDS: Final = 2.0
+_APPENDED: Final = 1
+"""The type of a timestamp that the broker has set (LogAppendTime)."""
 # These say something about the message or the topic, not about the producer.
 _HARMLESS: Final = (MessageSizeTooLargeError, TopicAuthorizationFailedError)
 
@@ -34,11 +37,27 @@ class NoIdempotenceError(RuntimeError):
     """The broker knows no idempotent producers."""
 
 
-class LastingProducer:
-    """Sends messages, alone or in batches, each of them acknowledged by all replicas."""
+class AppendWatch(Protocol):
+    """Is told when the broker has dated what was sent."""
 
-    def __init__(self, bootstrap: str, options: Mapping[str, Any]) -> None:
+    def sent(self) -> int:
+        """Return the time at which something is sent, epoch milliseconds."""
+
+    def acknowledged(self, sent_ms: int, appended_ms: int) -> None:
+        """Take the broker's timestamp of what was sent then and is acknowledged now."""
+
+
+class LastingProducer:
+    """Sends messages, alone or in batches, each of them acknowledged by all replicas.
+
+    `watch` is told of batches that go to topics with LogAppendTime.
+    """
+
+    def __init__(
+        self, bootstrap: str, options: Mapping[str, Any], *, watch: AppendWatch | None = None
+    ) -> None:
         self._bootstrap = bootstrap
+        self._watch = watch
         self._options = options
         self._producer: AIOKafkaProducer | None = None
         self._lock = asyncio.Lock()
@@ -129,7 +148,8 @@ class LastingProducer:
         """
         async with self._living() as producer, _known(producer, topic, partition):
             keyed = ((key, value, ()) for key, value in records)
-            await _send_batches(producer, topic, partition, keyed)
+            sent_ms = None if self._watch is None else self._watch.sent()
+            self._acknowledged(sent_ms, await _send_batches(producer, topic, partition, keyed))
 
     async def send_whole(
         self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
@@ -148,8 +168,17 @@ class LastingProducer:
                 if batch.append(timestamp=now_ms, key=key, value=value) is None:
                     return False
             batch.close()
-            await (await producer.send_batch(batch, topic, partition=partition))
+            sent_ms = None if self._watch is None else self._watch.sent()
+            self._acknowledged(
+                sent_ms, await (await producer.send_batch(batch, topic, partition=partition))
+            )
             return True
+
+    def _acknowledged(self, sent_ms: int | None, metadata: RecordMetadata) -> None:
+        if self._watch is None or sent_ms is None or metadata.timestamp_type != _APPENDED:
+            return
+        if metadata.timestamp is not None:
+            self._watch.acknowledged(sent_ms, metadata.timestamp)
 
     @asynccontextmanager
     async def _living(self) -> AsyncIterator[AIOKafkaProducer]:
@@ -187,8 +216,11 @@ async def _send_batches(
     topic: str,
     partition: int,
     records: Iterable[tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes]]]],
-) -> None:
-    """Send `(key, value, headers)` in as few batches as hold them, until all are acknowledged."""
+) -> RecordMetadata:
+    """Send `(key, value, headers)` in as few batches as hold them, until all are acknowledged.
+
+    Returns what the broker says of the last batch.
+    """
     sent: list[asyncio.Future[Any]] = []
     batch = producer.create_batch()
     now_ms = time.time_ns() // 1_000_000
@@ -200,7 +232,8 @@ async def _send_batches(
             batch.append(timestamp=now_ms, **fields)
             await asyncio.sleep(0)
     sent.append(_heard(await producer.send_batch(batch, topic, partition=partition)))
-    await asyncio.gather(*sent)
+    metadata: list[RecordMetadata] = await asyncio.gather(*sent)
+    return metadata[-1]
 
 
 def _heard(sent: "asyncio.Future[Any]") -> "asyncio.Future[Any]":

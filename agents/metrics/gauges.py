@@ -40,6 +40,8 @@ class PipelineCollector(Collector):
                 _add_accepted(families, name, accepted)
             if 0 in served.owned and name in self._documents:
                 _add_document(families, served, self._documents[name])
+        if self._pipeline.clock.skew is not None:
+            families["clock_skew_seconds"].add_metric([], self._pipeline.clock.skew.least_ms / 1000)
         yield from families.values()
 
 
@@ -58,6 +60,14 @@ def _families() -> dict[str, GaugeMetricFamily]:
         ),
         "watermark_seconds": ("Event time reached, in seconds since 1970", _BY_PARTITION),
         "idle": ("1 for a partition that is idle", _BY_PARTITION),
+        "clock_skew_seconds": (
+            "How far this worker's clock is ahead of the broker's, at least",
+            (),
+        ),
+        "missing_offsets": (
+            "Offsets that retention deleted unread, which windows still kept may lack",
+            _BY_PARTITION,
+        ),
         "state_cells": ("Live cells of the state", _BY_PARTITION),
         "state_bytes": ("Bytes of the values of live cells", _BY_PARTITION),
         "state_dead_records": ("Changelog records waiting for deletion", _BY_PARTITION),
@@ -108,6 +118,8 @@ def _add_collection(
         if tail.head.clock != NEVER:
             families["watermark_seconds"].add_metric(labels, tail.head.clock / 1000)
         families["idle"].add_metric(labels, float(tail.head.idle))
+        missing = sum(gap.offsets for gap in tail.head.gaps)
+        families["missing_offsets"].add_metric(labels, float(missing))
         families["state_cells"].add_metric(labels, float(len(tail.cells)))
         families["state_bytes"].add_metric(labels, float(tail.size_bytes))
         families["state_dead_records"].add_metric(labels, float(tail.dead_records))

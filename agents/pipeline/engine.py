@@ -18,6 +18,7 @@ from ldpstream.agents.pipeline.flights import FLUSH_SECONDS, FlightHooks, Flight
 from ldpstream.agents.pipeline.handover import Others, Warner, waits_for
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.pipeline.loading import Loader
+from ldpstream.agents.pipeline.rivals import Rivals
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import Channel, Intake, IntakeHooks
 from ldpstream.agents.reading.pace import paced
@@ -67,7 +68,7 @@ class Engine:
         self._hooks = hooks
         self._held: dict[int, Held] = {}
         self.news = asyncio.Event()
-        taking = IntakeHooks(self.fail, self._took, hooks.now_ms)
+        taking = IntakeHooks(self.fail, self._took, hooks.now_ms, hooks.steady_ms)
         self.intake = (
             Intake(config, self._held, reader, channel, taking)
             if config.topics.frames is None
@@ -90,6 +91,7 @@ class Engine:
         )
         self._controls: list[Control] = []
         self._warner = Warner(config)
+        self._rivals = Rivals(config)
 
     # --- what others see ------------------------------------------------------------------------
 
@@ -113,7 +115,13 @@ class Engine:
         """What keeps it from working, one sentence each."""
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.tails, missing) for e in self.accepted if e.stopped]
-        return *self._problems, *self._notes, *filter(None, waits)
+        found = (self._hooks.trouble(), self._rivals.problem, *waits)
+        return *self._problems, *self._notes, *filter(None, found)
+
+    @property
+    def partial(self) -> bool:
+        """Whether a part of the reports is counted elsewhere, by windows of another size or hop."""
+        return bool(self._rivals.problem)
 
     @property
     def end_offsets(self) -> Mapping[int, int]:
@@ -153,8 +161,12 @@ class Engine:
 
     async def revoke(self) -> None:
         """Flush what can be flushed in a few seconds, then forget all partitions."""
-        await self._flights.drain(self._held.values(), time.monotonic() + REVOKE_SECONDS)
+        await self.put_down()
         self.owned = frozenset()
+
+    async def put_down(self) -> None:
+        """Flush what can be flushed in a few seconds, and hold nothing, whatever is owned."""
+        await self._flights.drain(self._held.values(), time.monotonic() + REVOKE_SECONDS)
         for partition in list(self._held):
             self._drop(partition)
 
@@ -203,7 +215,8 @@ class Engine:
 
     def tick(self) -> None:
         """Do what is due, without waiting for anything."""
-        if self._problems:
+        self._rivals.look(self.tails, time.monotonic())
+        if self._problems or self._hooks.trouble():
             return
         self._load()
         # Nothing is read while this goes on: what the heads say is the same for all partitions.

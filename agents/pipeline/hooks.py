@@ -25,3 +25,5 @@ class Hooks:
     frames: FramesHooks
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     steady_ms: Callable[[], int] = steady_ms
+    trouble: Callable[[], str] = str
+    """Returns why nothing is to be counted for now, a sentence; empty where there is no reason."""

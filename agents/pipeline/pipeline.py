@@ -7,6 +7,7 @@ read goes through channels. `ldpstream.agents.worker` connects them.
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.config import Config
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.awaited import wait_for_broker
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import count_brokers
@@ -28,6 +30,7 @@ from ldpstream.agents.kafka.refusals import (
     not_permitted,
 )
 from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline.clock import WorkerClock
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.health import BrokerWatch, note_error
 from ldpstream.agents.pipeline.identity import TopicIdentity
@@ -46,8 +49,12 @@ from ldpstream.agents.reading.pace import paced
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.state.clock import Control
+from ldpstream.agents.state.records import HEAD, Key, encode_key, state_prefix
+from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.stores.choice import Stores
 
+_CLOCK_SECONDS: Final = 10.0
+_CLOCK_STEP_SECONDS: Final = 0.25
 _WAIT_MS: Final = 500
 _MOST_WAIT_MS: Final = 2_000
 
@@ -80,9 +87,13 @@ class Pipeline:
             on_error=note_error,
         )
         self._identity = TopicIdentity()
-        self._producer = LastingProducer(config.kafka.bootstrap, config.kafka.options)
+        grace_ms = min((c.window.grace_ms for c in config.collections.values()), default=0)
+        self.clock = WorkerClock(skew_limit_ms(grace_ms))
+        self._producer = LastingProducer(
+            config.kafka.bootstrap, config.kafka.options, watch=self.clock
+        )
         self._channels = channels
-        around = Surroundings(self._producer, self._identity, self._progress, metrics)
+        around = Surroundings(self._producer, self._identity, self._progress, metrics, self.clock)
         self._ranks = make_ranks(
             [*config.collections.values()], self._frames, channels, around.hooks
         )
@@ -132,6 +143,19 @@ class Pipeline:
 
     # --- lifecycle ------------------------------------------------------------------------------
 
+    async def wait_for_broker(self) -> None:
+        """Wait until a broker answers; `broker_watch` says so meanwhile.
+
+        Raises:
+            ClientOptionError: if `[kafka]` has a setting that no client knows.
+        """
+
+        def wait() -> None:
+            self.broker_watch.silent = True
+
+        await wait_for_broker(self.config.kafka, on_wait=wait)
+        self.broker_watch.silent = False
+
     async def start(self) -> None:
         """Connect, make sure of the topics, and begin to read.
 
@@ -169,6 +193,9 @@ class Pipeline:
             raise not_permitted(kafka, missing)
         self._identity.start(admin)
         await connections.producer(self._producer)
+        # Before the group is joined: with a wrong clock nothing shall be decided.
+        await self._ask_the_time()
+        self._spawn(self._watch_clock())
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
         if any(topic is not None for topic in self._by_frames):
             self._frames.start(await connections.reader(committed_only=True, wait_ms=_WAIT_MS))
@@ -238,6 +265,36 @@ class Pipeline:
         # Counting goes on: the next restart may read them, or end here again.
         for engine in self._all:
             engine.note(f"orders to close panes are no longer read: {problem}")
+
+    # --- the worker's clock ---------------------------------------------------------------------
+
+    async def _ask_the_time(self) -> None:
+        """Let the broker date a record: the deletion of a key that no owner ever writes."""
+        engine = next(iter(self.collections.values()))
+        key = encode_key(state_prefix(engine.context), Key(HEAD, 0, 0))
+        await self._producer.send_records(engine.config.topics.changelog, 0, [(key, None)])
+
+    async def clock_agrees(self) -> None:
+        """Wait while this machine's clock is wrong."""
+        while self.clock.wrong:  # noqa: ASYNC110 (only the broker's answers change it)
+            await asyncio.sleep(_CLOCK_STEP_SECONDS)
+
+    async def _watch_clock(self) -> None:
+        """Leave the group while this machine's clock is wrong, and come back."""
+        away = False
+        while True:
+            wrong = self.clock.wrong
+            if wrong and not away:
+                await asyncio.gather(*(engine.put_down() for engine in self._all))
+                away = await self._group.leave()
+            elif away and not wrong:
+                away = not await self._group.come_back()
+            await asyncio.sleep(_CLOCK_STEP_SECONDS)
+            self.clock.now_ms()
+            due = 1.0 if wrong or self.clock.stepped else _CLOCK_SECONDS
+            if self.clock.checked_seconds >= due:
+                with suppress(KafkaError):
+                    await self._ask_the_time()
 
     async def stop(self) -> None:
         """Flush, say how far we came, and close all clients; harmless when not started."""

@@ -25,6 +25,12 @@ class Group(Protocol):
     def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
         """Let its own client fetch nothing of partitions that have just been assigned."""
 
+    async def leave(self) -> bool:
+        """Leave the group for now, where that is ours to decide; False where it did not work."""
+
+    async def come_back(self) -> bool:
+        """Join the group again after `leave`; False where it did not work."""
+
 
 class Progress:
     """Passes on what heads have won.

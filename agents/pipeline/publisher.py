@@ -134,7 +134,8 @@ class Publisher:
         span = window.start_ms, window.end_ms
 
         def make() -> EstimateDocument:
-            return compose(engine.config, add_up(engine.context, taken), window=span, final=False)
+            made = compose(engine.config, add_up(engine.context, taken), window=span, final=False)
+            return made.model_copy(update={"partial": True}) if engine.partial else made
 
         # A large domain takes longer than the process may be held.
         document = await asyncio.to_thread(make)

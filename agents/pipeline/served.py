@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
+from ldpstream.agents.pipeline.clock import WorkerClock
 from ldpstream.agents.pipeline.health import BrokerWatch
 from ldpstream.agents.stores.choice import Tailed
 
@@ -36,6 +37,10 @@ class ServedCollection(Tailed, Protocol):
         """Whether something stopped it for good."""
 
     @property
+    def partial(self) -> bool:
+        """Whether a part of the reports is counted elsewhere, by windows of another size or hop."""
+
+    @property
     def problems(self) -> Sequence[str]:
         """What keeps it from working, one sentence each; empty when all is well."""
 
@@ -46,6 +51,10 @@ class ServedPipeline(Protocol):
     @property
     def collections(self) -> Mapping[str, ServedCollection]:
         """The collections by name."""
+
+    @property
+    def clock(self) -> WorkerClock:
+        """The worker's clock, and what its broker says of it."""
 
     @property
     def broker_watch(self) -> BrokerWatch:

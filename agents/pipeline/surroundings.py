@@ -6,6 +6,7 @@ from functools import partial
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline.clock import WorkerClock
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.pipeline.identity import TopicIdentity
 from ldpstream.agents.pipeline.progress import Progress
@@ -20,6 +21,7 @@ class Surroundings:
     identity: TopicIdentity
     progress: Progress
     metrics: Metrics
+    clock: WorkerClock
 
     def hooks(self, collection: CollectionConfig, *, accepted: bool) -> Hooks:
         """Return the hooks of a collection's engine, or of one for a spec that it accepts."""
@@ -31,6 +33,8 @@ class Surroundings:
             check_source=partial(self.identity.check, name, topics),
             # The group's view of progress is that of the collection's own spec.
             won=partial(self.progress.won, collection, accepted=accepted),
+            now_ms=self.clock.now_ms,
+            trouble=lambda: self.clock.problem,
             frames=FramesHooks(
                 told=partial(self.metrics.packed, name),
                 lag=partial(self.metrics.pack_lag, name),

@@ -12,8 +12,10 @@ and so does its reader.
 
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final, Protocol
 
 from aiokafka import TopicPartition
@@ -21,7 +23,8 @@ from aiokafka import TopicPartition
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.held import Held
-from ldpstream.agents.reading.source import Batch, Outside, SourceReader
+from ldpstream.agents.reading.source import Batch, Outside, SourceReader, steady_ms
+from ldpstream.agents.state.arrival import Arrivals
 
 SHORT_SECONDS: Final = 10.0
 _MISSED: Final = 2
@@ -48,6 +51,8 @@ class IntakeHooks:
     took: Callable[[Held], None]
     """Called when something has been taken in that the next flush may say."""
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    steady_ms: Callable[[], int] = steady_ms
+    """The clock of the reader."""
     seconds: Callable[[], float] = time.monotonic
 
 
@@ -132,12 +137,22 @@ class Intake:
 
     def _ingest(self, held: Held, batch: Batch) -> None:
         state, following = held.state, held.state.next
-        fresh = [record for record in batch.records if record[0] >= following]
-        if fresh:
-            state.ingest(fresh, now_ms=self._hooks.now_ms())
+        known = bisect_left(batch.records, following, key=itemgetter(0))
+        if known < len(batch.records):
+            fresh, now_ms = batch.rest(known), self._hooks.now_ms()
+            state.ingest(fresh.records, now_ms=now_ms, arrived=self._arrived(fresh, now_ms))
         state.read_to(batch.stop, end=batch.end, asked_ms=batch.asked_ms)
         if state.next > following:
             self._hooks.took(held)
+
+    def _arrived(self, batch: Batch, now_ms: int) -> Arrivals:
+        """Return when the records of a batch arrived."""
+        ago_ms = None if batch.since_ms is None else self._hooks.steady_ms() - batch.since_ms
+        return batch.dates.arrivals(
+            since_ms=None if ago_ms is None else now_ms - ago_ms,
+            now_ms=now_ms,
+            precision_ms=self._config.spec.precision_ms,
+        )
 
     def _outside(self, held: Held, outside: Outside) -> None:
         """Go on where the source now begins, or stop if it ends before the offset asked for."""
@@ -149,7 +164,7 @@ class Intake:
 
     def _skip(self, held: Held, beginning: int) -> None:
         """Go on at an offset because there is nothing before it any more."""
-        lost = held.state.skip_to(beginning)
+        lost = held.state.skip_to(beginning, now_ms=self._hooks.now_ms())
         if lost:
             log.error(
                 "collection %s: the retention of %s[%d] deleted offsets %d to %d before they were "

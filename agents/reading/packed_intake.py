@@ -13,7 +13,6 @@ messages bring nothing but reports of other specs.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from aiokafka import TopicPartition
@@ -26,6 +25,7 @@ from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import SHORT_SECONDS, Channel, Intake, IntakeHooks
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.reading.taking import FramesHooks, Taken, take
+from ldpstream.agents.state.arrival import Arrivals
 
 SILENT_SECONDS: Final = 3.0
 """How long packed messages may stay away, though there is something to pack, before the source is
@@ -112,11 +112,16 @@ class PackedIntake(Intake):
 
     def _messages(self, held: Held, reading: Reading, batch: Batch) -> None:
         """Take packed messages one after the other, and those later that there is no room for."""
-        for place, (offset, value) in enumerate(batch.records):
-            taken = self._take_packed(held, reading, offset, value)
+        now_ms = self._hooks.now_ms()
+        dates = batch.dates.times_ms or [now_ms] * len(batch.records)
+        for place, ((offset, value), packed_ms) in enumerate(
+            zip(batch.records, dates, strict=True)
+        ):
+            # What has been packed had arrived by then.
+            arrived = Arrivals(now_ms, min(now_ms, packed_ms))
+            taken = self._take_packed(held, reading, offset, value, arrived)
             if taken is Taken.FULL:
-                rest = replace(batch, start=offset, records=batch.records[place:])
-                held.waiting.appendleft((self._take_frames, rest))
+                held.waiting.appendleft((self._take_frames, batch.rest(place)))
                 return
             if taken is Taken.HOLE:
                 return
@@ -165,7 +170,7 @@ class PackedIntake(Intake):
     # --- one packed message ---------------------------------------------------------------------
 
     def _take_packed(
-        self, held: Held, reading: Reading, offset: int, value: bytes | None
+        self, held: Held, reading: Reading, offset: int, value: bytes | None, arrived: Arrivals
     ) -> Taken | None:
         """Take a packed message; None for one that cannot be used."""
         partition, state = held.partition, held.state
@@ -176,7 +181,7 @@ class PackedIntake(Intake):
             return None
         self.end_offsets[partition] = max(packed.end, self.end_offsets.get(partition, 0))
         decided, before = decided_by(state), state.next
-        taken = take(state, packed, now_ms=self._hooks.now_ms())
+        taken = take(state, packed, now_ms=self._hooks.now_ms(), arrived=arrived)
         self._note_own(held, decided)
         if state.next > before:
             self._hooks.took(held)

@@ -18,6 +18,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.reading.pace import PARTITIONS, paced
+from ldpstream.agents.state.arrival import UNDATED, Dates
 
 POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000
@@ -28,6 +29,8 @@ _SLICES: Final = 2
 _SLICE_RECORDS: Final = 1_000
 _SLICE_BYTES: Final = 1 << 18
 _RETRY_SECONDS: Final = 0.5
+_APPENDED: Final = 1
+"""The type of a timestamp that the broker has set (LogAppendTime)."""
 _PAUSE_SECONDS: Final = 0.1
 _MOST_PAUSE_SECONDS: Final = 1.0
 _ROOM_SECONDS: Final = 0.02
@@ -41,9 +44,8 @@ class Batch:
 
     `end` is where the log then ended; a batch that stops there is an end-of-log probe, records or
     none. `asked_ms`, on the steady clock, is a moment at or before that at which the answer was
-    asked for; None where it may have been before the session. `times_ms` are the records' own
-    timestamps, epoch ms, which the broker has set if `appended`; `since_ms` is a moment on the
-    clock on the wall, epoch ms, at which the log still ended at `start`, None if it was not seen.
+    asked for; None where it may have been before the session. `since_ms`, on the same clock,
+    is a moment at which the log still ended at `start` or before it; None if that was not seen.
     """
 
     session: int
@@ -52,21 +54,26 @@ class Batch:
     end: int
     asked_ms: int | None = None
     records: Sequence[Record] = ()
-    times_ms: Sequence[int] = ()
-    appended: bool = False
+    dates: Dates = UNDATED
     since_ms: int | None = None
 
     def slices(self) -> "Iterator[Batch]":
         """Yield it in slices that are taken in within some milliseconds, at least one."""
-        rest = self
+        start, first = self.start, 0
         for length in _cuts(self.records):
-            stop = rest.records[length][0]
-            yield rest._part(slice(length), stop=stop)
-            rest = replace(rest._part(slice(length, None), stop=self.stop), start=stop)
-        yield rest
+            stop = self.records[first + length][0]
+            yield self._part(first, first + length, start=start, stop=stop)
+            start, first = stop, first + length
+        yield self._part(first, len(self.records), start=start, stop=self.stop)
 
-    def _part(self, part: slice, *, stop: int) -> "Batch":
-        return replace(self, stop=stop, records=self.records[part], times_ms=self.times_ms[part])
+    def rest(self, place: int) -> "Batch":
+        """Return what is left of it from one of its records on."""
+        start = self.records[place][0]
+        return self._part(place, len(self.records), start=start, stop=self.stop)
+
+    def _part(self, first: int, last: int, *, start: int, stop: int) -> "Batch":
+        records, dates = self.records[first:last], self.dates.part(first, last)
+        return replace(self, start=start, stop=stop, records=records, dates=dates)
 
 
 @dataclass(frozen=True)
@@ -277,15 +284,15 @@ class SourceReader:
         found: Sequence[ConsumerRecord[bytes, bytes]],
     ) -> Batch | None:
         """Return what is new of a partition, None where nothing is."""
-        end, now_ms = self._consumer.highwater(partition), self._now_ms()
-        new = session.look(self._consumer.last_poll_timestamp(partition), now_ms)
+        end = self._consumer.highwater(partition)
+        new = session.look(self._consumer.last_poll_timestamp(partition), self._now_ms())
         if end is None or not (new or found):
             return None
         start, stop = session.position, await self._consumer.position(partition)
         session.position = stop
         since_ms = None
         if found and session.ended is not None and session.ended[0] == start:
-            since_ms = time.time_ns() // 1_000_000 - (now_ms - session.ended[1])
+            since_ms = session.ended[1]
         if stop == end and session.asked_ms is not None:
             session.ended = stop, session.asked_ms
         return Batch(
@@ -295,8 +302,10 @@ class SourceReader:
             end=end,
             asked_ms=session.asked_ms,
             records=[(record.offset, record.value) for record in found],
-            times_ms=[record.timestamp for record in found],
-            appended=bool(found) and found[-1].timestamp_type == 1,
+            dates=Dates(
+                [record.timestamp for record in found],
+                all(record.timestamp_type == _APPENDED for record in found),
+            ),
             since_ms=since_ms,
         )
 

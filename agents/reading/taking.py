@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Final
 
 from ldpstream.agents.packing.packed import Packed
+from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.partition import Partition
 
 _SLICE: Final = 8_192
@@ -36,8 +37,13 @@ class FramesHooks:
     far as is known; None where it is no longer ours."""
 
 
-def take(state: Partition, packed: Packed, *, now_ms: int) -> Taken:
-    """Take in what a packed message brings that is new, as if it had been read from the source."""
+def take(
+    state: Partition, packed: Packed, *, now_ms: int, arrived: Arrivals | None = None
+) -> Taken:
+    """Take in what a packed message brings that is new, as if it had been read from the source.
+
+    `arrived` says when all of it had arrived; None: now.
+    """
     if packed.next <= state.next:
         return Taken.REPEAT
     if packed.after > state.next:
@@ -46,6 +52,6 @@ def take(state: Partition, packed: Packed, *, now_ms: int) -> Taken:
     for start in range(0, len(records), _SLICE):
         if state.full:
             return Taken.FULL
-        state.ingest(records[start : start + _SLICE], now_ms=now_ms)
+        state.ingest(records[start : start + _SLICE], now_ms=now_ms, arrived=arrived)
     state.pass_over(packed.next)
     return Taken.TAKEN

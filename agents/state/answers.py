@@ -12,7 +12,7 @@ from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.grouping import expired, reports_by_pane
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.tail import Tail
-from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, snapshot
+from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, lost_between, snapshot
 
 
 class BehindError(RuntimeError):
@@ -110,6 +110,7 @@ def _answer(
         late=sum(tail.totals(pane).late for tail in tails for pane in tail.panes(first, end)),
         rejected=sum(sum(tail.head.rejected.values()) for tail in tails if tail.head is not None),
         withheld=not n,
+        lost=lost_between(tails, first, end),
         window=None if (first, end) == (asked.start, asked.stop) else window,
     )
 

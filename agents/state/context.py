@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ldpstream.agents.state.gaps import NOTHING_LOST, Lost
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.mechanism import Statistic
 from ldpstream.mechanisms.spec import CollectionSpec
@@ -16,7 +17,8 @@ class WindowTotals:
     (`ldpstream.agents.state.answers`). `withheld` says that nothing may be told but `n`.
     `statistic` is the mechanism's, int64 of shape `(statistic_size,)`, of the `n` reports counted
     in the span, and `late` of its panes' reports came too late to count. `rejected` messages have
-    no event time to be trusted: it is the collection's number of them since it began.
+    no event time to be trusted: it is the collection's number of them since it began. `lost` says
+    what the source's retention deleted unread and may have belonged to the span.
     """
 
     start_ms: int
@@ -27,6 +29,7 @@ class WindowTotals:
     rejected: int
     withheld: bool = False
     window: tuple[int, int] | None = None
+    lost: Lost = NOTHING_LOST
 
 
 @dataclass(frozen=True, kw_only=True)

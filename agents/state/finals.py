@@ -2,9 +2,9 @@
 
 A window is final when all its panes are closed in every partition's winning head; nothing that is
 counted later can then fall into it. The owner of partition 0 decides, from the winning heads and
-live cells of all partitions, and stores each final as a cell. Windows without reports get none.
-Panes become parts before, by the same heads: a final holds parts that end with its window or
-earlier, so that it is the same whenever it is decided.
+live cells of all partitions, and stores each final as a cell. Windows without reports get none,
+unless retention may have deleted theirs. Panes become parts before, by the same heads: a final
+holds parts that end with its window or earlier, so that it is the same whenever it is decided.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from ldpstream.agents.state.owned import OwnedCells
 from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
-from ldpstream.agents.state.view import windows_with
+from ldpstream.agents.state.view import lost_panes, windows_with
 
 FINALS_BYTES: Final = 4 << 20
 """Finals wait in memory until they are published: with so many, no more are decided."""
@@ -48,7 +48,7 @@ def decide(
         for tail in tails
         for pane in tail.panes(window.first_pane(final), window.closing(end))
         if tail.totals(pane).n
-    }
+    } | lost_panes(tails, window.first_pane(final), window.closing(end))
     contents: list[tuple[int, bytes]] = []
     for number in windows_with(window, sorted(panes), first=final):
         if number >= end:

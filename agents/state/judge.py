@@ -1,21 +1,30 @@
 """The fate of every report: counted, late, or rejected with a reason.
 
 The runs of a frame are decided one after the other in time order, and frames in the order of their
-offsets. A partition's watermark is the largest event time that it has accepted so far; a report
-whose pane the watermark has closed is late. Rejected reports never move the watermark.
+offsets. A partition's watermark is the largest event time that it has accepted so far, though no
+report moves it past its own arrival (`ldpstream.agents.state.arrival`); a report whose pane the
+watermark has closed is late. Rejected reports never move the watermark.
 
 All runs of a batch are decided at once: what is late depends on a running maximum only, and a late
 run never raises it, since its pane ended before.
+
+A replay's reports arrive long after their events, and one stray later date would close everything
+up to it. With `witnesses = m` the watermark is the m-th largest event time of distinct messages:
+m - 1 strays do nothing. What messages have witnessed is in memory only: a new owner's watermark
+goes on from the head's and may lag behind by as many messages, which closes panes later and never
+sooner.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from heapq import heappush, heappushpop
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.batch import Batch, Int64s
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import REASONS, Head
@@ -37,7 +46,9 @@ class Judgement:
 
     `fate` int64 `(R,)` is COUNTED, LATE or `REJECTED[reason]`, for the run's reports that are in
     `good`, bool `(N,)`; the others of a counted or late run are rejected for "range". `pane` int64
-    `(R,)`, `reports` int64 `(N,)`. `clock` is the watermark after the batch. With `one_report`,
+    `(R,)`, `reports` int64 `(N,)`. `clock` is the watermark after the batch, and `witnessed` the
+    largest event times of distinct messages by then, ascending and one for each witness at most
+    (none where one is enough). With `one_report`,
     `why` int64 `(N,)` says which `REJECTED[reason]` a report that is not good has instead of
     "range", and `tokens` `(N,)` are the reports' tokens as numbers.
     """
@@ -48,6 +59,7 @@ class Judgement:
     reports: Reports
     good: NDArray[np.bool_]
     clock: int
+    witnessed: Sequence[int] = ()
     why: NDArray[np.int64] | None = None
     tokens: Numbers | None = None
 
@@ -122,30 +134,70 @@ class Judgement:
 
 
 def judge(
-    context: Context, batch: Batch, head: Head, *, now_ms: int, partition: int, seen: Tokens
+    context: Context,
+    batch: Batch,
+    head: Head,
+    *,
+    arrived: Arrivals,
+    partition: int,
+    seen: Tokens,
+    witnessed: Sequence[int] = (),
 ) -> Judgement:
-    """Decide a batch, given the head that it continues and the time on the wall.
+    """Decide a batch, given the head that it continues and when its messages arrived.
 
-    With `one_report` `seen` are the tokens that the partition has counted in open panes.
+    With `one_report` `seen` are the tokens that the partition has counted in open panes. With
+    several witnesses `witnessed` is what the judgement of the batch before said.
     """
     window, time_ms = context.window, batch.time_ms
     rows, tokens = context.spec.split(batch.payload)
     reports, good = context.spec.mechanism.decode(rows)
     fate = np.full(len(time_ms), COUNTED, dtype=np.int64)
-    fate[time_ms > now_ms + window.future_ms] = REJECTED["future"]
+    fate[time_ms > _of_runs(arrived.latest_ms, batch) + window.future_ms] = REJECTED["future"]
     fate[time_ms % context.spec.precision_ms != 0] = REJECTED["precision"]
     fate[(time_ms < window.earliest_ms) | (time_ms > window.latest_ms)] = REJECTED["time"]
-    judgement = Judgement(batch, fate, time_ms // window.pane_ms, reports, good, head.clock)
+    judgement = Judgement(
+        batch, fate, time_ms // window.pane_ms, reports, good, head.clock, witnessed
+    )
     if context.spec.one_report is not None:
         rule, most = context.spec.one_report, context.tokens_a_pane
         judgement = _one_each(judgement, rule, tokens, partition, seen, most)
     if not len(time_ms):
         return judgement
-    taken = np.where((fate == COUNTED) & (judgement.good_count > 0), time_ms, NEVER)
-    clocks = np.maximum.accumulate(np.concatenate(([head.clock], taken)))
+    moved = np.minimum(time_ms, _of_runs(arrived.clock_ms, batch))
+    taken = np.where((fate == COUNTED) & (judgement.good_count > 0), moved, NEVER)
+    if window.witnesses == 1:
+        clocks = np.maximum.accumulate(np.concatenate(([head.clock], taken)))
+    else:
+        clocks, witnessed = _witness(window.witnesses, batch.message, taken, witnessed)
+        clocks = np.maximum(clocks, head.clock)
     first_open = np.maximum(head.closed, (clocks[:-1] - window.grace_ms) // window.pane_ms)
     fate[(fate == COUNTED) & (judgement.pane < first_open)] = LATE
-    return replace(_late_again(judgement), clock=int(clocks[-1]))
+    return replace(_late_again(judgement), clock=int(clocks[-1]), witnessed=witnessed)
+
+
+def _of_runs(of_messages: Int64s | int, batch: Batch) -> Int64s | int:
+    return of_messages if isinstance(of_messages, int) else of_messages[batch.message]
+
+
+def _witness(
+    witnesses: int, message: Int64s, taken: Int64s, witnessed: Sequence[int]
+) -> tuple[Int64s, Sequence[int]]:
+    """Return the watermark before each of R runs and after all of them, int64 `(R + 1,)`.
+
+    `message` and `taken`, int64 `(R,)`, are the runs' messages and how far they move it; a message
+    counts as a whole, for what comes after it.
+    """
+    starts = np.flatnonzero(np.concatenate(([True], message[1:] != message[:-1])))
+    times, clocks = [*witnessed], []
+    for time_ms in np.maximum.reduceat(taken, starts).tolist():
+        clocks.append(times[0] if len(times) == witnesses else NEVER)
+        if len(times) < witnesses:
+            heappush(times, time_ms)
+        else:
+            heappushpop(times, time_ms)
+    last = times[0] if len(times) == witnesses else NEVER
+    before = np.repeat(clocks, np.diff(np.append(starts, len(taken))))
+    return np.append(before, last).astype(np.int64), times
 
 
 def _one_each(

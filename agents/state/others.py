@@ -5,7 +5,7 @@ topic. Where the earlier spec was named in `accept` its state says where it hand
 which no head says so was left behind: nobody takes its reports, nor closes its windows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ldpstream.agents.state.context import Context
@@ -18,6 +18,7 @@ from ldpstream.agents.state.records import (
     decode_key,
     state_fingerprint,
     state_prefix,
+    state_windows,
 )
 from ldpstream.agents.state.windows import NEVER
 
@@ -36,6 +37,7 @@ class OtherStates:
         self._known = {spec.fingerprint for spec in specs}
         self._prefix = state_prefix(context)
         self._heads: dict[bytes, Head] = {}
+        self._rivals: dict[tuple[int, int], int] = {}
 
     def has(self, key: bytes) -> bool:
         """Return whether a key is another state's, if it is a key."""
@@ -52,6 +54,27 @@ class OtherStates:
                 self._heads[state] = decode_head(found, value)
         except RecordError:
             return
+
+    def note_since(self, key: bytes) -> None:
+        """Take a record of another state that came after the log's end had been reached."""
+        state = key[: len(self._prefix)]
+        try:
+            found = decode_key(state, key)
+        except RecordError:
+            return
+        if found is None or found.name != HEAD:
+            return
+        fingerprint, size_ms, hop_ms = state_windows(state)
+        own, own_size_ms, own_hop_ms = state_windows(self._prefix)
+        if fingerprint == own and (size_ms, hop_ms) != (own_size_ms, own_hop_ms):
+            self._rivals[size_ms, hop_ms] = found.seq
+
+    def rivals(self) -> Mapping[tuple[int, int], int]:
+        """Return the last heads' seq of states of our spec with windows of another size or hop.
+
+        Of those that have gone on since the log's end was first reached: others are history.
+        """
+        return self._rivals
 
     def left_behind(self) -> Sequence[bytes]:
         """Return the fingerprints of specs, neither ours nor accepted, that never handed over."""

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
+import numpy as np
+
+from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.batch import read_records
 from ldpstream.agents.state.clock import Control, IdleClock, SeenHeads, see_heads
 from ldpstream.agents.state.context import Context
@@ -16,6 +19,7 @@ from ldpstream.agents.state.copies import WaitingCopies, make_copies
 from ldpstream.agents.state.counting import count
 from ldpstream.agents.state.finals import store_finals
 from ldpstream.agents.state.flushes import Flushes
+from ldpstream.agents.state.gaps import Gap, add_gap, tighten
 from ldpstream.agents.state.grouping import expired
 from ldpstream.agents.state.handover import ALONE, Beside, decided
 from ldpstream.agents.state.judge import Judgement, judge
@@ -47,6 +51,9 @@ class Partition:
         self._came_ms: int | None = None
         self._cells = OwnedCells(context, epoch, head, tail.cells)
         self._copies = WaitingCopies()
+        self._witnessed: Sequence[int] = ()
+        # The gap up to what comes next, whose arrival is not known yet.
+        self._open_gap: Gap | None = None
         self._decided = decided(head, ALONE)
         self._probes = UnbrokenProbes(context.gap_ms)
         self._clock = IdleClock(context.window, tail.partition)
@@ -110,12 +117,19 @@ class Partition:
         """The state in memory: the next head in the making."""
         return self._work
 
-    def ingest(self, records: Sequence[tuple[int, bytes | None]], *, now_ms: int) -> None:
+    def ingest(
+        self,
+        records: Sequence[tuple[int, bytes | None]],
+        *,
+        now_ms: int,
+        arrived: Arrivals | None = None,
+    ) -> None:
         """Take in messages of the source, `(offset, value)`, offsets ascending from `next` on.
 
-        The caller guarantees that no message between them is missing. Messages never raise: each
-        report is counted, late or rejected. Should anything else (memory runs out, say), some of
-        them may have been taken in: the partition is lost.
+        `arrived` says when they arrived at the broker; None: now. The caller guarantees that no
+        message between them is missing. Messages never raise: each report is counted, late or
+        rejected. Should anything else (memory runs out, say), some of them may have been taken in:
+        the partition is lost.
 
         Raises:
             ValueError: where the first offset is below `next`.
@@ -123,10 +137,13 @@ class Partition:
         if not records:
             return
         self._expect(records[0][0])
-        judgement = self._judge(records, now_ms)
+        arrived = arrived or Arrivals.at(now_ms)
+        judgement = self._judge(records, arrived)
         torn, self._torn = self._torn, True
         self._copies.add(make_copies(self._context, self.partition, records, judgement))
+        self._end_gap(arrived)
         work = count(self._cells, self._work, judgement)
+        self._witnessed = judgement.witnessed
         own = len(records) > judgement.batch.passed
         if own:
             self._own = True
@@ -143,22 +160,25 @@ class Partition:
         if offset < self._work.next:
             raise ValueError("expected offsets from next on")
 
-    def _judge(self, records: Sequence[tuple[int, bytes | None]], now_ms: int) -> Judgement:
+    def _judge(self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals) -> Judgement:
         decided_here = self._decided.places(records)
         batch = read_records(self._context.spec, self._accept, records, decided=decided_here)
         return judge(
             self._context,
             batch,
             self._work,
-            now_ms=now_ms,
+            arrived=arrived,
             partition=self.partition,
             seen=self._cells.tokens,
+            witnessed=self._witnessed,
         )
 
-    def skip_to(self, offset: int) -> int:
+    def skip_to(self, offset: int, *, now_ms: int) -> int:
         """Go on at an offset because the source's retention deleted all before.
 
-        Returns how many of them are lost: those that no state of the collection has decided.
+        All panes that the lost messages may have belonged to are marked: those not closed yet, up
+        to what could be dated now, or when the next message turns out to have arrived. Returns how
+        many of them are lost: those that no state of the collection has decided.
 
         Raises:
             ValueError: where it is below `next`.
@@ -167,9 +187,24 @@ class Partition:
         work = self._work
         lost = max(0, offset - max(work.next, self._decided.first))
         if offset > work.next:
-            self._work = replace(work, next=offset, lost=work.lost + lost)
+            gaps = work.gaps
+            if lost:
+                window = self._context.window
+                last = max(work.closed, window.pane(now_ms + window.future_ms))
+                gaps = add_gap(gaps, Gap(work.closed, last, lost))
+                self._open_gap = gaps[-1]
+            self._work = replace(work, next=offset, lost=work.lost + lost, gaps=gaps)
             self._changed = True
         return lost
+
+    def _end_gap(self, arrived: Arrivals) -> None:
+        """Let the gap before these messages end when the first of them arrived."""
+        gap, self._open_gap = self._open_gap, None
+        if gap is not None:
+            window = self._context.window
+            first_ms = int(np.atleast_1d(arrived.clock_ms)[0])
+            gaps = tighten(self._work.gaps, gap, window.pane(first_ms + window.future_ms))
+            self._work = replace(self._work, gaps=gaps)
 
     def pass_over(self, offset: int) -> None:
         """Go on at an offset because those before hold no records (transaction markers, say).

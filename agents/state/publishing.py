@@ -47,4 +47,5 @@ def expire(window: WindowSpec, cells: OwnedCells, work: Head, published: int) ->
     expired = min(window.expired(work.clock), window.first_pane(published))
     if expired <= work.expired:
         return work
-    return replace(work, expired=expired, gone=work.gone + cells.expire(expired))
+    gaps = tuple(gap for gap in work.gaps if gap.last >= expired)
+    return replace(work, expired=expired, gone=work.gone + cells.expire(expired), gaps=gaps)

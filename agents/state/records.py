@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.gaps import Gap
 from ldpstream.agents.state.windows import NEVER
 
 VERSION: Final = 1
@@ -40,8 +41,9 @@ REASONS: Final = (*_FIRST_REASONS, *TOKEN_REASONS)
 HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5, 6, 7)
 """A head of version 2 says where to read the frames topic, one of version 3 also where its state
 hands over, one of version 4 also what was rejected for its token, one of version 5 also what for
-want of room for tokens, one of version 6 also which panes are in parts, one of version 7 also where
-the source ended, as far as that is beyond `next`; others are written in version 1.
+want of room for tokens, one of version 6 also which panes are in parts and which panes lack what
+retention deleted, one of version 7 also where the source ended, as far as that is beyond `next`;
+others are written in version 1.
 """
 _HEAD: Final = struct.Struct("<BB10qI6q16s")
 _FRAMES: Final = struct.Struct("<q")
@@ -53,7 +55,10 @@ _TOKENS: Final = {
 """What was rejected for as many of TOKEN_REASONS, by version."""
 _END: Final = struct.Struct("<q")
 _COUNTED: Final = {version: form.size // 8 for version, form in _TOKENS.items()}
+_GROUPING: Final = 6
+"""The first version that says which panes are in parts, and with gaps."""
 _GROUPED: Final = struct.Struct("<q")
+_GAP: Final = struct.Struct("<3q")
 _ENTRIES: Final = struct.Struct("<I")
 _MOST: Final = -NEVER
 """No number of a head is larger, so that nothing that is made of it leaves an int64."""
@@ -102,8 +107,9 @@ class Head:
     is the offset of the frames topic to read on from, which decides nothing. `lineage` (rule 3)
     names for each epoch with live cells the last seq that this epoch won. From the source offset
     `handover` on, messages that are no frames of this state's spec are left to the state of another
-    spec; NEVER: all are decided here. `end` is the largest end of the source
-    that any owner has seen, or anything up to `next`.
+    spec; NEVER: all are decided here. `gaps` are the panes that may lack some of the `lost`
+    offsets, until they have expired. `end` is the largest end of the source that any owner has
+    seen, or anything up to `next`.
     """
 
     epoch: int = 0
@@ -126,6 +132,7 @@ class Head:
     lineage: Mapping[int, int] = field(default_factory=dict)
     handover: int = NEVER
     grouped: int = NEVER
+    gaps: tuple[Gap, ...] = ()
     end: int = 0
 
 
@@ -175,6 +182,12 @@ def state_fingerprint(prefix: bytes) -> bytes:
     return found
 
 
+def state_windows(prefix: bytes) -> tuple[bytes, int, int]:
+    """Return fingerprint, size and hop (ms) in what the keys of a state begin with."""
+    _, fingerprint, size_ms, hop_ms, _ = _STATE.unpack(prefix)
+    return fingerprint, size_ms, hop_ms
+
+
 def encode_head(head: Head) -> bytes:
     """Return the head's value; epoch and seq are in its key."""
     fixed = _HEAD.pack(
@@ -199,17 +212,20 @@ def encode_head(head: Head) -> bytes:
     handover = _HANDOVER.pack(head.handover) if version >= HEAD_VERSIONS[2] else b""
     counts = [head.rejected.get(reason, 0) for reason in TOKEN_REASONS]
     tokens = _TOKENS[version].pack(*counts[: _COUNTED[version]]) if version in _TOKENS else b""
-    grouped = _GROUPED.pack(head.grouped) if version >= HEAD_VERSIONS[5] else b""
+    later = b""
+    if version >= _GROUPING:
+        gaps = (_GAP.pack(*gap) for gap in head.gaps)
+        later = b"".join((_GROUPED.pack(head.grouped), _ENTRIES.pack(len(head.gaps)), *gaps))
     end = _END.pack(head.end) if version >= HEAD_VERSIONS[6] else b""
     entries = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
-    parts = fixed, frames, handover, tokens, grouped, end, _ENTRIES.pack(len(head.lineage))
-    return b"".join((*parts, *entries))
+    lineage = (_ENTRIES.pack(len(head.lineage)), *entries)
+    return b"".join((fixed, frames, handover, tokens, later, end, *lineage))
 
 
 def _head_version(head: Head) -> int:
     if head.end > head.next:
         return HEAD_VERSIONS[6]
-    if head.grouped != NEVER:
+    if head.grouped != NEVER or head.gaps:
         return HEAD_VERSIONS[5]
     if head.rejected.get(TOKEN_REASONS[2]):
         return HEAD_VERSIONS[4]
@@ -241,9 +257,13 @@ def decode_head(key: Key, data: bytes) -> Head:
             found = _TOKENS[version].unpack_from(data, at)
             tokens[: len(found)] = found
             at += _TOKENS[version].size
-        if version >= HEAD_VERSIONS[5]:
+        grouped, gaps = NEVER, []
+        if version >= _GROUPING:
             (grouped,) = _GROUPED.unpack_from(data, at)
-            at += _GROUPED.size
+            (many,) = _ENTRIES.unpack_from(data, at + _GROUPED.size)
+            at += _GROUPED.size + _ENTRIES.size
+            gaps = [Gap(*_GAP.unpack_from(data, at + i * _GAP.size)) for i in range(many)]
+            at += many * _GAP.size
         if version >= HEAD_VERSIONS[6]:
             (end,) = _END.unpack_from(data, at)
             at += _END.size
@@ -279,6 +299,7 @@ def decode_head(key: Key, data: bytes) -> Head:
         lineage=lineage,
         handover=handover,
         grouped=grouped,
+        gaps=tuple(gaps),
         end=end,
     )
 

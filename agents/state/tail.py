@@ -14,7 +14,7 @@ was read since the last one, not what the state holds: a cell with a seq above t
 undecided, and once the head has passed it, it is live or dead for good.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, Held, MemoryStore
 from ldpstream.agents.state.context import Context
@@ -106,6 +106,11 @@ class Tail(Shown):
         return self._others.left_behind()
 
     @property
+    def rivals(self) -> Mapping[tuple[int, int], int]:
+        """Size and hop (ms) of states of our spec that others keep now, and how far they are."""
+        return self._others.rivals()
+
+    @property
     def broken(self) -> RecordError | None:
         """What could not be read, after which nothing that the tail shows can be trusted."""
         return self._broken
@@ -139,9 +144,12 @@ class Tail(Shown):
     def _stage(self, offset: int, key: bytes, value: bytes | None) -> None:
         """Keep a record until the end of the log; of one key's records the first counts."""
         if self._others.has(key):
-            # What comes once we have begun is by a later configuration, which knows of ours.
-            if self.head is None and value is not None:
+            # What comes once we have begun is by a later configuration, which knows of ours, or by
+            # a worker that is still configured otherwise.
+            if value is not None and self.head is None:
                 self._others.note(key, value)
+            elif value is not None:
+                self._others.note_since(key)
         elif value is None:
             if key in self._keys:
                 self._staged[key] = None

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from ldpstream.agents.state.cells import decode_chunk, decode_final
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.gaps import NOTHING_LOST, Lost, lost
 from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import NEVER, WindowSpec
@@ -16,7 +17,10 @@ from ldpstream.agents.state.windows import NEVER, WindowSpec
 
 @dataclass(frozen=True)
 class WindowInfo:
-    """A window with reports, counted or late; `start_ms` and `end_ms` are epoch ms."""
+    """A window with reports, counted or late, or that may have lost all that it had.
+
+    `start_ms` and `end_ms` are epoch ms.
+    """
 
     start_ms: int
     end_ms: int
@@ -24,6 +28,7 @@ class WindowInfo:
     late: int
     final: bool
     published: bool
+    lost: Lost = NOTHING_LOST
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +47,7 @@ class Snapshot:
     rejected: int
     withheld: bool = False
     window: tuple[int, int] | None = None
+    lost: Lost = NOTHING_LOST
 
 
 def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> Snapshot:
@@ -65,7 +71,13 @@ def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int
             n, late = n + pane_totals.n, late + pane_totals.late
             names = (name for name in tail.names(pane) if name.kind == "count")
             chunks += [(name.chunk, tail.cells[name].value) for name in names]
-    return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected)
+    missing = lost_between(tails, start_ms // pane_ms, end_ms // pane_ms)
+    return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, lost=missing)
+
+
+def lost_between(tails: Iterable[Tail], first: int, end: int) -> Lost:
+    """Return what retention deleted unread and may have belonged to the panes `[first, end)`."""
+    return lost((() if tail.head is None else tail.head.gaps for tail in tails), first, end)
 
 
 def add_up(context: Context, taken: Snapshot) -> WindowTotals:
@@ -79,12 +91,24 @@ def add_up(context: Context, taken: Snapshot) -> WindowTotals:
         *(*span, statistic, taken.n, taken.late, taken.rejected),
         withheld=taken.withheld,
         window=taken.window,
+        lost=taken.lost,
     )
 
 
 def totals(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> WindowTotals:
     """Return the totals of `[start_ms, end_ms)` over all partitions: `add_up` of `snapshot`."""
     return add_up(context, snapshot(context, tails, start_ms, end_ms))
+
+
+def lost_panes(tails: Iterable[Tail], first: int, end: int) -> set[int]:
+    """Return the panes of `[first, end)` that may have lost something and are kept."""
+    return {
+        pane
+        for tail in tails
+        if tail.head is not None
+        for gap in tail.head.gaps
+        for pane in gap.panes(max(first, tail.head.expired), end)
+    }
 
 
 def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
@@ -108,6 +132,10 @@ def windows(context: Context, tails: Sequence[Tail]) -> list[WindowInfo]:
             pane_totals = tail.totals(pane)
             if pane_totals.n or pane_totals.late:
                 n_late[pane] = n + pane_totals.n, late + pane_totals.late
+        closed = NEVER if tail.head is None else tail.head.closed
+        for pane in lost_panes((tail,), NEVER, closed):
+            n_late.setdefault(pane, (0, 0))
+    gaps = [() if tail.head is None else tail.head.gaps for tail in tails]
     panes = sorted(n_late)
     head = tails[0].head if tails else None
     final, published = (NEVER, NEVER) if head is None else (head.final, head.published)
@@ -129,6 +157,7 @@ def windows(context: Context, tails: Sequence[Tail]) -> list[WindowInfo]:
                 sums_late[end] - sums_late[first],
                 final=number < final,
                 published=number < published,
+                lost=lost(gaps, held.start, held.stop),
             )
         )
     return found

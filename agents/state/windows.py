@@ -26,11 +26,13 @@ class WindowSpec:
     """How a collection cuts event time; all in milliseconds.
 
     `grace_ms` is how far the watermark must be past a pane's end to close it; `idle_ms` how long a
-    partition without news stays in charge of the clock (None: for ever); `future_ms` how far ahead
-    of the clock on the wall an event may be; `retention_ms` how long a closed pane is kept.
+    partition without news stays in charge of the clock (None: for ever); `future_ms` how far after
+    its arrival an event may be dated; `retention_ms` how long a closed pane is kept. The watermark
+    is the event time that so many distinct messages have reached as `witnesses` says.
 
     Raises:
-        ValueError: for a size or hop below 1, a hop above the size, or a negative duration.
+        ValueError: for a size or hop below 1, a hop above the size, a negative duration, or without
+            witnesses.
     """
 
     size_ms: int
@@ -39,12 +41,15 @@ class WindowSpec:
     idle_ms: int | None = 30_000
     future_ms: int = 60_000
     retention_ms: int = 604_800_000
+    witnesses: int = 1
 
     def __post_init__(self) -> None:
         if not 1 <= self.hop_ms <= self.size_ms:
             raise ValueError("expected 1 <= hop <= size")
         if min(self.grace_ms, self.idle_ms or 0, self.future_ms, self.retention_ms) < 0:
             raise ValueError("expected durations of at least 0")
+        if self.witnesses < 1:
+            raise ValueError("expected at least one witness")
 
     @cached_property
     def pane_ms(self) -> int:
@@ -63,8 +68,11 @@ class WindowSpec:
 
     @cached_property
     def open_panes(self) -> int:
-        """How many panes can be open at once: a watermark closes what is a grace behind it."""
-        return self.grace_ms // self.pane_ms + 2
+        """How many panes can be open at once.
+
+        From a grace behind the watermark to as far ahead as reports may be dated.
+        """
+        return (self.grace_ms + self.future_ms) // self.pane_ms + 2
 
     @cached_property
     def earliest_ms(self) -> int:

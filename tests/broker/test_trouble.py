@@ -19,18 +19,6 @@ pytestmark = pytest.mark.broker
 kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)
 
 
-def test_broker_absent_at_the_start(tmp_path: Path) -> None:
-    lab = Lab(Broker("embedded", "127.0.0.1:1"), tmp_path)
-    worker = lab.start_worker()
-    try:
-        assert worker.wait() == 1
-        (line,) = worker.errors().splitlines()
-        assert line.startswith("no broker answers at 127.0.0.1:1: ")
-        assert "LDPSTREAM_KAFKA_BOOTSTRAP" in line
-    finally:
-        worker.kill()
-
-
 async def test_another_number_of_partitions_ends_the_worker_with_one_line(
     running: Broker, tmp_path: Path
 ) -> None:
@@ -142,7 +130,9 @@ async def test_retention_overtakes_the_worker(running: Broker, tmp_path: Path) -
         assert worker.terminate() == 0
         (line,) = worker.errors().splitlines()
         assert line.endswith(f"{source}[2] deleted offsets 1 to 5 before they were read")
-    assert sum(head.lost for head in await lab.heads()) == 5
+    heads = await lab.heads()
+    assert sum(head.lost for head in heads) == 5
+    assert sum(gap.offsets for head in heads for gap in head.gaps) == 5
 
 
 @kafka_only  # the embedded broker has no transactions
@@ -179,6 +169,26 @@ def server() -> Iterator[KafkaServer]:
     with KafkaServer.prepared() as prepared:
         prepared.start()
         yield prepared
+
+
+async def test_a_worker_that_starts_before_its_broker_waits_for_it(
+    server: KafkaServer, tmp_path: Path
+) -> None:
+    lab = Lab(Broker("kafka", server.bootstrap), tmp_path)
+    server.stop()
+    worker = lab.start_worker()
+    try:
+        await asyncio.sleep(3)
+        assert worker.process.poll() is None
+        await asyncio.to_thread(server.start)
+        await asyncio.to_thread(worker.wait_ready)
+        assert worker.status("/readyz") == 200
+        assert worker.terminate() == 0
+        said = worker.errors().splitlines()
+        assert "LDPSTREAM_KAFKA_BOOTSTRAP" in said[0]
+        assert said[-1].endswith(f"a broker answers at {server.bootstrap}")
+    finally:
+        worker.kill()
 
 
 async def test_broker_goes_away_and_comes_back(server: KafkaServer, tmp_path: Path) -> None:

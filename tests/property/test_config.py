@@ -21,8 +21,8 @@ def test_defaults_are_those_documented():
     assert (config.worker.store, config.worker.data) == ("memory", Path("data"))
     checkins = config.collections["checkins"]
     window = checkins.window
-    assert (window.size_ms, window.hop_ms, window.grace_ms) == (3_600_000, 3_600_000, 0)
-    assert (window.idle_ms, window.future_ms) == (30_000, 60_000)
+    assert (window.size_ms, window.hop_ms, window.grace_ms) == (3_600_000, 3_600_000, 60_000)
+    assert (window.idle_ms, window.future_ms, window.witnesses) == (30_000, 60_000, 1)
     assert window.retention_ms == checkins.retention_ms == 7 * 86_400_000
     assert checkins.spec.precision_ms == 1_000
     assert (checkins.minimum, checkins.confidence) == (100, 0.95)
@@ -38,6 +38,24 @@ def test_defaults_are_those_documented():
     )
     assert (checkins.publish.every_ms, checkins.publish.top) == (5_000, 20)
     assert (checkins.publish.quantiles, checkins.publish.ranges) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("written", "grace_ms", "future_ms"),
+    [
+        ({}, 60_000, 60_000),
+        ({"size": "10s"}, 10_000, 10_000),
+        ({"size": "15m", "hop": "10m", "grace": "0s"}, 0, 0),
+        ({"size": "75s", "hop": "50s"}, 25_000, 25_000),
+        ({"grace": "5m"}, 300_000, 300_000),
+        ({"future": "10m"}, 600_000, 600_000),
+        ({"grace": "5m", "future": "1s"}, 300_000, 1_000),
+    ],
+)
+def test_grace_and_future_fit_each_other(written: dict[str, str], grace_ms: int, future_ms: int):
+    table = MINIMAL | {"window": {"size": "1h"} | written}
+    window = read(table).collections["checkins"].window
+    assert (window.grace_ms, window.future_ms) == (grace_ms, future_ms)
 
 
 def test_the_written_configuration_loads_and_says_what_its_comments_say(tmp_path: Path):

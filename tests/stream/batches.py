@@ -1,5 +1,7 @@
 """Batches of messages as any sender may write them: strategies, for specs of both widths."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from ldpstream.agents.state.context import Context
@@ -19,7 +21,9 @@ TIMES = st.one_of(
 
 def contexts() -> list[Context]:
     narrow = make_context(WINDOW, accept=(OLD,), chunk=1)
-    return [narrow, make_context(WINDOW, spec=WIDE, accept=(OLD,), chunk=100)]
+    wide = make_context(WINDOW, spec=WIDE, accept=(OLD,), chunk=100)
+    several = make_context(replace(WINDOW, witnesses=3), accept=(OLD,), chunk=1)
+    return [narrow, wide, several]
 
 
 @st.composite

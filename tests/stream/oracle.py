@@ -23,9 +23,14 @@ class Oracle:
     def __init__(self, context: Context, partition: int = 0) -> None:
         self.context, self.clock, self.fates = context, NEVER, []
         self.partition, self.tokens = partition, set()
+        self.reached = []
         self.accept = {spec.fingerprint for spec in context.accept}
 
-    def message(self, offset: int, value: bytes | None, now_ms: int) -> None:
+    def message(self, offset: int, value: bytes | None, now_ms: int, clock_ms: int | None = None):
+        """Take a message that arrived at `now_ms`, and that moves the clock to `clock_ms` at most.
+
+        None: that is the same.
+        """
         spec = self.context.spec
         width, whole = spec.mechanism.report_bytes, spec.report_bytes
         try:
@@ -36,12 +41,18 @@ class Oracle:
             return
         times_ms = frame.times_ms.repeat(frame.counts).tolist()
         rows = [row.tobytes() for row in frame.payload]
+        moved = []
         for time_ms, row in sorted(zip(times_ms, rows, strict=True), key=lambda r: r[0]):
             symbol = int.from_bytes(row[:width], "little")
             fate = self.fate(time_ms, symbol, now_ms, row[width:])
             self.fates.append(Fate(offset, fate, time_ms, symbol))
             if fate == "counted":
-                self.clock = max(self.clock, time_ms)
+                moved.append(min(time_ms, now_ms if clock_ms is None else clock_ms))
+                if self.context.window.witnesses == 1:
+                    self.clock = max(self.clock, *moved)
+        self.reached += [max(moved)] if moved else []
+        if len(self.reached) >= self.context.window.witnesses:
+            self.clock = max(self.clock, sorted(self.reached)[-self.context.window.witnesses])
 
     def fate(self, time_ms: int, symbol: int, now_ms: int, token: bytes = b"") -> str:
         window, spec = self.context.window, self.context.spec

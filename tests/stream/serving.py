@@ -9,6 +9,7 @@ import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document import final_content
+from ldpstream.agents.pipeline.clock import WorkerClock
 from ldpstream.agents.pipeline.health import BrokerWatch
 from ldpstream.agents.state.clock import Control
 from ldpstream.agents.state.context import Context
@@ -62,6 +63,7 @@ class Served:
     end_offsets: dict[int, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     accepted: tuple["Served", ...] = ()
+    partial: bool = False
 
     @property
     def stopped(self) -> bool:
@@ -122,6 +124,7 @@ class Pipeline:
     collections: Mapping[str, Served]
     broker_watch: BrokerWatch = field(default_factory=BrokerWatch)
     failed: bool = False
+    clock: WorkerClock = field(default_factory=lambda: WorkerClock(1_000))
 
 
 def serve_collections(tables: Mapping[str, Mapping[str, Any]], *, read: bool = True) -> Pipeline:

@@ -179,7 +179,10 @@ def test_a_damaged_batch_is_refused_as_before() -> None:
 
 
 def test_records_one_by_one_are_a_run_too() -> None:
-    records = [SimpleNamespace(offset=o, value=bytes([o])) for o in (4, 5, 7)]
+    records = [
+        SimpleNamespace(offset=o, value=bytes([o]), timestamp=o, timestamp_type=0)
+        for o in (4, 5, 7)
+    ]
     (run,) = runs(records)
     assert (list(run.offsets), run.values, run.offset) == ([4, 5, 7], [b"\4", b"\5", b"\7"], 7)
     assert Run.of(records[:2]).offsets == range(4, 6)

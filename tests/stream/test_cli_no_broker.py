@@ -1,13 +1,15 @@
 """Commands that need a broker, where there is none or where its settings are impossible."""
 
+import json
 import socket
+import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ldpstream.agents.kafka import patience, probe
-from tests.processes import PATIENCE_SECONDS, Worker
+from tests.processes import PATIENCE_SECONDS, Worker, eventually
 from tests.stream.cli import PLACES, begin, configured, invoke, refused, spawn
 
 COMMANDS = [
@@ -75,12 +77,31 @@ def test_what_waits_for_a_broker_ends_when_told(tmp_path: Path, command: str):
             waiting.kill()
 
 
-def test_a_worker_without_a_broker_says_so_and_fails(tmp_path: Path, nobody: str):
-    file = configured(tmp_path, f'[kafka]\nbootstrap = "{nobody}"\n' + PLACES)
-    result = spawn("worker", "-c", file)
-    assert (result.returncode, result.stdout) == (1, b"")
-    assert f"no broker answers at {nobody}".encode() in result.stderr
-    assert result.stderr.count(b"\n") == 1
+async def test_a_worker_waits_for_a_broker_says_so_and_ends_when_told(tmp_path: Path, nobody: str):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        http = f"127.0.0.1:{free.getsockname()[1]}"
+    kafka = f'[kafka]\nbootstrap = "{nobody}"\n[worker]\nhttp = "{http}"\n'
+    waiting = Worker(begin("worker", "-c", configured(tmp_path, kafka + PLACES)))
+    waiting.url = f"http://{http}"
+    try:
+        await eventually(lambda: "the broker does not answer" in reasons(waiting))
+        assert waiting.terminate() == 0
+        (line,) = waiting.errors().splitlines()
+        assert f"no broker answers at {nobody}: " in line
+        assert line.endswith("waits for it")
+    finally:
+        waiting.kill()
+
+
+def reasons(worker: Worker) -> list[str]:
+    """Why a worker is not ready; nothing where it does not serve yet."""
+    try:
+        return worker.get("/readyz")["reasons"]
+    except urllib.error.HTTPError as error:
+        with error:
+            return json.loads(error.read())["reasons"]
+    except urllib.error.URLError:
+        return []
 
 
 def test_a_worker_that_everybody_could_read_refuses_to_start(tmp_path: Path, nobody: str):

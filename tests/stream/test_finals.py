@@ -189,13 +189,13 @@ def test_offsets_that_retention_deleted_are_counted():
     cluster.produce(0, *([frame((5, 0))] * 3))
     part = cluster.part()
     part.ingest([(0, frame((5, 0)))], now_ms=NOW_MS)
-    part.skip_to(3)
-    part.skip_to(3)
+    part.skip_to(3, now_ms=NOW_MS)
+    part.skip_to(3, now_ms=NOW_MS)
     cluster.flush(0)
     assert (cluster.head().next, cluster.head().n, cluster.head().lost) == (3, 1, 2)
     assert part.outcome == Outcome(1, 0, {}, 2)
     with pytest.raises(ValueError, match="from next on"):
-        part.skip_to(2)
+        part.skip_to(2, now_ms=NOW_MS)
 
 
 def test_offsets_without_records_are_passed_over():

@@ -39,7 +39,7 @@ async def test_collections_are_listed_in_the_order_of_the_configuration(client: 
     assert listed[0] == await ask(client, "/api/collections/city")
     assert (listed[0]["values"], listed[0]["ranges"]) == (60, ["downtown"])
     assert listed[2]["window"] == {
-        "size_ms": 120_000, "hop_ms": 60_000, "grace_ms": 0, "pane_ms": 60_000
+        "size_ms": 120_000, "hop_ms": 60_000, "grace_ms": 60_000, "pane_ms": 60_000
     }  # fmt: skip
 
 
@@ -151,7 +151,7 @@ async def test_status_adds_up_partitions(client: Client) -> None:
     assert first["rejected"] == {"fingerprint": 1}
     assert second["rejected"] == {"undecodable": 1}
     assert (second["next"], second["end_offset"], second["lag"]) == (4, 4, 0)
-    assert first["watermark"] == "2026-11-21T10:01:00Z"
+    assert first["watermark"] == "2026-11-21T10:02:00Z"
 
 
 async def test_only_its_owner_knows_how_far_behind_a_partition_is(

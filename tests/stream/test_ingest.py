@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.batch import read_batch
 from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.context import Context
@@ -23,6 +25,8 @@ from tests.stream.batches import NOW_MS, OLD, contexts, sources
 from tests.stream.harness import frame, loaded, make_context
 from tests.stream.oracle import Oracle
 
+ARRIVED = st.integers(NOW_MS - 60, NOW_MS + 20)
+
 
 def settle(tail: Tail, part: Partition) -> tuple[Copy, ...]:
     flush = part.flush()
@@ -34,9 +38,9 @@ def settle(tail: Tail, part: Partition) -> tuple[Copy, ...]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(sources())
+@given(sources(), st.lists(st.tuples(ARRIVED, ARRIVED), min_size=48, max_size=48))
 def test_batches_decide_what_one_report_after_the_other_would(
-    source: tuple[Context, list[list[bytes | None]]],
+    source: tuple[Context, list[list[bytes | None]]], arrivals: list[tuple[int, int]]
 ):
     context, batches = source
     oracle = Oracle(context)
@@ -44,9 +48,11 @@ def test_batches_decide_what_one_report_after_the_other_would(
     offset = 0
     for batch in batches:
         records = list(enumerate(batch, start=offset))
-        for at, value in records:
-            oracle.message(at, value, NOW_MS)
-        part.ingest(records, now_ms=NOW_MS)
+        times = arrivals[offset : offset + len(batch)]
+        for (at, value), (latest_ms, clock_ms) in zip(records, times, strict=True):
+            oracle.message(at, value, latest_ms, min(latest_ms, clock_ms))
+        latest, clock = np.array(times, dtype=np.int64).T
+        part.ingest(records, now_ms=NOW_MS, arrived=Arrivals(latest, np.minimum(latest, clock)))
         offset += len(batch)
         assert part.work.clock == oracle.clock
     copies = settle(tail, part)

@@ -2,9 +2,11 @@
 
 import random
 
+import numpy as np
 import pytest
 
-from tests.stream.untrusted_stream import Broker
+from ldpstream.agents.state.arrival import Dates
+from tests.stream.untrusted_stream import PRECISION_MS, Broker
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -120,3 +122,37 @@ def test_a_probe_is_dated_before_it_was_asked_for() -> None:
     assert all(ms <= at * 1000 for ms, at in zip(broker.state.probes, asked, strict=False))
     assert broker.state.probes == sorted(broker.state.probes)
     assert broker.intake.end_offsets == {0: 0}
+
+
+@pytest.mark.parametrize("appended", [True, False])
+def test_what_is_taken_arrived_when_its_records_say(appended: bool) -> None:
+    broker = Broker(random.Random(0), size=3, existing=1.0)
+    broker.now, broker.source.dates = 1_000.0, Dates((7_000, 7_500, 999_000), appended)
+    broker.source.end = 3
+    # Some of it is known by the time at which it is taken.
+    broker.source.read()
+    broker.state.next = 1
+    broker.take()
+    arrived = broker.state.arrived
+    assert arrived is not None
+    if appended:
+        assert np.array_equal(arrived.clock_ms, [7_500, 999_000])
+        assert np.array_equal(arrived.latest_ms, [7_500, 999_000])
+    else:
+        assert (arrived.clock_ms, arrived.latest_ms) == (7_500 + PRECISION_MS, 1_000_000)
+
+
+def test_what_is_taken_arrived_after_the_log_was_seen_to_end_before_it() -> None:
+    broker = Broker(random.Random(0), size=3, existing=1.0)
+    broker.now, broker.source.dates = 1_000.0, Dates((7_000, 7_500, 9_000))
+    # The clock on the wall is another one than that by which a reader asks.
+    broker.wall_ms = 5_000_000
+    for _ in range(3):
+        broker.read()
+        broker.now += 1.0
+    broker.source.end = 3
+    broker.read()
+    arrived = broker.state.arrived
+    assert arrived is not None
+    # The answer before was seen one second ago, and asked for two seconds before that or later.
+    assert (arrived.clock_ms, arrived.latest_ms) == (5_000_000 - 3_000, 5_000_000)

@@ -9,7 +9,8 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError
 
 from ldpstream.agents.reading import source
 from ldpstream.agents.reading.pace import PARTITIONS, paced
-from ldpstream.agents.reading.source import Batch, Outside, SourceReader
+from ldpstream.agents.reading.source import Batch, Outside, SourceReader, steady_ms
+from ldpstream.agents.state.arrival import Dates
 from tests.processes import eventually
 from tests.stream.simulation.client import Answer, Client
 
@@ -74,12 +75,12 @@ async def test_large_messages_make_small_slices() -> None:
         stop=9,
         end=9,
         records=[(offset, bytes(100_000)) for offset in range(8)],
-        times_ms=range(8),
+        dates=Dates(range(8)),
     )
     slices = list(batch.slices())
     assert [len(part.records) for part in slices] == [2, 2, 2, 2]
     assert [(part.start, part.stop) for part in slices] == [(0, 2), (2, 4), (4, 6), (6, 9)]
-    assert [list(part.times_ms) for part in slices] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert [list(part.dates.times_ms) for part in slices] == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert list(Batch(session=1, start=4, stop=4, end=4).slices()) == [
         Batch(session=1, start=4, stop=4, end=4)
     ]
@@ -112,6 +113,7 @@ async def test_records_say_since_when_the_log_may_have_held_them() -> None:
     assert isinstance(last, Batch)
     assert last.records
     assert last.since_ms is not None
+    assert last.since_ms <= steady_ms()
     first = read.got[ONE][0]
     assert isinstance(first, Batch)
     assert first.asked_ms is None

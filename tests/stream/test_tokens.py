@@ -53,8 +53,8 @@ def stored(cluster: Cluster, pane: int) -> set[int]:
 @pytest.mark.parametrize(("seed", "most"), [(0, None), (1, None), (2, 20), (3, 20), (4, 1)])
 def test_fates_are_those_of_a_plain_loop_however_messages_are_batched(seed: int, most: int | None):
     rng = random.Random(seed)
-    context = CONTEXT if most is None else replace(CONTEXT, tokens=2 * most)
-    assert context.tokens_a_pane == (most or 1 << 24)
+    context = CONTEXT if most is None else replace(CONTEXT, tokens=3 * most)
+    assert context.tokens_a_pane == (most or (1 << 25) // 3)
     cluster, oracle = Cluster(context, partitions=2, now_ms=START_MS), Oracle(context)
     others = (
         b"",
@@ -175,7 +175,7 @@ def test_chunks_that_no_owner_left_are_refused(lengths: dict[int, int]):
 
 
 def test_a_crowded_window_is_closed_by_the_next_one():
-    cluster = Cluster(replace(CONTEXT, tokens=6), partitions=2, now_ms=START_MS + 5_000)
+    cluster = Cluster(replace(CONTEXT, tokens=9), partitions=2, now_ms=START_MS + 5_000)
     cluster.produce(0, frame(*((START_MS, 1, 2 * i) for i in range(8))))
     # Neither what was refused nor what comes again moves the watermark; another window does.
     cluster.produce(0, frame((START_MS + 900, 1, 14), (START_MS + 900, 1, 2)))
@@ -197,7 +197,7 @@ def test_a_crowded_window_is_closed_by_the_next_one():
     }
 
 
-@pytest.mark.parametrize(("grace_ms", "most"), [(0, 50), (999, 50), (1_000, 33), (3_500, 20)])
+@pytest.mark.parametrize(("grace_ms", "most"), [(0, 50), (499, 50), (500, 33), (3_500, 16)])
 def test_open_windows_share_the_room_for_tokens(grace_ms: int, most: int):
     context = replace(CONTEXT, tokens=100, window=replace(WINDOW, grace_ms=grace_ms))
     assert context.tokens_a_pane == most

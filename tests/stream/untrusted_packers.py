@@ -12,6 +12,7 @@ from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import Record
 from ldpstream.agents.reading.taking import FramesHooks
+from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from tests.packing import make_records
@@ -30,8 +31,8 @@ class Counted(Ingested):
     passing: bool = False
     work: Head = field(default_factory=lambda: Head(source=ID))
 
-    def ingest(self, records: Sequence[Record], *, now_ms: int) -> None:
-        super().ingest(records, now_ms=now_ms)
+    def ingest(self, records: Sequence[Record], *, now_ms: int, arrived: Arrivals) -> None:
+        super().ingest(records, now_ms=now_ms, arrived=arrived)
         if not self.passing:
             self.work = replace(self.work, n=self.work.n + len(records))
 

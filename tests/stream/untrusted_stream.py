@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,10 +12,13 @@ from ldpstream.agents.config import read_config
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import Intake, IntakeHooks
 from ldpstream.agents.reading.source import Record, SourceReader
+from ldpstream.agents.state.arrival import UNDATED, Arrivals
 from ldpstream.agents.state.partition import Partition
 from tests.stream.serving import CITY
 from tests.stream.simulation.client import Answer, Client, run_now
 from tests.stream.simulation.intake import Lane, Reader
+
+PRECISION_MS = 1_000
 
 
 @dataclass
@@ -28,9 +31,12 @@ class Ingested:
     lost: int = 0
     full: bool = False
     probes: list[int] = field(default_factory=list)
+    arrived: Arrivals | None = None
+    """Of what was ingested last."""
 
-    def ingest(self, records: Sequence[Record], *, now_ms: int) -> None:
+    def ingest(self, records: Sequence[Record], *, now_ms: int, arrived: Arrivals) -> None:
         assert not self.full
+        self.arrived = arrived
         for offset, _ in records:
             assert offset >= self.next
             self.offsets.append(offset)
@@ -45,7 +51,7 @@ class Ingested:
         if end == offset and asked_ms is not None:
             self.probes.append(asked_ms)
 
-    def skip_to(self, offset: int) -> int:
+    def skip_to(self, offset: int, *, now_ms: int) -> int:
         lost = offset - self.next
         self.lost += lost
         self.next = offset
@@ -70,6 +76,8 @@ class Log:
         )
         self.take: Any = None
         self.most = 25
+        self.dates = UNDATED
+        """Of its offsets."""
         self.rng: random.Random = broker.rng
         self.reader.start(cast("AIOKafkaConsumer", self.client))
 
@@ -82,7 +90,9 @@ class Log:
         most = self.rng.randint(1, self.most)
         there = [o for o in self.offsets if offset <= o < self.end][:most]
         stop = there[-1] + 1 if len(there) == most else max(offset, self.end)
-        return Answer([(o, self.value(o)) for o in there], stop, self.end)
+        records = [(o, self.value(o)) for o in there]
+        times_ms = [self.dates.times_ms[o] for o in there] if self.dates.times_ms else []
+        return Answer(records, stop, self.end, replace(self.dates, times_ms=times_ms))
 
     @property
     def at(self) -> int | None:
@@ -103,12 +113,16 @@ class Log:
 class Broker:
     """One partition under an intake; what may go wrong is a step of its own."""
 
+    wall_ms: int | None = None
+    """The clock on the wall, None where it is that of `now`."""
+
     def __init__(self, rng: random.Random, size: int, *, existing: float = 0.8) -> None:
         self.rng, self.size, self.now = rng, size, 0.0
         self.failures: list[str] = []
         self.lane = Lane()
         config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
         city = config.collections["city"]
+        assert city.spec.precision_ms == PRECISION_MS
         offsets = [offset for offset in range(size) if rng.random() < existing]
         self.source = Log(city.topics.source, offsets, self.lane, self)
         self.state = Ingested()
@@ -121,7 +135,8 @@ class Broker:
         return IntakeHooks(
             fail=self.failures.append,
             took=lambda _: None,
-            now_ms=lambda: int(self.now * 1000),
+            now_ms=lambda: int(self.now * 1000) if self.wall_ms is None else self.wall_ms,
+            steady_ms=lambda: int(self.now * 1000),
             seconds=lambda: self.now,
         )
 

@@ -29,6 +29,7 @@ function hideEstimates(hidden) {
 export function forgetFacts() {
   element("facts").hidden = true;
   element("withheld").hidden = true;
+  element("lost").hidden = true;
   say(element("forgery"), "Not known yet.");
   hideEstimates(() => true);
 }
@@ -57,6 +58,14 @@ export function drawFacts({ collection, window }, estimate) {
       ? `nothing is shown of fewer than ${least} reports.`
       : `the newest reports wait until ${least} are together.`;
   say(element("withheld"), withheld ? `Withheld: ${why}` : "");
+  const lost = estimate?.lost;
+  element("lost").hidden = !lost;
+  say(
+    element("lost"),
+    lost
+      ? `Incomplete: up to ${countText(lost.offsets)} messages were deleted before they were read.`
+      : "",
+  );
   hideEstimates((part) => withheld && !part.closest("#time"));
   // Only what a reader has to know is said aloud: not every new number.
   say(

@@ -51,6 +51,7 @@
  * @property {boolean} final
  * @property {boolean} withheld
  * @property {Span} [span] What it stands for, where that is wider than the window.
+ * @property {{offsets: number, partitions: number[]}} [lost]
  * @property {number} [late]
  * @property {number} [rejected]
  * @property {string} [estimand]

@@ -7,6 +7,7 @@ are in `broken_flushes` and `broken_finals`.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.cell_store import CellRecord, HeadRecord
 from ldpstream.agents.state.records import HEAD, Head
 from ldpstream.agents.state.tail import Tail
@@ -31,7 +32,7 @@ from tests.stream.simulation.broken_flushes import (
 )
 from tests.stream.simulation.checks import demand
 from tests.stream.simulation.evaluation import read_key
-from tests.stream.simulation.worker import Reader, Watched, Worker
+from tests.stream.simulation.worker import Held, Reader, Watched, Worker
 from tests.stream.simulation.world import World
 
 # 1: keys.
@@ -151,8 +152,23 @@ class LateUnsaid(Watched):
 class LostUncounted(Watched):
     """Offsets that retention deleted are passed over without a word."""
 
-    def skip_to(self, offset: int) -> None:
+    def skip_to(self, offset: int, *, now_ms: int) -> None:
         self.pass_over(offset)
+
+
+class Uncapped(Worker):
+    """Event times move the clock as far ahead of their arrival as is accepted."""
+
+    def arrivals(self, p: int, offsets: range, held: Held) -> Arrivals:
+        known = super().arrivals(p, offsets, held)
+        return replace(known, clock_ms=known.latest_ms + self.world.context.window.future_ms)
+
+
+class WorkersClock(Worker):
+    """What is read while catching up arrives now, on the worker's clock."""
+
+    def arrivals(self, p: int, offsets: range, held: Held) -> Arrivals:
+        return Arrivals.at(self.now_ms)
 
 
 # The model's own assumption.
@@ -200,6 +216,8 @@ MUTANTS: Mapping[str, type[World]] = {
     "6 load at the committed offset": with_worker(FromCommitted),
     "7 closed but not said": with_partition(LateUnsaid),
     "7 lost but not counted": with_partition(LostUncounted),
+    "7 event times beyond arrival": with_worker(Uncapped),
+    "7 the worker's clock while catching up": with_worker(WorkersClock),
     "8 finals from memory": with_partition(FinalsFromMemory),
     "8 publish first": with_worker(PublishFirst),
     "8 mark first": with_worker(MarkFirst),

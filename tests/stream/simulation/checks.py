@@ -21,6 +21,7 @@ from ldpstream.agents.state.copies import Copy
 from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.view import windows
+from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.frame import decode_frame
 from tests.stream.simulation.evaluation import evaluate
 from tests.stream.simulation.setting import Report
@@ -51,6 +52,8 @@ class Checks:
         self.late: list[Counter[int]] = [Counter() for _ in partitions]
         self.copied: dict[tuple[int, int, str], Counter[object]] = {}
         self.published: dict[int, bytes] = {}
+        self.unknown: set[int] = set()
+        self.lost_from: list[dict[int, int]] = [{} for _ in partitions]
 
     def land_copy(self, p: int, copy: Copy) -> None:
         told = dict(copy.headers)
@@ -90,6 +93,11 @@ class Checks:
             self.fates[p][fate] += 1
             report = source[offset].reports[index]
             self.one_report(p, fate, report)
+            if fate == "lost":
+                self.lost_from[p][offset] = head.closed
+                # What was lost before anything was counted has no window that is known.
+                if before.closed == NEVER:
+                    self.unknown.add(p)
             if fate == "counted":
                 demand(pane(report.time_ms) >= before.closed, "(1) counted in a closed pane")
                 self.counts[p][pane(report.time_ms), report.symbol] += 1
@@ -201,7 +209,9 @@ class Checks:
         late = sum(self.late, Counter())
         rejected = sum(sum(head.rejected.values()) for head in world.official)
         for number, content in self.published.items():
-            start_ms, end_ms, statistic, n, late_then, rejected_then, withheld = json.loads(content)
+            start_ms, end_ms, statistic, n, late_then, rejected_then, lost, withheld = json.loads(
+                content
+            )
             panes = range(start_ms // window.pane_ms, end_ms // window.pane_ms)
             symbols = range(len(statistic))
             want = [sum(counts[pane, symbol] for pane in panes) for symbol in symbols]
@@ -209,9 +219,10 @@ class Checks:
             demand(self.stands_for(number, (start_ms, end_ms), withheld=withheld), told)
             if withheld:
                 demand(not any(statistic), told)
-            demand((withheld or statistic == want) and n == sum(want) and n > 0, told)
+            demand((withheld or statistic == want) and n == sum(want) and (n > 0 or lost > 0), told)
             demand(late_then <= sum(late[pane] for pane in panes), told)
             demand(rejected_then <= rejected, told)
+        self._lost_is_marked()
         self._windows()
         for p in range(world.partitions):
             self._finish_partition(p)
@@ -219,6 +230,30 @@ class Checks:
     def stands_for(self, number: int, span: tuple[int, int], *, withheld: bool) -> bool:
         """Return whether a final of a window may be about a span: here its own alone."""
         return span == self.world.context.window.span(number) and not withheld
+
+    def _lost_is_marked(self) -> None:
+        """Look for the finals of what retention deleted, where brokers date what arrives."""
+        world, window = self.world, self.world.context.window
+        marked = {number for number, content in self.published.items() if json.loads(content)[6]}
+        if world.times.dated != "by brokers" or not world.times.checked:
+            return
+        for p, ledger in enumerate(self.ledger):
+            for (offset, index), fate in ledger.items():
+                report = world.source[p][offset].reports[index]
+                if fate != "lost" or report is None or not self._was_open(p, offset, report):
+                    continue
+                for number in window.windows(window.pane(report.time_ms)):
+                    said = number in marked or number >= world.official[0].final
+                    said = said or (number not in self.published and p in self.unknown)
+                    demand(said, f"(1) final {number} does not say that it lacks {report}")
+
+    def _was_open(self, p: int, offset: int, report: Report) -> bool:
+        """Return whether a lost report would have been counted."""
+        window, arrived = self.world.context.window, self.world.times.arrived[p][offset]
+        size = self.world.context.spec.mechanism.size
+        on_time = report.time_ms <= arrived + window.future_ms and report.symbol < size
+        closed = self.lost_from[p].get(offset, NEVER)
+        return on_time and window.pane(report.time_ms) >= closed
 
     def _windows(self) -> None:
         """Compare what a query lists with the ledger, where panes have not expired."""
@@ -232,7 +267,11 @@ class Checks:
                 for number in window.windows(pane) if pane >= reader.tail.head.expired else ():
                     want.setdefault(number, [0, 0])[column] += n
         got = windows(world.context, [reader.tail for reader in readers])
-        told = {info.start_ms // window.hop_ms: [info.n, info.late] for info in got}
+        told = {
+            info.start_ms // window.hop_ms: [info.n, info.late]
+            for info in got
+            if info.n or info.late
+        }
         demand(told == want, f"(1) windows listed: {told}, ledger {want}")
         demand(all(info.published for info in got if info.n), "(4) a window is not published")
 

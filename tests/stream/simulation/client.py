@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 from aiokafka import TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError
 
+from ldpstream.agents.state.arrival import UNDATED, Dates
+
 
 class Answer(NamedTuple):
-    """What a broker says: records `(offset, value)` below `stop`, and where the log ends.
+    """What a broker says: records `(offset, value)` below `stop`, where the log ends, and dates.
 
     `stop` is below the position asked for where that is not in the log any more.
     """
@@ -23,6 +25,7 @@ class Answer(NamedTuple):
     records: Sequence[tuple[int, bytes | None]]
     stop: int
     end: int
+    dates: Dates = UNDATED
 
 
 @dataclass
@@ -108,14 +111,16 @@ class Client:
                 place.fetched = None
             if place.fetched is None or max_records <= 0:
                 continue
-            records, stop, end = place.fetched
+            records, stop, end, dates = place.fetched
             taken, rest = records[:max_records], records[max_records:]
             place.position = taken[-1][0] + 1 if rest else stop
-            place.fetched = Answer(rest, stop, end) if rest else None
+            dated = dates.part(max_records, len(records))
+            place.fetched = Answer(rest, stop, end, dated) if rest else None
             if taken:
+                times_ms, appended = dates.times_ms or [-1] * len(taken), int(dates.appended)
                 found[partition] = [
-                    SimpleNamespace(offset=o, value=value, timestamp=0, timestamp_type=0)
-                    for o, value in taken
+                    SimpleNamespace(offset=o, value=value, timestamp=at, timestamp_type=appended)
+                    for (o, value), at in zip(taken, times_ms, strict=False)
                 ]
                 max_records -= len(taken)
         return found

@@ -4,14 +4,14 @@ What a worker reads goes through `SourceReader`, a channel that may be emptied o
 twice, and `Intake`. Fetches are asked for and answered at any moment; a new leader may not know for
 a while how far its log goes, and seldom for long. So idleness is at stake, and two more invariants:
 
-7. No partition is idle while a record is unread that was there for longer than the last probe may
+10. No partition is idle while a record is unread that was there for longer than the last probe may
    be old and a new leader may lag; where a leader lags for longer, none that a winning head knew
    the log to hold.
-8. No partition is idle of which a report came within the idle time, but for what probes may be
+11. No partition is idle of which a report came within the idle time, but for what probes may be
    apart.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +21,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from ldpstream.agents.config import read_config
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import Intake, IntakeHooks
-from ldpstream.agents.reading.source import Batch, Outside, SourceReader
+from ldpstream.agents.reading.source import Batch, Outside, Record, SourceReader
+from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.probes import UnbrokenProbes
 from tests.stream.serving import CITY
@@ -29,7 +30,8 @@ from tests.stream.simulation.brokers import MOST
 from tests.stream.simulation.checks import demand
 from tests.stream.simulation.client import Answer, Client, run_now
 from tests.stream.simulation.setting import Setting
-from tests.stream.simulation.worker import Watched, Worker
+from tests.stream.simulation.worker import Fate, Watched, Worker
+from tests.stream.simulation.worker import Held as SimulatedHeld
 from tests.stream.simulation.world import World
 
 CONFIG = read_config({"collection": {"city": CITY}}, base=Path(), environment={}).collections[
@@ -54,13 +56,35 @@ class Lane:
 
 
 class Part(Watched):
-    """Also tells the fates of what retention deleted."""
+    """Also tells the fates of what retention deleted, and holds what came against its arrival."""
 
     world: World
+    came: list[list[Fate]]
 
-    def skip_to(self, offset: int) -> int:
+    def prepare(self) -> None:
+        super().prepare()
+        self.came = []
+
+    def ingest(
+        self,
+        records: Sequence[Record],
+        *,
+        now_ms: int,
+        arrived: Arrivals | None = None,
+    ) -> None:
+        before = len(self.fates)
+        super().ingest(records, now_ms=now_ms, arrived=arrived)
+        self.came.append(self.fates[before:])
+
+    def check(self) -> None:
+        """Hold what came since the last time against its arrival."""
+        came, self.came = self.came, []
+        for fates in came:
+            self.world.times.check(self.partition, self, fates)
+
+    def skip_to(self, offset: int, *, now_ms: int) -> int:
         self.fates += self.world.lost_fates(self.partition, self.next, offset)
-        return super().skip_to(offset)
+        return super().skip_to(offset, now_ms=now_ms)
 
 
 class Reader(SourceReader):
@@ -98,6 +122,7 @@ class IntakeWorker(Worker):
                 fail=lambda problem: demand(False, f"(4) {problem}"),
                 took=lambda _: None,
                 now_ms=lambda: self.now_ms,
+                steady_ms=lambda: self.steady_ms,
                 seconds=lambda: self.steady_ms / 1000,
             ),
         )
@@ -112,7 +137,8 @@ class IntakeWorker(Worker):
             return Answer([], -1, len(source))
         end = min(self.world.lagging.get(p, len(source)), len(source))
         stop = max(offset, min(end, offset + rng.choice([1, 2, 2, 5])))
-        return Answer([(o, source[o].value) for o in range(offset, stop)], stop, end)
+        records = [(o, source[o].value) for o in range(offset, stop)]
+        return Answer(records, stop, end, self.world.times.dates(p, range(offset, stop)))
 
     def follow(self) -> None:
         """Read what is held now, and nothing else."""
@@ -153,25 +179,29 @@ class IntakeWorker(Worker):
         for _ in range(min(2, len(self.lane.items))):
             take, p, item = self.lane.items.pop(0)
             take(p, item)
+        self.check()
 
     def look(self, p: int) -> None:
         self.follow()
         if p in self.taken:
             self.intake.look(self.taken[p])
+        self.check()
+
+    def check(self) -> None:
+        for held in self.held.values():
+            cast("Part", held.part).check()
 
     def clock(self, p: int) -> None:
+        super().clock(p)
         held = self.held.get(p)
         if held is None:
             return
-        held.part.clock(
-            tails=self.tails,
-            controls=self.world.controls,
-            known_partitions=self.known,
-            now_ms=self.steady_ms,
-        )
         # Until all heads are known it says what the head says that was loaded.
         if held.part.work.idle and all(tail.head is not None for tail in self.tails[: self.known]):
             self.world.check_idle(p, held.part)
+
+    def probe(self, p: int, held: SimulatedHeld) -> None:
+        """The intake asks for it."""
 
 
 class IntakeWorld(World):
@@ -196,6 +226,9 @@ class IntakeWorld(World):
     def choose_setting(self, rng: Any) -> Setting:
         setting = super().choose_setting(rng)
         return replace(setting, context=replace(setting.context, gap_ms=GAP_MS))
+
+    def lagged_ms(self, p: int) -> int:
+        return self.until[p] + self.setting.ahead_ms
 
     def reading(self) -> tuple[str, ...]:
         if self.quiet:
@@ -240,10 +273,10 @@ class IntakeWorld(World):
         there = part.base.end if long else len(self.source[p])
         oldest_ms = self.now_ms - GAP_MS - LAG_MS
         late = [o for o in range(part.next, there) if self.arrived[p][o] < oldest_ms]
-        demand(not late, f"(7) idle at {self.now_ms} and next {part.next}, unread: {late}")
+        demand(not late, f"(10) idle at {self.now_ms} and next {part.next}, unread: {late}")
         came_ms = self.arrived[p][part.next - 1] if part.next else -(1 << 62)
         quiet_ms = (self.context.window.idle_ms or 0) - GAP_MS
-        demand(self.now_ms - came_ms >= quiet_ms, f"(8) idle at {self.now_ms}, came at {came_ms}")
+        demand(self.now_ms - came_ms >= quiet_ms, f"(11) idle at {self.now_ms}, came at {came_ms}")
 
     def quiesce(self) -> None:
         self.quiet = True
@@ -294,6 +327,22 @@ class RepeatsTaken(Intake):
             records = [(offset + shift, value) for offset, value in batch.records]
             batch = replace(batch, records=records, stop=batch.stop + shift)
         super()._ingest(held, batch)
+
+
+class ArrivesWhenTaken(Intake):
+    """What is taken arrives now, on the worker's clock."""
+
+    def _arrived(self, batch: Batch, now_ms: int) -> Arrivals:
+        return Arrivals.at(now_ms)
+
+
+class EndsAnywhere(Reader):
+    """A log that was seen to end anywhere ended where the next answer begins."""
+
+    async def _batch(self, partition: Any, session: Any, found: Any) -> Batch | None:
+        if session.ended is not None:
+            session.ended = session.position, session.asked_ms
+        return await super()._batch(partition, session, found)
 
 
 class LostForGood(Intake):
@@ -381,9 +430,16 @@ def with_probes(probes: type[UnbrokenProbes], base: type[World] = IntakeWorld) -
     return with_part(Probed, base)
 
 
+def with_reader(reader: type[SourceReader]) -> type[World]:
+    worker = type(reader.__name__, (IntakeWorker,), {"reader_class": reader})
+    return type(reader.__name__, (IntakeWorld,), {"worker_class": worker})
+
+
 INTAKE_MUTANTS: dict[str, type[World]] = {
     "intake: gaps trusted": with_intake(GapsTrusted),
     "intake: repeats taken": with_intake(RepeatsTaken),
+    "intake: arrives when taken": with_intake(ArrivesWhenTaken),
+    "intake: ends anywhere": with_reader(EndsAnywhere),
     "intake: what is lost is waited for": with_intake(LostForGood),
     "idle: by silence": with_part(SilenceIsIdle, Harsh),
     "idle: by any delivery": with_part(AnyDelivery, Harsh),

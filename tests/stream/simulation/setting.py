@@ -18,7 +18,7 @@ SYMBOLS = 2
 FOREIGN = bytes(8)
 WINDOWS = (
     WindowSpec(size_ms=8, hop_ms=4, grace_ms=1, idle_ms=3, future_ms=1, retention_ms=6),
-    WindowSpec(size_ms=4, hop_ms=4, grace_ms=0, idle_ms=3, future_ms=1, retention_ms=5),
+    WindowSpec(size_ms=4, hop_ms=4, grace_ms=0, idle_ms=3, future_ms=0, retention_ms=5),
     WindowSpec(size_ms=12, hop_ms=8, grace_ms=1, idle_ms=3, future_ms=1, retention_ms=7),
     WindowSpec(size_ms=6, hop_ms=4, grace_ms=1, idle_ms=None, future_ms=1, retention_ms=6),
 )
@@ -63,7 +63,7 @@ def write_final(totals: WindowTotals) -> bytes:
     """A final's content: everything that the totals say."""
     statistic = totals.statistic.tolist()
     told = [totals.start_ms, totals.end_ms, statistic, totals.n, totals.late, totals.rejected]
-    return json.dumps([*told, totals.withheld]).encode()
+    return json.dumps([*told, totals.lost.offsets, totals.withheld]).encode()
 
 
 @cache

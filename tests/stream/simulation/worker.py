@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.judge import FATES, LATE, Judgement
 from ldpstream.agents.state.outcomes import Flush, Settled
@@ -30,13 +31,15 @@ class Watched(Partition):
     """The product's partition, which also tells the fate of every report: (offset, index, fate)."""
 
     fates: list[Fate]
+    moved: int
+    """How far anything but reports has moved its clock."""
 
     def prepare(self) -> None:
         """Make it ready after loading."""
         self.fates = []
 
-    def _judge(self, records: Sequence[tuple[int, bytes | None]], now_ms: int) -> Judgement:
-        judgement = super()._judge(records, now_ms)
+    def _judge(self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals) -> Judgement:
+        judgement = super()._judge(records, arrived)
         self.fates += fates_of(records, judgement)
         return judgement
 
@@ -101,6 +104,8 @@ class Held:
 
     part: Watched
     flight: Flight | None = None
+    ended_ms: int | None = None
+    """When the source was last seen to end where it goes on, on the worker's clock."""
 
 
 class Worker:
@@ -147,6 +152,7 @@ class Worker:
             )
             if part is not None:
                 part.prepare()
+                self.world.times.loaded(p, part)
                 self.held[p] = Held(part)
 
     def draw_epoch(self, _p: int) -> int:
@@ -159,26 +165,38 @@ class Worker:
         part, source, start = held.part, self.world.source[p], self.world.start[p]
         if part.next < start:
             part.fates += self.world.lost_fates(p, part.next, start)
-            part.skip_to(start)
+            part.skip_to(start, now_ms=self.now_ms)
         if part.next == len(source) and self.world.rng.random() < self.world.fetch_errors:
             part.interrupted()
         stop = min(part.next + self.world.rng.choice([1, 2, 2, 5]), len(source))
-        records = [(offset, source[offset].value) for offset in range(part.next, stop)]
-        part.ingest(records, now_ms=self.now_ms)
+        offsets, before = range(part.next, stop), len(part.fates)
+        records = [(offset, source[offset].value) for offset in offsets]
+        part.ingest(records, now_ms=self.now_ms, arrived=self.arrivals(p, offsets, held))
+        self.world.times.check(p, part, part.fates[before:])
+        held.ended_ms = self.now_ms if stop == len(source) else None
         part.read_to(part.next, end=len(source), asked_ms=self.steady_ms)
+
+    def arrivals(self, p: int, offsets: range, held: Held) -> Arrivals:
+        return self.world.times.arrivals(p, offsets, held, self.now_ms)
 
     def clock(self, p: int) -> None:
         held = self.held.get(p)
         if held is not None:
-            # As if the source's end was asked for at every moment.
-            end = len(self.world.source[p])
-            held.part.read_to(held.part.next, end=end, asked_ms=self.steady_ms)
+            self.probe(p, held)
+            before = held.part.work.clock
             held.part.clock(
                 tails=self.tails,
                 controls=self.world.controls,
                 known_partitions=self.known,
                 now_ms=self.steady_ms,
             )
+            if held.part.work.clock > before:
+                held.part.moved = max(held.part.moved, held.part.work.clock)
+
+    def probe(self, p: int, held: Held) -> None:
+        """As if the source's end was asked for at every moment."""
+        end = len(self.world.source[p])
+        held.part.read_to(held.part.next, end=end, asked_ms=self.steady_ms)
 
     def flush(self, p: int) -> None:
         held = self.held.get(p)
@@ -187,6 +205,7 @@ class Worker:
         if held.flight is None:
             flush = held.part.flush()
             if flush is not None:
+                self.world.times.flushed(p, held.part)
                 fates, held.part.fates = held.part.fates, []
                 sends = [self.world.send_copy(p, copy) for copy in flush.copies]
                 sends += [self.world.send(p, key, value) for key, value in flush.cells]

@@ -11,9 +11,11 @@ from ldpstream.agents.state.clock import Control
 from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.records import Head, state_prefix
 from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.brokers import MOST, Brokers
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.setting import Setting, make_message, make_setting
+from tests.stream.simulation.times import DATED, Times
 from tests.stream.simulation.worker import Reader, Worker
 
 WORK = (
@@ -67,6 +69,7 @@ class World(Brokers):
         self.partitions = self.choose_partitions(rng)
         self.now_ms = self.setting.start_ms + 10
         self.checks = self.checks_class(self)
+        self.times = Times(self, DATED[seed // 4 % len(DATED)])
         self.fetch_errors = 0.1
         # Every run another mix; what is rare is frequent in some.
         self.weights = {
@@ -90,6 +93,10 @@ class World(Brokers):
     def wall_ms(self) -> int:
         return self.now_ms + self.setting.ahead_ms
 
+    def lagged_ms(self, p: int) -> int:
+        """When, on the wall, a leader of a partition last did not know how far its log goes."""
+        return NEVER
+
     def publish(self, publication: Publication) -> None:
         self.say("publish", publication)
         self.checks.publish(publication)
@@ -103,6 +110,7 @@ class World(Brokers):
         rng = self.rng = random.Random(number)
         kind = rng.choices(list(self.weights), list(self.weights.values()))[0]
         getattr(self, "do_" + kind)()
+        self.times.note()
 
     def any_partition(self) -> int:
         return self.rng.randrange(self.partitions)

@@ -1,0 +1,37 @@
+"""What composing a document takes of memory, told before anything is computed.
+
+Tables of a mechanism belong to the worker; counted here is what one document needs besides.
+Tests keep these figures above what is measured.
+"""
+
+from typing import Final
+
+from ldpstream.agents.options import EstimateOptions
+from ldpstream.mechanisms.spec import CollectionSpec
+
+_FIXED_BYTES: Final = 16 << 20
+"""Parts of arrays that are worked on at a time."""
+_ENTRY_BYTES: Final = 2_400
+"""Of a listed value: its bounds, its part of the document, and its text."""
+
+
+def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
+    """Return what a document with these options takes at most while it is composed and written.
+
+    The statistic included, whatever was reported. Prefixes for quantiles are prepared once, and
+    not counted.
+    """
+    mechanism, size = spec.mechanism, spec.domain.estimated.size
+    statistic, values = 8 * mechanism.statistic_size, 8 * mechanism.size
+    # Among them the decoder's result, which is as long as the statistic.
+    decoded = int(mechanism.decoder().scratch * statistic)
+    steps = [0]
+    if options.top != 0 or options.project != "none":
+        steps.append(max(decoded + values, (4 if options.project == "none" else 6) * values))
+    queries = len(options.ranges) + len(options.linear)
+    if queries:
+        kept = values * (queries + (options.project != "none"))
+        # A linear query decodes its squares as well.
+        steps.append(decoded + 4 * statistic + (11 if options.linear else 6) * values + kept)
+    listed = size if options.top is None else min(options.top, size)
+    return _FIXED_BYTES + statistic + max(steps) + _ENTRY_BYTES * listed

@@ -1,0 +1,55 @@
+"""Waiting for a broker to answer: a worker may start before it, or while it is away."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from aiokafka.errors import KafkaConnectionError
+
+from ldpstream.agents.config import KafkaConfig
+from ldpstream.agents.kafka.connections import Connections
+from ldpstream.agents.kafka.probe import why_not
+from ldpstream.agents.kafka.refusals import describe_error
+
+_RETRY_SECONDS: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+async def broker_answers(kafka: KafkaConfig) -> bool:
+    """Return whether a broker answers, with whatever: False only where nobody is there.
+
+    One that answers and does not let us in is left to whoever connects, and says why.
+
+    Raises:
+        ClientOptionError: if the settings are impossible.
+    """
+    connections = Connections(kafka)
+    try:
+        await connections.admin()
+    except KafkaConnectionError as error:
+        if await why_not(kafka.bootstrap, kafka.options) is not None:
+            return True
+        log.debug("no broker yet: %r", error)
+        return False
+    finally:
+        await connections.close()
+    return True
+
+
+async def wait_for_broker(kafka: KafkaConfig, *, on_wait: Callable[[], None]) -> None:
+    """Wait until a broker answers; where it does not, say so once and call `on_wait`.
+
+    Raises:
+        ClientOptionError: if the settings are impossible.
+    """
+    waiting = False
+    while not await broker_answers(kafka):
+        if not waiting:
+            log.warning("%s The worker waits for it", describe_error(KafkaConnectionError(), kafka))
+            on_wait()
+        waiting = True
+        await asyncio.sleep(_RETRY_SECONDS)
+    if waiting:
+        log.info("a broker answers at %s", kafka.bootstrap)

@@ -1,0 +1,55 @@
+"""Workers of one id that differ in their windows: each counts a part, and shows it as the whole.
+
+Size and hop are in the state's key, so two such workers would split one source between two states.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.state.tail import Tail
+from ldpstream.mechanisms.times import format_duration
+
+RECENT_SECONDS: Final = 120.0
+"""For so long another state counts as kept after it last went on."""
+
+log = logging.getLogger(__name__)
+
+
+class Rivals:
+    """Watches whether states of the same spec with other windows go on in a changelog."""
+
+    def __init__(self, config: CollectionConfig) -> None:
+        self._config = config
+        self._seen: dict[tuple[int, int, int], int] = {}
+        self._moved: dict[tuple[int, int], float] = {}
+        self._said: set[tuple[int, int]] = set()
+        self.problem = ""
+        """What to say of them; nothing where there are none."""
+
+    def look(self, tails: Iterable[Tail], seconds: float) -> None:
+        """Look at the tails, at a moment of the monotonic clock."""
+        for tail in tails:
+            for windows, seq in tail.rivals.items():
+                if self._seen.get((tail.partition, *windows)) != seq:
+                    self._seen[tail.partition, *windows] = seq
+                    self._moved[windows] = seconds
+        recent = [w for w, moved in self._moved.items() if seconds - moved < RECENT_SECONDS]
+        self.problem = self._describe(recent[0]) if recent else ""
+        for windows in recent:
+            if windows not in self._said:
+                self._said.add(windows)
+                log.error("collection %s: %s", self._config.name, self._describe(windows))
+
+    def _describe(self, windows: tuple[int, int]) -> str:
+        own = self._config.window.size_ms, self._config.window.hop_ms
+        differences = [
+            f"window.{name} = {format_duration(theirs)}, here {format_duration(ours)}"
+            for name, theirs, ours in zip(("size", "hop"), windows, own, strict=True)
+            if theirs != ours
+        ]
+        return (
+            f"another worker of this id has {' and '.join(differences)}: each counts a part of the "
+            "reports; give all workers the same windows"
+        )

@@ -1,0 +1,80 @@
+"""What the source's retention deleted unread: the panes that may lack it, and how much it is.
+
+When the offsets `[a, b)` are gone, their reports may have belonged to any pane from the first one
+that was open at a, to that of the latest event time which the first record left may have. The head
+keeps such *gaps* as long as their panes, and every document that meets one says so.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ldpstream.agents.state.windows import NEVER
+
+GAPS_LIMIT: Final = 8
+"""A head has at most so many: then the two nearest become one."""
+LISTED_PANES: Final = 1_000
+"""So many panes of a gap, the first ones, have documents where nothing else is left of them."""
+
+
+class Gap(NamedTuple):
+    """Panes `first` to `last`, both included, lack up to `offsets` messages of the source."""
+
+    first: int
+    last: int
+    offsets: int
+
+    def meets(self, first: int, end: int) -> bool:
+        """Return whether any of the panes `[first, end)` may lack something."""
+        return self.first < end and first <= self.last
+
+    def panes(self, first: int, end: int) -> range:
+        """Return the panes of `[first, end)` that may lack all that they had, the first of many.
+
+        None where nothing had been counted before: then no window is known to have begun.
+        """
+        if self.first == NEVER:
+            return range(0)
+        return range(max(self.first, first), min(self.first + LISTED_PANES, self.last + 1, end))
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What documents say: at most `offsets` messages are missing, of these partitions."""
+
+    offsets: int = 0
+    partitions: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether anything may be missing."""
+        return bool(self.partitions)
+
+
+NOTHING_LOST: Final = Lost()
+
+
+def add_gap(gaps: Sequence[Gap], gap: Gap) -> tuple[Gap, ...]:
+    """Return the gaps, ordered, with one more: touching ones and the nearest of too many merged."""
+    found = sorted([*gaps, gap])
+    while len(found) > GAPS_LIMIT:
+        at = min(range(len(found) - 1), key=lambda i: found[i + 1].first - found[i].last)
+        left, right = found[at], found[at + 1]
+        merged = Gap(left.first, max(left.last, right.last), left.offsets + right.offsets)
+        found[at : at + 2] = [merged]
+    return tuple(found)
+
+
+def tighten(gaps: Sequence[Gap], gap: Gap, last: int) -> tuple[Gap, ...]:
+    """Return the gaps with one that ends sooner than was known; it still has its first pane."""
+    return tuple(
+        one._replace(last=max(one.first, min(one.last, last))) if one == gap else one
+        for one in gaps
+    )
+
+
+def lost(gaps_by_partition: Iterable[Sequence[Gap]], first: int, end: int) -> Lost:
+    """Return what the panes `[first, end)` may lack, given every partition's gaps in order."""
+    offsets = [
+        sum(gap.offsets for gap in gaps if gap.meets(first, end)) for gaps in gaps_by_partition
+    ]
+    return Lost(sum(offsets), tuple(p for p, missing in enumerate(offsets) if missing))

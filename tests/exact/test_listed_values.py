@@ -1,0 +1,148 @@
+"""Some values estimated alone: what is estimated of all of them, bit for bit."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.document.compose import largest
+from ldpstream.estimators import projection
+from ldpstream.estimators.estimate import Estimate, estimate_values
+from ldpstream.estimators.options import Estimand, Method
+from ldpstream.estimators.projection import project_blocks
+from ldpstream.estimators.weights import estimate_public_weights
+from ldpstream.mechanisms import decoder, walsh
+from ldpstream.mechanisms.entropy import SeededEntropy
+from ldpstream.mechanisms.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.public_weights import PublicWeights
+from tests.conformance.instances import INSTANCES
+
+ALL = pytest.mark.parametrize("name", INSTANCES)
+FIELDS = ("value", "se", "low", "high", "influence")
+
+
+def counted(mechanism: Mechanism, n: int) -> Statistic:
+    values = np.random.default_rng(n).binomial(mechanism.size - 1, 0.3, n)
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(n)))
+    return statistic
+
+
+def lists(size: int) -> Iterator[np.ndarray]:
+    """Yield one value, two of them, and all in another order."""
+    yield np.array([size - 1])
+    yield np.array([size - 1, 0])
+    yield np.random.default_rng(size).permutation(size)
+
+
+def bits(estimate: Estimate) -> list[bytes]:
+    return [getattr(estimate, field).tobytes() for field in FIELDS]
+
+
+@ALL
+def test_some_values_are_estimated_as_all_of_them(name: str):
+    mechanism = INSTANCES[name]
+    for n in (0, 1, 300):
+        statistic = counted(mechanism, n)
+        for method, estimand in product(get_args(Method), get_args(Estimand)):
+            options: Any = {"method": method, "estimand": estimand, "simultaneous": n > 1}
+            everything = estimate_values(mechanism, statistic, n, **options)
+            for values in lists(mechanism.size):
+                some = estimate_values(mechanism, statistic, n, values=values, **options)
+                assert bits(some) == bits(everything.take(values)), (n, method, estimand)
+
+
+@ALL
+def test_what_bounds_are_made_of_is_the_same_of_some_values(name: str):
+    mechanism = INSTANCES[name]
+    reading, statistic = mechanism.decoder(), counted(mechanism, 40)
+    shares = reading.shares(statistic)
+    columns = (reading.second_moments(statistic), *reading.extremes(), *reading.noise_extremes())
+    for values in lists(mechanism.size):
+        single = reading.single_values(statistic, values, shares[values])
+        found = (
+            *(single.second_moments, single.least, single.largest),
+            *(single.quietest, single.noisiest),
+        )
+        for column, one in zip(columns, found, strict=True):
+            assert one.tobytes() == column[values].tobytes()
+
+
+@pytest.mark.parametrize("name", [n for n, m in INSTANCES.items() if isinstance(m, PublicWeights)])
+@pytest.mark.parametrize("estimand", get_args(Estimand))
+def test_public_weights_of_some_values_too(name: str, estimand: Any):
+    mechanism = INSTANCES[name]
+    assert isinstance(mechanism, PublicWeights)
+    statistic = counted(mechanism, 300)
+    options: Any = {"method": "anytime", "estimand": estimand, "simultaneous": True}
+    everything = estimate_public_weights(mechanism, statistic, 300, **options)
+    options["family"] = mechanism.values.size
+    for values in lists(mechanism.values.size):
+        some = estimate_public_weights(mechanism, statistic, 300, values=values, **options)
+        assert bits(some) == bits(everything.take(values))
+
+
+@ALL
+def test_the_length_of_parts_changes_no_bit(name: str, monkeypatch: Any):
+    mechanism = INSTANCES[name]
+    statistic = counted(mechanism, 40)
+    weights = np.linspace(-1.0, 2.0, mechanism.size)
+    whole = mechanism.decoder()
+    kept = whole.shares(statistic).tobytes(), whole.noise(weights).tobytes()
+    monkeypatch.setattr(decoder, "PART", 3)
+    assert (whole.shares(statistic).tobytes(), whole.noise(weights).tobytes()) == kept
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+@pytest.mark.parametrize("shape", [(1, 64), (5, 16), (7, 1), (3, 8)])
+def test_a_transform_by_stretches_is_that_of_the_whole(shape: Any, kind: Any, monkeypatch: Any):
+    vectors = np.random.default_rng(1).normal(size=shape, scale=100.0).astype(kind)
+    whole = walsh.walsh_hadamard(vectors)
+    monkeypatch.setattr(walsh, "_STRETCH", 4)
+    assert walsh.walsh_hadamard(vectors).tobytes() == whole.tobytes()
+
+
+def plainly_projected(values: Any, groups: Any, totals: Any) -> Any:
+    """Project all groups at once, as the method is written in the literature."""
+    order = np.lexsort((-values, groups))
+    sizes = np.bincount(groups, minlength=totals.size)
+    starts, group = np.cumsum(sizes) - sizes, groups[order]
+    rank = np.arange(values.size) - starts[group] + 1
+    running = np.cumsum(values[order])
+    before = np.concatenate([[0.0], running])[starts[group]]
+    threshold = (running - before - totals[group]) / rank
+    kept = np.bincount(group, values[order] > threshold, totals.size).astype(np.int64)
+    out = np.empty_like(values)
+    last = starts[group] + np.maximum(kept[group], 1) - 1
+    out[order] = np.maximum(values[order] - threshold[last], 0.0)
+    return out
+
+
+@pytest.mark.parametrize("part", [1, 4, 1 << 17])
+def test_a_projection_by_parts_is_that_of_the_whole(part: int, monkeypatch: Any):
+    monkeypatch.setattr(projection, "_PART", part)
+    rng = np.random.default_rng(part)
+    for count in (1, 2, 7):
+        for _ in range(20):
+            groups = rng.integers(0, count, 40)
+            groups[:count] = np.arange(count)
+            values = rng.normal(size=40).round(1)
+            totals = rng.random(count)
+            for order in (np.arange(40), np.argsort(groups, kind="stable")):
+                found = project_blocks(values[order], groups[order], totals)
+                plain = plainly_projected(values[order], groups[order], totals)
+                assert found.tobytes() == plain.tobytes()
+
+
+def test_the_largest_are_those_of_a_full_sort():
+    rng = np.random.default_rng(3)
+    for _ in range(2_000):
+        size = int(rng.integers(1, 12))
+        first, then = rng.integers(0, 3, (2, size)).astype(np.float64)
+        first[rng.random(size) < rng.choice([0.0, 0.2, 1.0], p=[0.8, 0.1, 0.1])] = np.nan
+        number = int(rng.integers(0, 14))
+        for second in (first, then):
+            sorted_all = np.lexsort((-second, -first))[:number]
+            assert largest(first, second, number).tolist() == sorted_all.tolist()

@@ -1,0 +1,129 @@
+"""What an answer is said to cost is not less than it takes; what costs too much is refused."""
+
+import asyncio
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.document import EstimateOptions, answer_bytes, compose
+from ldpstream.agents.http.computing import COMPUTING_LIMIT, Computing
+from ldpstream.agents.http.limits import ANSWERS_BYTES, WAITING_LIMIT, check_cost
+from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.linear import Linear
+from ldpstream.agents.options import Range
+from tests.property.documents import collection, totals
+
+SIZE = 1_000_000
+LARGE: dict[str, dict[str, Any]] = {
+    "block-hadamard": {"domain": {"size": SIZE}},
+    "blocks": {"mechanism": "block-hadamard", "domain": {"size": SIZE, "blocks": 999}},
+    "randomized-response": {"domain": {"size": SIZE}},
+    "projective-geometry": {"domain": {"size": 50_000}},
+    "subset-selection": {"domain": {"size": SIZE, "blocks": 100}},
+    "l1-geometric": {"domain": {"size": SIZE}},
+    "high-low": {"domain": {"size": SIZE}, "sensitive": [1, 2]},
+}
+DEAR: dict[str, Any] = {"method": "anytime", "simultaneous": True, "project": "simplex"}
+
+
+def queries(kind: str, size: int) -> dict[str, Any]:
+    if kind == "list":
+        return {"top": 4_000, **DEAR}
+    asked = {"top": 0, "ranges": (Range("half", ((0, size // 2),)),)}
+    return asked if kind == "ranges" else asked | {"linear": (Linear("a", np.arange(size) / 7.0),)}
+
+
+@pytest.mark.parametrize("kind", ["list", "ranges", "both"])
+@pytest.mark.parametrize("name", LARGE)
+def test_an_answer_takes_no_more_than_it_is_said_to_cost(name: str, kind: str):
+    config = collection({"mechanism": name, "epsilon": 1.0, **LARGE[name]})
+    given = totals(config, 20)
+    options = EstimateOptions(**queries(kind, config.spec.domain.size))
+    said = answer_bytes(config.spec, options)
+    tracemalloc.start()
+    try:
+        compose(config, given, window=None, final=True, options=options).to_json()
+        taken = tracemalloc.get_traced_memory()[1] + given.statistic.nbytes
+    finally:
+        tracemalloc.stop()
+    assert taken <= said
+
+
+def test_a_document_of_a_million_values_is_small():
+    config = collection({"mechanism": "block-hadamard", "epsilon": 1.0, "domain": {"size": SIZE}})
+    given = totals(config, 20)
+    config.spec.mechanism.decoder()
+    options = EstimateOptions(ranges=(Range("half", ((0, SIZE // 2),)),))
+    tracemalloc.start()
+    try:
+        compose(config, given, window=None, final=True, options=options).to_json()
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken <= 100 << 20
+
+
+def test_what_costs_more_than_all_answers_may_is_refused_with_what_to_ask_instead():
+    dear = EstimateOptions(top=20, linear=(Linear("a", np.ones(2)),))
+    with pytest.raises(AnswerError) as caught:
+        check_cost(2 * ANSWERS_BYTES, 0, dear)
+    assert caught.value.status == 400
+    assert str(caught.value) == (
+        "this answer would take 4096 MiB of memory, and all answers have 2048 MiB: ask for fewer "
+        "linear queries or a smaller top or project=none"
+    )
+    check_cost(ANSWERS_BYTES, 0, dear)
+    # Who publishes such documents has the memory for one.
+    check_cost(2 * ANSWERS_BYTES, 2 * ANSWERS_BYTES, dear)
+
+
+async def test_answers_compute_together_as_far_as_memory_goes_and_in_their_order():
+    computing, begun = Computing(), []
+    ends = [asyncio.Event() for _ in range(4)]
+
+    async def answer(number: int, cost_bytes: int) -> None:
+        async with computing.turn(cost_bytes):
+            begun.append(number)
+            await ends[number].wait()
+
+    async def settled() -> list[int]:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return begun
+
+    half = ANSWERS_BYTES // 2
+    tasks = [asyncio.create_task(answer(i, cost)) for i, cost in enumerate((half, half, 1, 1))]
+    assert await settled() == [0, 1][:COMPUTING_LIMIT]
+    dear = asyncio.create_task(answer(3, 2 * ANSWERS_BYTES))
+    ends[0].set()
+    assert await settled() == [0, 1, 2]
+    # The fourth has its turn before the dear one, which waits for all memory.
+    ends[1].set()
+    assert await settled() == [0, 1, 2, 3]
+    ends[2].set()
+    assert await settled() == [0, 1, 2, 3]
+    ends[3].set()
+    await asyncio.gather(*tasks, dear)
+    assert begun == [0, 1, 2, 3, 3]
+
+
+async def test_too_many_that_wait_are_sent_away():
+    computing = Computing()
+    async with computing.turn(2 * ANSWERS_BYTES):
+
+        async def waits() -> None:
+            async with computing.turn(1):
+                pass
+
+        waiting = [asyncio.create_task(waits()) for _ in range(WAITING_LIMIT)]
+        await asyncio.sleep(0)
+        with pytest.raises(AnswerError) as caught:
+            await waits()
+        assert caught.value.status == 503
+        # Whoever gives up makes room.
+        waiting.pop().cancel()
+        await asyncio.sleep(0)
+        waiting.append(asyncio.create_task(waits()))
+    await asyncio.gather(*waiting)

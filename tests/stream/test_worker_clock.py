@@ -1,0 +1,84 @@
+"""A worker's clock: steady through steps, held against the broker's timestamps."""
+
+import pytest
+
+from ldpstream.agents.pipeline.clock import WorkerClock
+from ldpstream.agents.state.skew import Skew, skew_limit_ms
+
+HOUR_MS = 3_600_000
+
+
+class World:
+    """A machine with two clocks, and a broker with the right one."""
+
+    def __init__(self) -> None:
+        self.true_ms, self.off_ms, self.seconds = 1_800_000_000_000, 0, 5.0
+        self.clock = WorkerClock(
+            1_000, wall_ms=lambda: self.true_ms + self.off_ms, seconds=lambda: self.seconds
+        )
+
+    def pass_ms(self, duration_ms: int) -> None:
+        self.true_ms += duration_ms
+        self.seconds += duration_ms / 1000
+
+    def ask(self) -> None:
+        sent_ms = self.clock.sent()
+        self.pass_ms(40)
+        appended_ms = self.true_ms
+        self.pass_ms(60)
+        self.clock.acknowledged(sent_ms, appended_ms)
+
+
+@pytest.mark.parametrize(("grace_ms", "limit_ms"), [(0, 1_000), (6_000, 3_000), (60_000, 5_000)])
+def test_half_a_grace_may_be_missing(grace_ms: int, limit_ms: int):
+    assert skew_limit_ms(grace_ms) == limit_ms
+
+
+def test_an_acknowledgement_bounds_the_skew():
+    found = Skew.bounded(sent_ms=100, acknowledged_ms=400, appended_ms=200)
+    assert (found.low_ms, found.high_ms, found.least_ms) == (-100, 200, 0)
+    assert Skew(300, 500).least_ms == 300
+    assert Skew(-500, -300).least_ms == -300
+
+
+@pytest.mark.parametrize("off_ms", [2 * HOUR_MS, -2 * HOUR_MS, 1_500, -1_500])
+def test_a_step_changes_no_time_before_the_broker_says_so(off_ms: int):
+    world = World()
+    world.ask()
+    assert not world.clock.wrong
+    world.off_ms = off_ms
+    assert world.clock.now_ms() == world.true_ms
+    world.pass_ms(3_000)
+    assert world.clock.now_ms() == world.true_ms
+    assert world.clock.stepped
+    world.ask()
+    assert world.clock.wrong
+    assert ("ahead of" if off_ms > 0 else "behind") in world.clock.problem
+    world.off_ms = 0
+    world.ask()
+    assert (world.clock.wrong, world.clock.problem) == (False, "")
+    assert world.clock.now_ms() == world.true_ms
+
+
+def test_a_clock_that_was_wrong_from_the_start_is_left_once_it_is_set_right():
+    world = World()
+    world.off_ms = 2 * HOUR_MS
+    clock = world.clock = WorkerClock(
+        1_000, wall_ms=lambda: world.true_ms + world.off_ms, seconds=lambda: world.seconds
+    )
+    world.ask()
+    assert clock.wrong
+    world.off_ms = 0
+    world.ask()
+    assert not clock.wrong
+    assert clock.now_ms() == world.true_ms
+
+
+def test_what_is_adjusted_slowly_is_followed():
+    world = World()
+    for _ in range(10):
+        world.off_ms += 90
+        world.pass_ms(1_000)
+        assert world.clock.now_ms() == world.true_ms + world.off_ms
+    world.ask()
+    assert (world.clock.stepped, world.clock.wrong) == (False, False)
