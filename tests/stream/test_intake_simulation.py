@@ -9,7 +9,6 @@ SEEDS = {
     "intake: gaps trusted": 115,
     "intake: repeats taken": 35,
     "intake: arrives when taken": 19,
-    "intake: ends anywhere": 507,
     "intake: what is lost is waited for": 87,
     "idle: by silence": 117,
     "idle: by any delivery": 195,

@@ -34,9 +34,10 @@ from tests.stream.simulation.worker import Fate, Watched, Worker
 from tests.stream.simulation.worker import Held as SimulatedHeld
 from tests.stream.simulation.world import World
 
-CONFIG = read_config({"collection": {"city": CITY}}, base=Path(), environment={}).collections[
-    "city"
-]
+CONFIG = read_config(
+    {"collection": {"city": {**CITY, "precision": "1ms"}}}, base=Path(), environment={}
+).collections["city"]
+assert CONFIG.spec.precision_ms == 1
 GAP_MS, LAG_MS = 2, 1
 READ = ("ask", "answer", "read", "take")
 ACTS = ("ask", "answer", "read", "take", "look", "ask answer", "read take", " ".join(READ))
@@ -336,15 +337,6 @@ class ArrivesWhenTaken(Intake):
         return Arrivals.at(now_ms)
 
 
-class EndsAnywhere(Reader):
-    """A log that was seen to end anywhere ended where the next answer begins."""
-
-    async def _batch(self, partition: Any, session: Any, found: Any) -> Batch | None:
-        if session.ended is not None:
-            session.ended = session.position, session.asked_ms
-        return await super()._batch(partition, session, found)
-
-
 class LostForGood(Intake):
     """What is neither in the channel nor taken is waited for."""
 
@@ -430,16 +422,10 @@ def with_probes(probes: type[UnbrokenProbes], base: type[World] = IntakeWorld) -
     return with_part(Probed, base)
 
 
-def with_reader(reader: type[SourceReader]) -> type[World]:
-    worker = type(reader.__name__, (IntakeWorker,), {"reader_class": reader})
-    return type(reader.__name__, (IntakeWorld,), {"worker_class": worker})
-
-
 INTAKE_MUTANTS: dict[str, type[World]] = {
     "intake: gaps trusted": with_intake(GapsTrusted),
     "intake: repeats taken": with_intake(RepeatsTaken),
     "intake: arrives when taken": with_intake(ArrivesWhenTaken),
-    "intake: ends anywhere": with_reader(EndsAnywhere),
     "intake: what is lost is waited for": with_intake(LostForGood),
     "idle: by silence": with_part(SilenceIsIdle, Harsh),
     "idle: by any delivery": with_part(AnyDelivery, Harsh),
