@@ -7,6 +7,7 @@ Tests keep these figures above what is measured.
 from typing import Final
 
 from ldpstream.agents.options import EstimateOptions
+from ldpstream.mechanisms.public_weights import PublicWeights
 from ldpstream.mechanisms.spec import CollectionSpec
 
 _FIXED_BYTES: Final = 16 << 20
@@ -24,7 +25,9 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
     mechanism, size = spec.mechanism, spec.domain.estimated.size
     statistic, values = 8 * mechanism.statistic_size, 8 * mechanism.size
     # Among them the decoder's result, which is as long as the statistic.
-    decoded = int(mechanism.decoder().scratch * statistic)
+    # With weights in the clear values are decoded from one of three sums.
+    asked = mechanism.values if isinstance(mechanism, PublicWeights) else mechanism
+    decoded = int(asked.decoder().scratch * statistic)
     steps = [0]
     if options.top != 0 or options.project != "none":
         steps.append(max(decoded + values, (4 if options.project == "none" else 6) * values))

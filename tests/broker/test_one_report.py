@@ -182,7 +182,7 @@ async def test_commands_send_tokens_to_their_partitions(lab: Lab, tmp_path: Path
     assert rule is not None
     times = [START_MS, START_MS + 1, *range(START_MS + WINDOW_MS, START_MS + 90_000, WINDOW_MS)]
     lines = "".join(f"{time_ms},3\n" for time_ms in times).encode()
-    ledger = ("--ledger", str(tmp_path / "ledger"), "--budget", "20", "--times")
+    ledger = ("--ledger", str(tmp_path / "ledger"), "--budget", "20", "--times", "--replay")
     for expected_reports in (9, 0):
         done = await asyncio.to_thread(
             spawn, "send", "-c", str(lab.file), *ledger, "trips", stdin=lines

@@ -24,6 +24,7 @@ mechanism = "block-hadamard"
 epsilon = 1.0
 domain = { values = ["bus", "train", "walk", "car"] }
 window = { size = "1d" }
+minimum = 1
 """
 
 

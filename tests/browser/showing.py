@@ -38,7 +38,6 @@ MODES: dict[str, Any] = {
     "epsilon": 1.0,
     "domain": {"values": ["walk", "bike", "bus", "tram", "train", "car"]},
     "partitions": 1,
-    "minimum": 100,
     "window": {"size": "1m", "retention": "1h"},
     "publish": {"every": "100ms", "top": 6},
 }
@@ -85,6 +84,11 @@ TABLES = {
     "floors": FLOORS,
     "spots": SPOTS,
 }
+
+
+for _table in TABLES.values():
+    # Open windows are looked at, and of those of few reports nothing would be shown.
+    _table["minimum"] = 1
 
 
 Labels = list[Any]

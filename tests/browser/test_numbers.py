@@ -194,14 +194,14 @@ async def test_the_map_is_painted_and_read_out(page: Page, url: str) -> None:
 async def test_what_is_withheld_is_not_shown(page: Page, url: str) -> None:
     answer = {
         **await ask(url, "modes/estimate"),
-        "n": 5,
+        "n": 0,
         "withheld": True,
     }
     kept = {k: answer[k] for k in ("collection", "fingerprint", "window", "n", "final", "withheld")}
     await page.route("**/modes/estimate?*", lambda route: route.fulfill(body=json.dumps(kept)))
     await page.goto(f"{url}/#collection=modes&view=values")
     await page.wait_for_selector("#withheld:not([hidden])")
-    assert "fewer than 100 reports" in await page.locator("#withheld").inner_text()
+    assert "fewer than 1 reports" in await page.locator("#withheld").inner_text()
     assert not await page.locator("#value-rows").is_visible()
 
 

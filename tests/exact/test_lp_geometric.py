@@ -163,7 +163,7 @@ def test_a_collection_asks_for_a_metric(tmp_path: Path):
         ),
         (
             {"policy": {"metric": "l2"}, "epsilon": None},
-            r"^collection\.c\.epsilon: expected a value",
+            r"^collection\.c\.epsilon: expected a number above 0 with this policy, got none",
         ),
         (
             {"policy": {"metric": "l2"}, "domain": {"values": ["a", "b"]}},

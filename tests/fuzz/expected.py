@@ -86,7 +86,7 @@ class Expected:
             return fates + Counter({"late": len(good)})
         self.counted.update((pane, report) for report in good)
         if good:
-            self.clock = max(self.clock, time_ms)
+            self.clock = max(self.clock, min(time_ms, now_ms))
         return fates + Counter({"counted": len(good)})
 
     def _refused(self, time_ms: int, now_ms: int) -> str | None:
