@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from ldpstream.agents.http import serve
 from tests.browser.looking import ask, numbers, open_view, rows
@@ -19,7 +19,7 @@ NAMED: dict[str, Any] = {
     "mechanism": "randomized-response",
     "epsilon": 2.0,
     "domain": {"values": LABELS},
-    "minimum": 100,
+    "minimum": 1,
     **_WINDOW,
 }
 LINE: dict[str, Any] = {
@@ -82,6 +82,15 @@ async def test_values_that_stand_out_are_bounded_all_together(page: Page, url: s
 
 
 async def test_a_young_window_does_not_hide_those_before_it(page: Page, url: str) -> None:
+    async def withhold_the_young(route: Route) -> None:
+        answer = await route.fetch()
+        document = await answer.json()
+        if document["n"] < 100:
+            kept = ("collection", "fingerprint", "window", "n", "final")
+            document = {**{key: document[key] for key in kept}, "withheld": True}
+        await route.fulfill(response=answer, json=document)
+
+    await page.route("**/named/estimate?*", withhold_the_young)
     await open_view(page, url, "named", "time")
     await expect(page.locator("#withheld")).to_be_visible()
     await expect(page.locator("#series-0")).to_be_visible()

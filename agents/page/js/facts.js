@@ -46,7 +46,10 @@ export function drawFacts({ collection, window }, estimate) {
   say(state, final ? "Final" : "Provisional");
   state.className = final ? "badge final" : "badge open";
   const span = estimate?.span ? `, stands for ${spanText(estimate.span)}` : "";
-  say(element("state-words"), `${spanText(window.window)} UTC${final ? "" : ", still open"}${span}`);
+  say(
+    element("state-words"),
+    `${spanText(window.window)} UTC${final ? "" : ", still open"}${span}`,
+  );
   tile("n", n);
   tile("late", estimate?.late ?? window.late);
   tile("rejected", estimate?.rejected);
