@@ -1,13 +1,13 @@
 """The few insides of Faust that are used here, in one place, for one pinned version.
 
 Faust commits what was acknowledged, which is not what we have made durable, and its own commit of
-chosen offsets ends the worker when the broker is away; it cannot seek without leaving its thread;
-and it reads records of aborted transactions unless it is told to write transactions too.
+chosen offsets ends the worker when the broker is away. It fetches what it is assigned, which is
+read otherwise here; and it empties its channels after a rebalance.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, Final, cast
@@ -16,31 +16,48 @@ import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
-from faust.types import TP, ConsumerMessage
 
-from ldpstream.agents.kafka.unpacking import BATCH_BYTES, bound
-from ldpstream.agents.kafka.unreadable import pass_unreadable
-
-STREAM_BYTES: Final = 16_384
-TOO_LONG: Final = b"too long for the stream"
-"""Stands, as this very object, for a message that Faust has not kept."""
 _CALL_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 0.1
+_TRIES: Final = 100
 
 log = logging.getLogger(__name__)
 
 
-class FaustStream:
-    """What the pipeline may ask of an app's consumer; harmless before the app has started."""
+class Lane(faust.Channel[Any]):
+    """A channel that Faust does not empty when flow resumes after a rebalance.
+
+    Nothing waits in front of it: whoever fills it sees to it that it stays short.
+    """
+
+    @property
+    def queue(self) -> Any:
+        """The queue, made when it is first asked for."""
+        if self._queue is None:
+            self._queue = self.app.FlowControlQueue(maxsize=0, clear_on_resume=False)
+        return self._queue
+
+    def offer(self, item: Any) -> None:
+        """Put something into it; it is lost where no agent has started yet."""
+        for subscriber in self._subscribers:
+            subscriber.queue.put_nowait(item)
+
+    def empty(self) -> bool:
+        """Return whether nothing lies in it."""
+        return all(subscriber.queue.empty() for subscriber in self._subscribers)
+
+
+class FaustGroup:
+    """The group of an app's consumer; harmless before the app has started."""
 
     def __init__(self, app: faust.App) -> None:
         self._app = app
-        self._pausing: set[TopicPartition] = set()
-        self._pause: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Commit next offsets for the group's view of progress; False if that did not work.
 
-        Nothing here ever reads them back but Faust, to know where its stream begins.
+        Nothing here ever reads them back but Faust, to know where its stream would begin.
         """
         assigned = self._assigned()
         ours = {partition: offset for partition, offset in offsets.items() if partition in assigned}
@@ -49,41 +66,18 @@ class FaustStream:
         except (KafkaError, IllegalStateError):
             return False
 
-    async def pass_unreadable(self, topics: Container[str], *, most_bytes: int) -> None:
-        """Read on where a batch of these topics cannot be read: Faust would end the app.
+    def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Let its client fetch nothing of partitions that have just been assigned."""
+        task = asyncio.create_task(self._silence(partitions))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-        One that unpacks to more than `most_bytes` is not read either.
-        """
-        await self._call(_pass_unreadable, topics, most_bytes)
-
-    async def ends(self) -> Mapping[TopicPartition, int]:
-        """Return where the partitions of the stream end, as its last fetches said."""
-        return await self._call(_highwaters) or {}
-
-    def hold(self, partition: TopicPartition) -> None:
-        """Let nothing come of a partition for now, from the loop's next turn on."""
-        if partition in self._assigned():
-            self._pausing.add(partition)
-            if self._pause is None or self._pause.done():
-                self._pause = asyncio.create_task(self._pause_all())
-
-    async def _pause_all(self) -> None:
-        """Fetch nothing of what is held: all at once, however many there are.
-
-        Faust looks at every partition that it has, for each call.
-        """
-        while self._pausing:
-            pausing = self._pausing & self._assigned()
-            self._pausing.clear()
-            self._app.consumer.pause_partitions({TP(*partition) for partition in pausing})
-            # Faust only leaves out what has been fetched, and all of that would wait in memory.
-            await self._call(_pause, pausing)
-
-    async def release(self, partition: TopicPartition, offset: int) -> None:
-        """Let a partition come again, from an offset on."""
-        self._pausing.discard(partition)
-        if await self._call(_seek, partition, offset) and partition in self._assigned():
-            self._app.consumer.resume_partitions({TP(*partition)})
+    async def _silence(self, partitions: AbstractSet[TopicPartition]) -> None:
+        for _ in range(_TRIES):
+            if await self._call(_silence, partitions) or not partitions & self._assigned():
+                return
+            await asyncio.sleep(_RETRY_SECONDS)
+        log.error("Faust's client cannot be kept from fetching what is read otherwise")
 
     async def leave(self) -> bool:
         """Leave the group, so that others get the partitions; False where it did not work.
@@ -142,58 +136,20 @@ async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, i
     return True
 
 
-async def _pass_unreadable(
-    consumer: AIOKafkaConsumer, topics: Container[str], most_bytes: int
-) -> None:
-    pass_unreadable(consumer, only=topics)
-    bound(consumer, most_bytes=most_bytes)
-
-
-async def _highwaters(consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
-    ends = {partition: consumer.highwater(partition) for partition in consumer.assignment()}
-    return {partition: end for partition, end in ends.items() if end is not None}
-
-
-async def _pause(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPartition]) -> None:
+async def _silence(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPartition]) -> bool:
     fetcher = consumer._fetcher  # noqa: SLF001 (aiokafka has no way to drop what it fetched)
     for partition in partitions & consumer.assignment():
         consumer.pause(partition)
+        subscription = consumer._subscription.subscription  # noqa: SLF001 (what Faust looks at)
+        state = subscription.assignment.state_value(partition)
+        # Faust complains every few seconds of a partition for which these two are None.
+        state.timestamp, state.highwater = state.timestamp or 1, state.highwater or 0
         if fetcher is not None:
-            # What waits has not been consumed: it is fetched again.
             fetcher._records.pop(partition, None)  # noqa: SLF001 (as it does itself, on a seek)
-
-
-async def _seek(consumer: AIOKafkaConsumer, partition: TopicPartition, offset: int) -> bool:
-    if partition not in consumer.assignment():
-        return False
-    consumer.seek(partition, offset)
-    consumer.resume(partition)
     return True
 
 
-class _CommittedThread(AIOKafkaConsumerThread):
-    def _create_worker_consumer(self, transport: Any) -> AIOKafkaConsumer:
-        consumer = super()._create_worker_consumer(transport)
-        # Read when the consumer starts. Faust asks for it under exactly_once alone, which also
-        # makes producers transactional.
-        consumer._isolation_level = "read_committed"  # noqa: SLF001 (no setting for this alone)
-        return consumer
-
-    async def on_start(self) -> None:
-        await super().on_start()
-        app = cast("WorkerApp", self.app)
-        assert self._consumer is not None
-        pass_unreadable(self._consumer)
-        bound(self._consumer, most_bytes=app.batch_bytes)
-
-    def highwater(self, tp: TP) -> int:
-        """Return where a partition ends; 0 for one that the worker has just left."""
-        try:
-            return super().highwater(tp)
-        except AssertionError:
-            # aiokafka asserts that the partition is assigned.
-            return 0
-
+class _QuietThread(AIOKafkaConsumerThread):
     async def on_thread_stop(self) -> None:
         # aiokafka's own waiting tasks cancel whoever stops a consumer while the broker is away.
         with suppress(asyncio.CancelledError):
@@ -204,35 +160,20 @@ class _CommittedThread(AIOKafkaConsumerThread):
         log.debug(msg.format(*fmt), exc_info=True)
 
 
-class _CommittedConsumer(Consumer):
-    """Keeps no long messages: Faust's buffers hold thousands, whatever their length.
-
-    They are read without the group, as all that the stream leaves out.
-    """
-
-    def _to_message(self, tp: TP, record: Any) -> ConsumerMessage:
-        message = super()._to_message(tp, record)
-        if message.value is not None and len(message.value) > STREAM_BYTES:
-            message.value = TOO_LONG
-        return message
-
+class _QuietConsumer(Consumer):
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
-        return _CommittedThread(self, loop=self.loop, beacon=self.beacon)
+        return _QuietThread(self, loop=self.loop, beacon=self.beacon)
 
 
-class _CommittedTransport(Transport):
-    Consumer = _CommittedConsumer
+class _QuietTransport(Transport):
+    Consumer = _QuietConsumer
 
 
 class WorkerApp(faust.App):
-    """A Faust app that reads committed records only, of batches that unpack within a bound."""
-
-    def __init__(self, name: str, *, batch_bytes: int = BATCH_BYTES, **settings: Any) -> None:
-        super().__init__(name, **settings)
-        self.batch_bytes = batch_bytes
+    """A Faust app that leaves it to the worker to say what goes wrong."""
 
     def _create_directories(self) -> None:
         """Make none: without tables nothing is kept on disk."""
 
     def _new_transport(self) -> Transport:
-        return _CommittedTransport(self.conf.broker_consumer, self)
+        return _QuietTransport(self.conf.broker_consumer, self)

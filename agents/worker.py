@@ -1,8 +1,9 @@
 """The Faust side: attaching the pipeline to an app, and running an app of its own.
 
-Faust gives the group's membership, the stream of messages and the lifecycle. `attach` touches
-nothing of an app but what it adds: an agent for each collection, three signal handlers and a task.
-No Faust table is declared, and no offset is left to Faust to keep.
+Faust gives the group's membership, an agent for each collection, and the lifecycle; its client
+fetches nothing of the sources, which are read without a group. `attach` touches nothing of an app
+but what it adds: the agents, their topics, three signal handlers and a task. No Faust table is
+declared, and no offset is left to Faust to keep.
 """
 
 import asyncio
@@ -17,24 +18,19 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import Config
 from ldpstream.agents.console import set_up_logging
-from ldpstream.agents.faust_parts import TOO_LONG, FaustStream, WorkerApp
+from ldpstream.agents.faust_parts import FaustGroup, Lane, WorkerApp
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.kafka.declare import TopicError
-from ldpstream.agents.kafka.unpacking import batch_bytes
 from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.pipeline import Pipeline
-from ldpstream.agents.reading.source import Record, sliced
 from ldpstream.agents.running import StoppedError, announce_ready, unless_stopped, until_signalled
 from ldpstream.agents.state.cell_store import StoreError
 
 __all__ = ["attach", "faust_settings", "run_worker", "work"]
 
-_EVENTS_A_STEP: Final = 2_000
-_POLLED_RECORDS: Final = 500
-_STEP_SECONDS: Final = 0.05
 _READY_STEP_SECONDS: Final = 0.02
 _STOP_SECONDS: Final = 6.0
 
@@ -47,11 +43,19 @@ def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) ->
     It starts and stops with the app. The app's id is the consumer group; its settings, topics,
     tables and web pages are left alone, and so is the global registry of `prometheus_client`.
     `http` under `[worker]` is not served: `ldpstream.agents.http.serve` does that where wanted.
-    Faust reads records of transactions that were aborted or are still open: here its stream only
-    tells that something came, and what is counted is read once more, as committed.
+
+    Raises:
+        ValueError: where another agent of the app reads the source topic of a collection, which it
+            would get nothing of; so does the start of the app, where one was added since.
     """
     pipeline = _connect(app, config, metrics or Metrics())
-    app.task(pipeline.start)
+
+    async def start() -> None:
+        _refuse_other_agents(app, config)
+        await pipeline.start()
+
+    _refuse_other_agents(app, config)
+    app.task(start)
     return pipeline
 
 
@@ -66,14 +70,12 @@ def run_worker(config: Config, *, verbose: bool = False) -> int:
 
 
 def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
-    stream = FaustStream(app)
-    pipeline = Pipeline(config, stream=stream, metrics=metrics)
+    lanes = {name: Lane(app) for name in config.collections}
+    pipeline = Pipeline(config, group=FaustGroup(app), channels=lanes, metrics=metrics)
     metrics.track(pipeline)
-    sources = {collection.topics.source for collection in config.collections.values()}
 
     async def assigned(*arguments: Any, **_: object) -> None:
         partitions: Iterable[TopicPartition] = arguments[1]
-        await stream.pass_unreadable(sources, most_bytes=batch_bytes(config.kafka.options))
         pipeline.assigned(partitions)
 
     async def revoked(*_: object, **__: object) -> None:
@@ -85,12 +87,12 @@ def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
     app.on_partitions_assigned.connect(assigned)
     app.on_partitions_revoked.connect(revoked)
     app.on_before_shutdown.connect(shutdown)
-    for engine in pipeline.collections.values():
-        _add_agent(app, engine, committed_only=isinstance(app, WorkerApp))
+    for name, engine in pipeline.collections.items():
+        _add_agent(app, engine, lanes[name])
     return pipeline
 
 
-def _add_agent(app: faust.App, engine: Engine, *, committed_only: bool) -> None:
+def _add_agent(app: faust.App, engine: Engine, lane: Lane) -> None:
     collection = engine.config
     topic = app.topic(
         collection.topics.source,
@@ -105,27 +107,32 @@ def _add_agent(app: faust.App, engine: Engine, *, committed_only: bool) -> None:
         # Offsets are committed once a head has won, never when a message has passed.
         acks=False,
     )
+    # The group subscribes to it, and no stream reads it.
+    app.topics.add(topic)
 
     async def ingest(stream: Any) -> None:
-        async for events in stream.noack_take(_EVENTS_A_STEP, within=_STEP_SECONDS):
-            runs: dict[int, list[Record]] = {}
-            for event in events:
-                message = event.message
-                runs.setdefault(message.partition, []).append((message.offset, message.value))
-                # Keeps nothing waiting for it where the app waits for its streams to finish.
-                event.ack()
-            for partition, records in runs.items():
-                short = [record for record in records if record[1] is not TOO_LONG]
-                if committed_only:
-                    for part in sliced(short):
-                        for one in (engine, *engine.accepted):
-                            one.intake.deliver(partition, part)
-                            await asyncio.sleep(0)
-                if len(short) < len(records) or not committed_only:
-                    for one in (engine, *engine.accepted):
-                        one.intake.notice(partition, records[-1][0])
+        async for take, partition, item in stream:
+            take(partition, item)
+            # Every slice takes some milliseconds, and others have their turn between.
+            await asyncio.sleep(0)
 
-    app.agent(topic, name=f"ldpstream.{collection.name}")(ingest)
+    app.agent(lane, name=f"ldpstream.{collection.name}")(ingest)
+
+
+def _refuse_other_agents(app: faust.App, config: Config) -> None:
+    names = {c.topics.source: name for name, c in config.collections.items()}
+    for agent in app.agents.values():
+        for topic in () if isinstance(agent.channel, Lane) else _topics(agent):
+            if topic in names:
+                raise ValueError(
+                    f"agent {agent.name} reads {topic}, the topic of collection "
+                    f"{names[topic]}: a collection's topic is read by its own agent alone; use "
+                    f"pipeline.windows({names[topic]!r}), or a topic of its own"
+                )
+
+
+def _topics(agent: Any) -> Iterable[str]:
+    return getattr(agent.channel, "topics", ())
 
 
 async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str], None]) -> int:
@@ -142,14 +149,11 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
     check_serving(config.worker)
     app = WorkerApp(
         config.worker.id,
-        batch_bytes=batch_bytes(config.kafka.options),
         **faust_settings(config.kafka.bootstrap, config.kafka.options),
         store="memory://",
         web_enabled=False,
         topic_disable_leader=True,
         stream_wait_empty=False,
-        # Faust hands over all that it polls at once, without a pause for others.
-        broker_max_poll_records=_POLLED_RECORDS,
         consumer_auto_offset_reset="earliest",
     )
     metrics = Metrics()

@@ -128,7 +128,7 @@ def measure(panes: int, values: int, store: str, folder: Path) -> Taken:
     _read(tail, changelog(context, panes))
     cpu_seconds = time.process_time() - begun
     after = resident_bytes()
-    owned = Partition.load(context, 0, [tail], epoch=EPOCH - 1, now_ms=0)
+    owned = Partition.load(context, 0, [tail], epoch=EPOCH - 1)
     assert owned is not None
     return Taken(
         cells=len(tail.cells),

@@ -69,7 +69,7 @@ def measure(window: WindowSpec, rule: str, *, seconds: int, away: bool) -> Late:
     context = Context(spec=spec, window=window, compose=lambda _: b"")
     tail = Tail(context, 0)
     tail.read([], position=0, end=0)
-    part = Partition.load(context, 0, [tail], epoch=1, now_ms=START_MS)
+    part = Partition.load(context, 0, [tail], epoch=1)
     assert part is not None
     honest = 0
     for records, now_ms, since_ms in _batches(window, seconds, away=away):

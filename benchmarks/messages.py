@@ -89,7 +89,7 @@ def measure(values: int, grace_ms: int, make: Callable[[Context], list[bytes]]) 
     messages = make(context)
     tail = Tail(context, 0)
     tail.read([], position=0, end=0)
-    part = Partition.load(context, 0, [tail], epoch=1, now_ms=NOW_MS)
+    part = Partition.load(context, 0, [tail], epoch=1)
     assert part is not None
     gc.collect()
     started = time.perf_counter()
@@ -101,7 +101,7 @@ def measure(values: int, grace_ms: int, make: Callable[[Context], list[bytes]]) 
     assert flush is not None
     flushed = sum(len(key) + len(value) for key, value in flush.cells)
     copied = sum(len(copy.value) for copy in flush.copies)
-    part = Partition.load(context, 0, [tail], epoch=1, now_ms=NOW_MS)
+    part = Partition.load(context, 0, [tail], epoch=1)
     assert part is not None
     del flush
     gc.collect()

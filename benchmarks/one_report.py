@@ -98,7 +98,7 @@ def measure(millions: float) -> str:
     kept = sum(len(cell.key) + cell.held.size_bytes for cell in tokens)
     tracemalloc.start()
     begun = time.process_time()
-    part = Partition.load(context, 0, [tail], epoch=2, now_ms=NOW_MS)
+    part = Partition.load(context, 0, [tail], epoch=2)
     load_s = time.process_time() - begun
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

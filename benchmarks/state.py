@@ -155,7 +155,7 @@ async def _fill_partition(
     written: list[int],
 ) -> None:
     spec, now_ms = lab.collection.spec, START_MS + panes * HOUR_MS
-    part = Partition.load(lab.context, p, tails, epoch=p + 1, now_ms=now_ms)
+    part = Partition.load(lab.context, p, tails, epoch=p + 1)
     assert part is not None
     reports = lab.frames(2 * spec.mechanism.size, kinds=16)
     place, offset = 0, 0
@@ -243,9 +243,7 @@ async def open_tails(lab: StateLab) -> AsyncIterator[tuple[list[Tail], Read]]:
 
 def load_owned(lab: StateLab, tails: Sequence[Tail]) -> list[Partition]:
     """Return what the owner of all partitions holds of them."""
-    loaded = [
-        Partition.load(lab.context, p, tails, epoch=99, now_ms=START_MS) for p in range(len(tails))
-    ]
+    loaded = [Partition.load(lab.context, p, tails, epoch=99) for p in range(len(tails))]
     return [partition for partition in loaded if partition is not None]
 
 

@@ -4,7 +4,7 @@ Where devices send single reports at a high rate, reading them one by one costs 
 counting them. A packer reads them once, in a consumer group of its own, and writes them on together
 with their offsets; workers then read whole arrays. It decides nothing: any number of packers may
 crash, overlap, or wake up late, because source offsets tell what is new (see
-`ldpstream.agents.reading.frames_guard`).
+`ldpstream.agents.reading.packed_intake`).
 """
 
 import asyncio

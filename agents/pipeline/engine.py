@@ -1,9 +1,8 @@
-"""One collection in one worker: its owned partitions, from delivered messages to won heads.
+"""One collection in one worker: its owned partitions, from messages read to won heads.
 
 Everything that decides is in `ldpstream.agents.state.partition`, which does no I/O; here is what
 loads it, lets time go on, and carries its flushes to the broker and back. Faust says which
-partitions are ours and delivers their messages; `ldpstream.agents.reading.guard` sees to it that
-none is left out.
+partitions are ours; `ldpstream.agents.reading.intake` sees to it that no message is left out.
 """
 
 import asyncio
@@ -15,27 +14,25 @@ from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.pipeline.carrier import Carrier, SourceChangedError
-from ldpstream.agents.pipeline.flights import FlightHooks, Flights
+from ldpstream.agents.pipeline.flights import FLUSH_SECONDS, FlightHooks, Flights
 from ldpstream.agents.pipeline.handover import Others, Warner, waits_for
 from ldpstream.agents.pipeline.hooks import Hooks
-from ldpstream.agents.pipeline.intake import Intake
 from ldpstream.agents.pipeline.loading import Loader
 from ldpstream.agents.pipeline.rivals import Rivals
-from ldpstream.agents.reading.frames_guard import FramesGuard
-from ldpstream.agents.reading.guard import Guard, StreamHooks
 from ldpstream.agents.reading.held import Held
+from ldpstream.agents.reading.intake import Channel, Intake, IntakeHooks
 from ldpstream.agents.reading.pace import paced
+from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import SourceReader
 from ldpstream.agents.state.clock import Control, newest, outstanding, see_heads
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.outcomes import Settled
+from ldpstream.agents.state.outcomes import Outcome, Settled
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import NEVER
 
 TICK_SECONDS: Final = 0.1
 _MOST_TICK_SECONDS: Final = 0.5
-STALL_SECONDS: Final = 3.0
 REVOKE_SECONDS: Final = 3.0
 
 log = logging.getLogger(__name__)
@@ -46,7 +43,8 @@ class Engine:
 
     `accepted` are the engines of the specs that it accepts, over the same topics, and `others` are
     all other states of the collection. `title` is what messages call it: the collection's name, and
-    which spec where it is one of those. `intake` takes what is read.
+    which spec where it is one of those. `intake` takes what is read. `news` is set whenever a
+    winning head may say something else than before.
     """
 
     def __init__(
@@ -55,6 +53,7 @@ class Engine:
         context: Context,
         reader: SourceReader,
         frames: SourceReader,
+        channel: Channel,
         hooks: Hooks,
     ) -> None:
         self.config = config
@@ -68,13 +67,13 @@ class Engine:
         self._notes: list[str] = []
         self._hooks = hooks
         self._held: dict[int, Held] = {}
-        stream = StreamHooks(hooks.hold, hooks.release, self.fail, hooks.now_ms)
-        self._guard = (
-            Guard(config, reader, stream)
+        self.news = asyncio.Event()
+        taking = IntakeHooks(self.fail, self._took, hooks.now_ms, hooks.steady_ms)
+        self.intake = (
+            Intake(config, self._held, reader, channel, taking)
             if config.topics.frames is None
-            else FramesGuard(config, reader, frames, stream, hooks.frames)
+            else PackedIntake(config, self._held, reader, frames, channel, taking, hooks.frames)
         )
-        self.intake = Intake(self._held, self._guard, self.fail)
         self.others = Others()
         self._loader = Loader(
             self.title,
@@ -83,17 +82,16 @@ class Engine:
             self.tails,
             hooks.source_id,
             hooks.source_partitions,
-            hooks.now_ms,
         )
         self._flights = Flights(
             self.title,
             Carrier(config.topics, hooks.sending, hooks.check_source),
-            FlightHooks(hooks.won, self._loader.pause, self._lost, self.fail),
+            FlightHooks(self._won, self._loader.pause, self._lost, self.fail),
+            every_seconds=min(FLUSH_SECONDS, config.publish.every_ms / 1000),
         )
         self._controls: list[Control] = []
         self._warner = Warner(config)
         self._rivals = Rivals(config)
-        self._last_tick = time.monotonic()
 
     # --- what others see ------------------------------------------------------------------------
 
@@ -128,7 +126,7 @@ class Engine:
     @property
     def end_offsets(self) -> Mapping[int, int]:
         """The source's end offsets last seen, by partition."""
-        return self._guard.end_offsets
+        return self.intake.end_offsets
 
     @property
     def first(self) -> Partition | None:
@@ -195,6 +193,7 @@ class Engine:
 
     def tail_read(self, partition: int) -> None:
         """Note that a tail has been evaluated: it may show who won."""
+        self.news.set()
         held = self._held.get(partition)
         if held is not None:
             held.read.set()
@@ -216,29 +215,24 @@ class Engine:
 
     def tick(self) -> None:
         """Do what is due, without waiting for anything."""
-        now = time.monotonic()
-        stalled, self._last_tick = now - self._last_tick > STALL_SECONDS, now
-        self._rivals.look(self.tails, now)
+        self._rivals.look(self.tails, time.monotonic())
         if self._problems or self._hooks.trouble():
             return
         self._load()
         # Nothing is read while this goes on: what the heads say is the same for all partitions.
         known = self._loader.known_partitions()
         seen = see_heads(self.tails, known)
-        self._flights.tick(now, len(self._held))
+        self._flights.tick(time.monotonic(), len(self._held))
         for held in list(self._held.values()):
-            if stalled:
-                held.state.disturbed(now_ms=self._hooks.now_ms())
             if held.flight is None and held.state.settle() is Settled.LOST:
                 self._lost(held)
                 continue
-            self._guard.look(held)
+            self.intake.look(held)
             held.state.clock(
                 tails=self.tails,
-                end_offset=self._guard.end_offset(held),
                 controls=self._controls,
                 known_partitions=known,
-                now_ms=self._hooks.now_ms(),
+                now_ms=self._hooks.steady_ms(),
                 seen=seen,
             )
             self._flights.start(held)
@@ -253,8 +247,15 @@ class Engine:
             if state is not None:
                 if not self.context.accepted:
                     self._warner.loaded(state.work, self.tails[partition].left_behind)
-                held = self._held[partition] = Held(state, heard=time.monotonic())
-                self._guard.begin(held)
+                held = self._held[partition] = Held(state)
+                self.intake.begin(held)
+
+    def _took(self, held: Held) -> None:
+        self._flights.soon(held)
+
+    def _won(self, partition: int, following: int, outcome: Outcome, seconds: float) -> None:
+        self.news.set()
+        self._hooks.won(partition, following, outcome, seconds)
 
     def _lost(self, held: Held) -> None:
         """Forget a partition that another owner has written to, or whose flush failed."""
@@ -266,4 +267,6 @@ class Engine:
         held = self._held.pop(partition)
         if held.flight is not None and held.flight is not asyncio.current_task():
             held.flight.cancel()
-        self._guard.rest(partition)
+        if held.timer is not None:
+            held.timer.cancel()
+        self.intake.end(partition)

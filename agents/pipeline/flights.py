@@ -35,14 +35,24 @@ class FlightHooks:
 
 
 class Flights:
-    """The flushes of one collection; a partition has one on its way at a time."""
+    """The flushes of one collection; a partition has one on its way at a time.
 
-    def __init__(self, title: str, carrier: Carrier, hooks: FlightHooks) -> None:
+    A partition flushes every `every_seconds` at most.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        carrier: Carrier,
+        hooks: FlightHooks,
+        *,
+        every_seconds: float = FLUSH_SECONDS,
+    ) -> None:
         self._title = title
         self._carrier = carrier
         self._hooks = hooks
         self._complaints: dict[int, str] = {}
-        self._every_seconds = FLUSH_SECONDS
+        self._least_seconds = self._every_seconds = every_seconds
         self._last_round = -math.inf
 
     def tick(self, now: float, partitions: int) -> None:
@@ -51,8 +61,8 @@ class Flights:
         Many flush together, in rounds: what each asks of the broker is asked once for all of them.
         """
         if partitions <= PARTITIONS:
-            self._every_seconds = FLUSH_SECONDS
-        elif now - self._last_round < paced(FLUSH_SECONDS, partitions):
+            self._every_seconds = self._least_seconds
+        elif now - self._last_round < paced(self._least_seconds, partitions):
             self._every_seconds = math.inf
         else:
             self._every_seconds, self._last_round = 0.0, now
@@ -68,6 +78,18 @@ class Flights:
             held.flushed = now
             held.flight = asyncio.create_task(self._fly(held, flush))
             held.flight.add_done_callback(self._flown)
+
+    def soon(self, held: Held) -> None:
+        """Flush a partition that has something new as soon as that is due."""
+        wait = held.flushed + self._every_seconds - time.monotonic()
+        if wait <= 0 or held.state.full:
+            self.start(held)
+        elif held.timer is None and wait < math.inf:
+            held.timer = asyncio.get_running_loop().call_later(wait, self._due, held)
+
+    def _due(self, held: Held) -> None:
+        held.timer = None
+        self.start(held)
 
     async def drain(self, partitions: Collection[Held], deadline: float) -> None:
         """Flush what has been taken in by now, until the monotonic clock says `deadline`.

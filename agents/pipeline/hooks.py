@@ -5,13 +5,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from ldpstream.agents.pipeline.carrier import Sending
+from ldpstream.agents.reading.source import steady_ms
 from ldpstream.agents.reading.taking import FramesHooks
 from ldpstream.agents.state.outcomes import Outcome
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """What an engine calls; see `Carrier` and `StreamHooks`."""
+    """What an engine calls; see `Carrier`."""
 
     sending: Sending
     source_id: Callable[[], bytes]
@@ -21,9 +22,8 @@ class Hooks:
     check_source: Callable[[], Awaitable[None]]
     won: Callable[[int, int, Outcome, float], None]
     """Called with partition, next offset, what was added, and how long the flush took."""
-    hold: Callable[[int], None]
-    release: Callable[[int, int], None]
     frames: FramesHooks
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    steady_ms: Callable[[], int] = steady_ms
     trouble: Callable[[], str] = str
     """Returns why nothing is to be counted for now, a sentence; empty where there is no reason."""

@@ -34,7 +34,6 @@ class Loader:
         tails: Sequence[Tail],
         source_id: Callable[[], bytes],
         source_partitions: Callable[[], int],
-        now_ms: Callable[[], int],
     ) -> None:
         self._title = title
         self._config = config
@@ -43,7 +42,6 @@ class Loader:
         self._source_id = source_id
         self._source_partitions = source_partitions
         self._grown = False
-        self._now_ms = now_ms
         self._not_before: dict[int, float] = {}
 
     def pause(self, partition: int) -> None:
@@ -76,7 +74,6 @@ class Loader:
             partition,
             self._tails,
             epoch=secrets.randbelow((1 << 64) - 1) + 1,
-            now_ms=self._now_ms(),
             source=self._source_id(),
             beside=beside,
         )

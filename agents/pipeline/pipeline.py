@@ -1,12 +1,12 @@
 """All collections of one worker process: clients, readers, engines and publishers together.
 
-The pipeline knows nothing of Faust but three calls: partitions come (`assigned`), go (`revoked`),
-and messages arrive (`Engine.deliver`). `ldpstream.agents.worker` connects them.
+The pipeline knows nothing of Faust: partitions come (`assigned`) and go (`revoked`), and what is
+read goes through channels. `ldpstream.agents.worker` connects them.
 """
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -34,17 +34,20 @@ from ldpstream.agents.pipeline.clock import WorkerClock
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.health import BrokerWatch, note_error
 from ldpstream.agents.pipeline.identity import TopicIdentity
-from ldpstream.agents.pipeline.progress import Progress, Stream
+from ldpstream.agents.pipeline.progress import Group, Progress
 from ldpstream.agents.pipeline.publisher import Publisher
-from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
-from ldpstream.agents.pipeline.surroundings import Steering, Surroundings
+from ldpstream.agents.pipeline.ranks import Rank, make_ranks, source_wait_ms, topic_partitions
+from ldpstream.agents.pipeline.surroundings import Surroundings
 from ldpstream.agents.pipeline.sweeper import sweep
 from ldpstream.agents.pipeline.tasks import Tasks
+from ldpstream.agents.pipeline.windowed import WindowedTable
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.reading.contained import contained
+from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.reading.orders import ControlReader
 from ldpstream.agents.reading.pace import paced
-from ldpstream.agents.reading.source import SourceReader, Stretch
+from ldpstream.agents.reading.packed_intake import PackedIntake
+from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.state.clock import Control
 from ldpstream.agents.state.records import HEAD, Key, encode_key, state_prefix
 from ldpstream.agents.state.skew import skew_limit_ms
@@ -53,21 +56,26 @@ from ldpstream.agents.stores.choice import Stores
 _CLOCK_SECONDS: Final = 10.0
 _CLOCK_STEP_SECONDS: Final = 0.25
 _WAIT_MS: Final = 500
-_SOURCE_WAIT_MS: Final = 250
 _MOST_WAIT_MS: Final = 2_000
-_MOST_SOURCE_WAIT_MS: Final = 1_000
 
 log = logging.getLogger(__name__)
 
 
 class Pipeline:
-    """The collections of one worker; `collections` are by name, in the configuration's order."""
+    """The collections of one worker; `collections` are by name, in the configuration's order.
 
-    def __init__(self, config: Config, *, stream: Stream, metrics: Metrics) -> None:
+    `channels`, by collection, carry what is read: `(take, partition, item)`, in order, to whoever
+    calls `take(partition, item)`.
+    """
+
+    def __init__(
+        self, config: Config, *, group: Group, channels: Mapping[str, Channel], metrics: Metrics
+    ) -> None:
         self.config = config
         self.metrics = metrics
         self.assigned_once = asyncio.Event()
-        self._progress = Progress(stream, metrics, on_end=self._end)
+        self._group = group
+        self._progress = Progress(group, metrics)
         self._frames = SourceReader(
             (
                 p
@@ -75,26 +83,24 @@ class Pipeline:
                 if c.topics.frames is not None
                 for p in topic_partitions(c.topics.frames, c)
             ),
-            on_stretch=self._frames_stretch,
-            on_outside=self._frames_outside,
+            deliver=self._deliver_frames,
             on_error=note_error,
         )
         self._identity = TopicIdentity()
         grace_ms = min((c.window.grace_ms for c in config.collections.values()), default=0)
         self.clock = WorkerClock(skew_limit_ms(grace_ms))
-        self._stream = stream
         self._producer = LastingProducer(
             config.kafka.bootstrap, config.kafka.options, watch=self.clock
         )
-        around = Surroundings(
-            self._producer, self._identity, self._progress, metrics, Steering(stream), self.clock
+        self._channels = channels
+        around = Surroundings(self._producer, self._identity, self._progress, metrics, self.clock)
+        self._ranks = make_ranks(
+            [*config.collections.values()], self._frames, channels, around.hooks
         )
-        self._ranks = make_ranks([*config.collections.values()], self._frames, around.hooks)
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
         self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
         self._by_frames = {e.config.topics.frames: e for e in self.collections.values()}
         shared = [(e.config.topics, (e, *e.accepted)) for e in self.collections.values()]
-        self._by_source = {topics.source: engines for topics, engines in shared}
         self._by_control = {topics.control: engines for topics, engines in shared}
         self._connections = Connections(config.kafka)
         self._stores = Stores(config.worker)
@@ -108,12 +114,23 @@ class Pipeline:
         """Whether the group has said what is ours, and every collection works or says why not."""
         return self.assigned_once.is_set() and all(e.settled or e.problems for e in self._all)
 
+    def windows(self, name: str) -> WindowedTable:
+        """Return the windowed table of a collection's own spec, read-only.
+
+        Raises:
+            KeyError: for a collection that is not configured.
+        """
+        engine = self.collections[name]
+        return WindowedTable(engine.context, engine.tails)
+
     # --- the group ------------------------------------------------------------------------------
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
         """Take over these partitions, and no others."""
         owned = frozenset(partitions)
         self._progress.assigned(owned)
+        sources = {engine.config.topics.source for engine in self._all}
+        self._group.silence({p for p in owned if p.topic in sources})
         for engine in self._all:
             source = engine.config.topics.source
             with contained(engine.fail):
@@ -186,9 +203,8 @@ class Pipeline:
         for rank in self._ranks:
             many = sum(engine.config.partitions for engine in rank.engines)
             wait_ms = int(paced(_WAIT_MS, many, most=_MOST_WAIT_MS))
-            source_ms = int(paced(_SOURCE_WAIT_MS, many, most=_MOST_SOURCE_WAIT_MS))
             changelog = await connections.reader(committed_only=False, wait_ms=wait_ms)
-            source = await connections.reader(committed_only=True, wait_ms=source_ms)
+            source = await connections.reader(committed_only=True, wait_ms=source_wait_ms(many))
             self._run_rank(rank, changelog, source)
             if rank is self._ranks[0]:
                 self._spawn(self.broker_watch.run(changelog, kafka.bootstrap))
@@ -270,9 +286,9 @@ class Pipeline:
             wrong = self.clock.wrong
             if wrong and not away:
                 await asyncio.gather(*(engine.put_down() for engine in self._all))
-                away = await self._stream.leave()
+                away = await self._group.leave()
             elif away and not wrong:
-                away = not await self._stream.come_back()
+                away = not await self._group.come_back()
             await asyncio.sleep(_CLOCK_STEP_SECONDS)
             self.clock.now_ms()
             due = 1.0 if wrong or self.clock.stepped else _CLOCK_SECONDS
@@ -290,15 +306,11 @@ class Pipeline:
 
     # --- what the readers found -----------------------------------------------------------------
 
-    def _frames_stretch(self, partition: TopicPartition, stretch: Stretch) -> None:
-        self._by_frames[partition.topic].intake.frames(partition.partition, stretch)
-
-    def _frames_outside(self, partition: TopicPartition, _asked: int, beginning: int) -> None:
-        self._by_frames[partition.topic].intake.frames_outside(partition.partition, beginning)
-
-    def _end(self, partition: TopicPartition, end: int) -> None:
-        for engine in self._by_source.get(partition.topic, ()):
-            engine.intake.ends_at(partition.partition, end)
+    def _deliver_frames(self, partition: TopicPartition, item: Batch | Outside) -> None:
+        engine = self._by_frames[partition.topic]
+        assert isinstance(engine.intake, PackedIntake)
+        take = engine.intake.take_frames
+        self._channels[engine.config.name].offer((take, partition.partition, item))
 
     def _order(self, topic: str, control: Control) -> None:
         for engine in self._by_control[topic]:

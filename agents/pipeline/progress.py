@@ -1,7 +1,7 @@
 """What has been won: told to the metrics at once, and to the consumer group every second."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, Protocol
 
@@ -16,20 +16,14 @@ _EVERY_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 5.0
 
 
-class Stream(Protocol):
-    """What delivers messages, and keeps the group's view of progress."""
+class Group(Protocol):
+    """The consumer group, as far as a pipeline needs it."""
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Tell the group how far partitions have been counted; False if that did not work."""
 
-    async def ends(self) -> Mapping[TopicPartition, int]:
-        """Return where partitions end, as far as the stream's fetches have told."""
-
-    def hold(self, partition: TopicPartition) -> None:
-        """Let nothing come of a partition for now."""
-
-    async def release(self, partition: TopicPartition, offset: int) -> None:
-        """Let a partition come again, from an offset on."""
+    def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Let its own client fetch nothing of partitions that have just been assigned."""
 
     async def leave(self) -> bool:
         """Leave the group for now, where that is ours to decide; False where it did not work."""
@@ -39,18 +33,14 @@ class Stream(Protocol):
 
 
 class Progress:
-    """Passes on what heads have won, and where the source ends.
+    """Passes on what heads have won.
 
-    Commits are for the group's view alone: a lost one costs nothing but messages delivered again,
-    and a lag that is none.
+    Commits are for the group's view alone: a lost one costs nothing but an apparent lag.
     """
 
-    def __init__(
-        self, stream: Stream, metrics: Metrics, *, on_end: Callable[[TopicPartition, int], None]
-    ) -> None:
-        self._stream = stream
+    def __init__(self, group: Group, metrics: Metrics) -> None:
+        self._group = group
         self._metrics = metrics
-        self._on_end = on_end
         self._commits: dict[TopicPartition, int] = {}
 
     def won(
@@ -82,7 +72,7 @@ class Progress:
     async def commit(self) -> None:
         """Commit what has been won since the last time, and what could not be committed then."""
         commits, self._commits = self._commits, {}
-        if commits and not await self._stream.commit(commits):
+        if commits and not await self._group.commit(commits):
             # It may be long until more is won there: all the while it would look as if it lagged.
             self._commits = commits | self._commits
 
@@ -91,9 +81,7 @@ class Progress:
         self._commits = {p: offset for p, offset in self._commits.items() if p in partitions}
 
     async def run(self) -> None:
-        """Commit, and ask for the ends of the source, until cancelled."""
+        """Commit until cancelled."""
         while True:
             await asyncio.sleep(paced(_EVERY_SECONDS, len(self._commits), most=_MOST_SECONDS))
             await self.commit()
-            for partition, end in (await self._stream.ends()).items():
-                self._on_end(partition, end)

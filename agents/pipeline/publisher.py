@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable
+from contextlib import suppress
 from typing import Final
 
 from aiokafka.errors import KafkaError
@@ -23,7 +24,7 @@ from ldpstream.mechanisms.times import format_time
 
 PROVISIONAL_WINDOWS: Final = 8
 """How many provisional windows one round publishes at most: the newest."""
-_TICK_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -60,22 +61,32 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish until cancelled."""
-        provisional = time.monotonic()
         every_seconds = self._engine.config.publish.every_ms / 1000
+        due, changed = time.monotonic() + every_seconds, False
         while True:
-            await asyncio.sleep(_TICK_SECONDS)
+            # What nothing has changed is looked at now and then: a retry after an error, say.
+            wait = max(0.0, due - time.monotonic()) if changed else _LOOK_SECONDS
+            changed |= await self._has_news(min(wait, _LOOK_SECONDS))
             state = self._engine.first
             if state is None or self._engine.stopped:
                 continue
             try:
                 await self._publish_finals(state)
-                if time.monotonic() - provisional >= every_seconds:
-                    provisional = time.monotonic()
+                if time.monotonic() >= due:
+                    due, changed = time.monotonic() + every_seconds, False
                     await self._publish_provisional()
             except KafkaError as error:
                 # The next round publishes the same again.
                 log.debug("publishing of %s failed: %r", self._engine.config.name, error)
                 self._complain(error)
+
+    async def _has_news(self, seconds: float) -> bool:
+        """Wait until a head has won, for so long at most; return whether one has."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._engine.news.wait(), seconds)
+        news = self._engine.news.is_set()
+        self._engine.news.clear()
+        return news
 
     def _complain(self, error: KafkaError) -> None:
         """Say once what does not pass by itself: a document longer than the topic takes, say."""

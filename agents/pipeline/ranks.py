@@ -6,7 +6,7 @@ collections share readers: the first rank has every collection's own, each furth
 accepted spec of every collection.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -17,11 +17,16 @@ from ldpstream.agents.document import final_content
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.health import note_error
 from ldpstream.agents.pipeline.hooks import Hooks
-from ldpstream.agents.reading.source import SourceReader
+from ldpstream.agents.reading.intake import Channel
+from ldpstream.agents.reading.pace import paced
+from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.state.context import Context
 
 _FINALS_A_STEP: Final = 128
 _ENTRIES_A_STEP: Final = 1 << 18
+_SOURCE_WAIT_MS: Final = 250
+_MOST_SOURCE_WAIT_MS: Final = 1_000
+_LEAST_GAP_MS: Final = 2_000
 
 
 class MakeHooks(Protocol):
@@ -40,14 +45,21 @@ class Rank:
 
 
 def make_ranks(
-    collections: Sequence[CollectionConfig], frames: SourceReader, make_hooks: MakeHooks
+    collections: Sequence[CollectionConfig],
+    frames: SourceReader,
+    channels: Mapping[str, Channel],
+    make_hooks: MakeHooks,
 ) -> list[Rank]:
-    """Return the engines of all collections; `frames` reads the frames topics of all of them."""
-    ranks = [_rank(collections, frames, make_hooks, accepted=False)]
+    """Return the engines of all collections.
+
+    `frames` reads the frames topics of all of them. What is read of a collection goes through its
+    channel, by name, as `(take, partition, item)`: `take` is to be called with the other two.
+    """
+    ranks = [_rank(collections, frames, channels, make_hooks, accepted=False)]
     own = {engine.config.name: engine for engine in ranks[0].engines}
     for place in range(max(len(c.accept) for c in collections)):
         having = [c.accept[place] for c in collections if c.accept[place:]]
-        ranks.append(_rank(having, frames, make_hooks, accepted=True))
+        ranks.append(_rank(having, frames, channels, make_hooks, accepted=True))
         for engine in ranks[-1].engines:
             over = own[engine.config.name]
             over.accept((*over.accepted, engine))
@@ -62,27 +74,35 @@ def topic_partitions(topic: str, collection: CollectionConfig) -> list[TopicPart
 def _rank(
     collections: Iterable[CollectionConfig],
     frames: SourceReader,
+    channels: Mapping[str, Channel],
     make_hooks: MakeHooks,
     *,
     accepted: bool,
 ) -> Rank:
     found = list(collections)
     by_source: dict[str, Engine] = {}
-    reader = SourceReader(
-        [p for collection in found for p in topic_partitions(collection.topics.source, collection)],
-        on_stretch=lambda p, stretch: by_source[p.topic].intake.stretch(p.partition, stretch),
-        on_outside=lambda p, *where: by_source[p.topic].intake.outside(p.partition, *where),
-        on_error=note_error,
-    )
+
+    def deliver(partition: TopicPartition, item: Batch | Outside) -> None:
+        engine = by_source[partition.topic]
+        channels[engine.config.name].offer((engine.intake.take, partition.partition, item))
+
+    partitions = [p for c in found for p in topic_partitions(c.topics.source, c)]
+    reader = SourceReader(partitions, deliver=deliver, on_error=note_error)
     for collection in found:
         by_source[collection.topics.source] = Engine(
             collection,
-            _context(collection, accepted=accepted),
+            _context(collection, partitions=len(partitions), accepted=accepted),
             reader,
             frames,
+            channels[collection.name],
             make_hooks(collection, accepted=accepted),
         )
     return Rank(reader, tuple(by_source.values()))
+
+
+def source_wait_ms(partitions: int) -> int:
+    """Return how long a broker may hold back an answer about so many partitions of sources."""
+    return int(paced(_SOURCE_WAIT_MS, partitions, most=_MOST_SOURCE_WAIT_MS))
 
 
 def finals_a_step(statistic_size: int) -> int:
@@ -93,7 +113,7 @@ def finals_a_step(statistic_size: int) -> int:
     return max(1, min(_FINALS_A_STEP, _ENTRIES_A_STEP // statistic_size))
 
 
-def _context(collection: CollectionConfig, *, accepted: bool) -> Context:
+def _context(collection: CollectionConfig, *, partitions: int, accepted: bool) -> Context:
     return Context(
         spec=collection.spec,
         window=collection.window,
@@ -102,6 +122,7 @@ def _context(collection: CollectionConfig, *, accepted: bool) -> Context:
         accepted=accepted,
         copy_rejected=collection.rejected == "copy",
         finals_a_step=finals_a_step(collection.spec.mechanism.statistic_size),
+        gap_ms=max(_LEAST_GAP_MS, 4 * source_wait_ms(partitions)),
         minimum=collection.minimum,
         release_ms=collection.publish.every_ms,
     )

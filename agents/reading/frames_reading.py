@@ -43,8 +43,8 @@ class Reading:
     since: float = 0.0
     """When that was noticed, or the frames topic first seen to end before our place in it."""
     short: bool = False
-    full: bool = False
-    """Whether it waits for a flush."""
+    session: int = 0
+    """The session in which the frames topic is read."""
     at_end: bool = False
     """Whether all of the frames topic has been read."""
     unknown: float | None = None

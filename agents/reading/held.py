@@ -1,8 +1,11 @@
-"""A partition that a worker holds: its state, and what the shell knows beside it."""
+"""A partition that a worker holds: its state, and what the shell knows of it."""
 
 import asyncio
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ldpstream.agents.reading.source import Batch, Outside
 from ldpstream.agents.state.partition import Partition
 
 
@@ -11,21 +14,22 @@ class Held:
     """A loaded partition. Moments are on the monotonic clock, in seconds."""
 
     state: Partition
-    heard: float
-    """When the stream last delivered anything of it."""
+    session: int = 0
+    """The session in which the source is read."""
+    waiting: "deque[tuple[Callable[[Held, Batch | Outside], None], Batch | Outside]]" = field(
+        default_factory=deque
+    )
+    """What came while the partition was full, and who takes it."""
+    missed: int = 0
+    """How often in a row slices have been seen to be neither in the channel nor taken."""
+    short_since: float | None = None
+    """Since when the source has ended before its next offset."""
     flushed: float = 0.0
     """When its last flush began."""
     flight: "asyncio.Task[None] | None" = None
     """The flush under way."""
-    wanted: int = 0
-    """It has to be read without a group at least up to this offset."""
-    behind: bool = False
-    """It is read without a group to the end of the log, while the stream is held."""
-    ended: tuple[int, int] | None = None
-    """At which offset the source ended when its end was last read, and when that was (epoch ms)."""
-    short_since: float | None = None
-    """Since when the source has ended before its next offset."""
-
+    timer: asyncio.TimerHandle | None = None
+    """The flush that is due soon."""
     read: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when its tail has been evaluated."""
 

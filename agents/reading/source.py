@@ -1,17 +1,17 @@
-"""Reading source partitions without a group: what proves that offsets are missing, or only late.
+"""Reading partitions without a group, each contiguously from an offset on, in *sessions*.
 
-The stream that Faust delivers may leave offsets out (after a rebalance), deliver them twice, or
-stall; a log may also have true holes (transaction markers, compaction). A consumer without a group
-that reads from an offset on tells which is which: whatever it does not find between two of its
-positions does not exist. A partition is *watched* from the owner's next offset while there is doubt
-or silence, and rests while the stream flows.
+Whatever such a consumer does not find between two of its positions does not exist, so what it reads
+of a partition needs no other proof of being whole. It is handed on in slices, of which two at most
+wait for whoever takes them: then nothing more is read of this partition, and all others go on.
 """
 
 import asyncio
 import time
-from collections import Counter
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
@@ -20,11 +20,12 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from ldpstream.agents.reading.pace import PARTITIONS, paced
 from ldpstream.agents.state.arrival import UNDATED, Dates
 
-_POLL_MS: Final = 200
+POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000
 _RECORDS_A_PARTITION: Final = 20
 _BACKLOG_RECORDS: Final = 500
 """So many at once of one partition: it is behind."""
+_SLICES: Final = 2
 _SLICE_RECORDS: Final = 1_000
 _SLICE_BYTES: Final = 1 << 18
 _RETRY_SECONDS: Final = 0.5
@@ -32,40 +33,56 @@ _APPENDED: Final = 1
 """The type of a timestamp that the broker has set (LogAppendTime)."""
 _PAUSE_SECONDS: Final = 0.1
 _MOST_PAUSE_SECONDS: Final = 1.0
+_ROOM_SECONDS: Final = 0.02
 
 Record = tuple[int, bytes | None]
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """A stretch `[start, stop)` of a partition, in full: offsets not in `records` do not exist."""
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """What an answer told of `[start, stop)`, in full: offsets not in `records` do not exist.
 
+    `end` is where the log then ended; a batch that stops there is an end-of-log probe, records or
+    none. `asked_ms`, on the steady clock, is a moment at or before that at which the answer was
+    asked for; None where it may have been before the session. `since_ms`, on the same clock,
+    is a moment at which the log still ended at `start` or before it; None if that was not seen.
+    """
+
+    session: int
     start: int
     stop: int
     end: int
-    """The high watermark of the last fetch."""
-    fetched_ms: int
-    """When that fetch was answered, on this machine's clock, epoch milliseconds."""
-    records: Sequence[Record]
+    asked_ms: int | None = None
+    records: Sequence[Record] = ()
     dates: Dates = UNDATED
+    since_ms: int | None = None
 
-    def slices(self) -> "Iterator[Stretch]":
-        """Yield the stretch in slices that are taken in within some milliseconds, at least one."""
-        start, records, dates = self.start, self.records, self.dates
-        for end in _cuts(records):
-            stop, dated = records[end][0], dates.part(0, end)
-            yield Stretch(start, stop, self.end, self.fetched_ms, records[:end], dated)
-            start, records, dates = stop, records[end:], dates.part(end, len(records))
-        yield Stretch(start, self.stop, self.end, self.fetched_ms, records, dates)
+    def slices(self) -> "Iterator[Batch]":
+        """Yield it in slices that are taken in within some milliseconds, at least one."""
+        start, first = self.start, 0
+        for length in _cuts(self.records):
+            stop = self.records[first + length][0]
+            yield self._part(first, first + length, start=start, stop=stop)
+            start, first = stop, first + length
+        yield self._part(first, len(self.records), start=start, stop=self.stop)
+
+    def rest(self, place: int) -> "Batch":
+        """Return what is left of it from one of its records on."""
+        start = self.records[place][0]
+        return self._part(place, len(self.records), start=start, stop=self.stop)
+
+    def _part(self, first: int, last: int, *, start: int, stop: int) -> "Batch":
+        records, dates = self.records[first:last], self.dates.part(first, last)
+        return replace(self, start=start, stop=stop, records=records, dates=dates)
 
 
-def sliced(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
-    """Yield records in slices that are taken in within some milliseconds, none of them empty."""
-    for end in _cuts(records):
-        yield records[:end]
-        records = records[end:]
-    if records:
-        yield records
+@dataclass(frozen=True)
+class Outside:
+    """The position `asked` is not in the log, whose first offset is `beginning`."""
+
+    session: int
+    asked: int
+    beginning: int
 
 
 def _cuts(records: Sequence[Record]) -> Iterator[int]:
@@ -79,40 +96,78 @@ def _cuts(records: Sequence[Record]) -> Iterator[int]:
         length, size = length + 1, size + added
 
 
-class SourceReader:
-    """Watches partitions on demand, with one consumer that the caller starts and stops.
+@dataclass
+class _Session:
+    """A read session of one partition; its number is its own among all of a reader."""
 
-    `on_stretch` is called after every fetch for every watched partition, with or without records,
-    and slice by slice, so that other tasks have their turn. Partitions have theirs too: none is
-    read twice before each of the others that have something was read once. Many partitions are
-    asked about in larger intervals: an answer costs something for each, whatever it brings.
-    `on_outside(partition, asked, beginning)` is called when the position `asked` is not in the log,
-    whose first offset is `beginning`; the partition then rests. `on_error` is called for everything
-    else that the broker refuses.
+    number: int
+    position: int
+    answered: int | None
+    """The client's time stamp of the last answer: it only tells one from another."""
+    polled_ms: int
+    """When this was last looked at: until then there was no later answer than `answered`."""
+    asked_ms: int | None = None
+    """A moment before that answer was asked for."""
+    next_ms: int | None = None
+    """A moment before the answer after it will have been."""
+    ended: tuple[int, int] | None = None
+    """The last end that was reached, and a moment at which the log still ended there."""
+    pending: deque[Batch | Outside] = field(default_factory=deque)
+    given: int = 0
+    """How many slices lie in the channel."""
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more should be read before something is taken."""
+        return self.given >= _SLICES or bool(self.pending)
+
+    def look(self, answered: int | None, now_ms: int) -> bool:
+        """Note what the client says of its last answer; whether it is another one than before.
+
+        A client asks for the next answer once it has processed one. So the one after that which was
+        first seen now is asked for later than we last looked and did not see it.
+        """
+        new = answered != self.answered
+        if new:
+            self.answered, self.asked_ms = answered, self.next_ms
+            self.next_ms = self.polled_ms
+        self.polled_ms = now_ms
+        return new
+
+
+def steady_ms() -> int:
+    """Return a time that goes on while clocks are set."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class SourceReader:
+    """Reads partitions on demand, with one consumer that the caller starts and stops.
+
+    `deliver(partition, item)` puts a `Batch` or `Outside` where `taken` is called for it once it
+    has been taken; after an `Outside` its session is over. `on_error` is called for what else the
+    broker refuses. Many partitions are asked about in larger intervals: an answer costs something
+    for each, whatever it brings.
     """
 
     def __init__(
         self,
         partitions: Iterable[TopicPartition],
         *,
-        on_stretch: Callable[[TopicPartition, Stretch], None],
-        on_outside: Callable[[TopicPartition, int, int], None],
+        deliver: Callable[[TopicPartition, Batch | Outside], None],
         on_error: Callable[[KafkaError], None],
+        now_ms: Callable[[], int] = steady_ms,
     ) -> None:
         self._consumer: AIOKafkaConsumer
         self._partitions = list(partitions)
-        self._on_stretch = on_stretch
-        self._on_outside = on_outside
+        self._deliver = deliver
         self._on_error = on_error
-        self._positions: dict[TopicPartition, int] = {}
-        # When the last fetch before a partition was watched, or the last one that brought nothing,
-        # was answered: what it said is old.
-        self._before: dict[TopicPartition, int | None] = {}
-        # How often a partition was watched anew or put to rest: what was read before is stale.
-        self._turns: Counter[TopicPartition] = Counter()
+        self._now_ms = now_ms
+        self._numbers = count(1)
+        self._sessions: dict[TopicPartition, _Session] = {}
+        self._room = asyncio.Event()
 
     def start(self, consumer: AIOKafkaConsumer) -> None:
-        """Assign all partitions to a started consumer; all of them rest."""
+        """Assign all partitions to a started consumer; none is read yet."""
         self._consumer = consumer
         self._consumer.assign(self._partitions)
         for partition in self._partitions:
@@ -123,118 +178,142 @@ class SourceReader:
         """Return whether the broker had a partition when it was last asked for its topics."""
         return partition.partition in (self._consumer.partitions_for_topic(partition.topic) or ())
 
-    def watched(self, partition: TopicPartition) -> bool:
-        """Return whether a partition is being watched."""
-        return partition in self._positions
+    def reads(self, partition: TopicPartition) -> bool:
+        """Return whether a partition is being read."""
+        return partition in self._sessions
 
-    def watch(self, partition: TopicPartition, offset: int) -> None:
-        """Read a partition from an offset on, wherever it was read before."""
+    def given(self, partition: TopicPartition) -> int:
+        """Return how many slices of a partition have been delivered and not been taken."""
+        session = self._sessions.get(partition)
+        return 0 if session is None else session.given
+
+    def begin(self, partition: TopicPartition, offset: int) -> int:
+        """Read a partition from an offset on, wherever it was read before; return the session."""
         self._consumer.seek(partition, offset)
-        self._positions[partition] = offset
-        self._turns[partition] += 1
-        self._before[partition] = self._consumer.last_poll_timestamp(partition)
+        answered = self._consumer.last_poll_timestamp(partition)
+        session = _Session(next(self._numbers), offset, answered, self._now_ms())
+        self._sessions[partition] = session
         self._consumer.resume(partition)
+        self._room.set()
+        return session.number
 
-    def rest(self, partition: TopicPartition) -> None:
+    def end(self, partition: TopicPartition) -> None:
         """Stop reading a partition."""
-        if self._positions.pop(partition, None) is not None:
-            self._turns[partition] += 1
+        if self._sessions.pop(partition, None) is not None:
             self._consumer.pause(partition)
+
+    def taken(self, partition: TopicPartition, number: int) -> None:
+        """Note that a slice of a session has been taken."""
+        session = self._sessions.get(partition)
+        if session is not None and session.number == number:
+            # A channel may give something twice.
+            session.given = max(0, session.given - 1)
+            self._give(partition, session)
+            self._room.set()
 
     async def run(self) -> None:
         """Read until cancelled."""
         while True:
             began, behind = time.monotonic(), False
             try:
-                behind = await self._round()
-            except OffsetOutOfRangeError as error:
-                for partition, offset in error.args[0].items():
-                    # A fetch that was under way when the partition went elsewhere tells nothing.
-                    if await self._consumer.position(partition) == offset:
-                        await self._outside(partition, offset)
+                behind = await self.poll()
             except KafkaError as error:
                 self._on_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)
-            watched = len(self._positions)
-            if watched > PARTITIONS and not behind:
-                pause = paced(_PAUSE_SECONDS, watched, most=_MOST_PAUSE_SECONDS)
+            read = len(self._sessions)
+            if read > PARTITIONS and not behind:
+                pause = paced(_PAUSE_SECONDS, read, most=_MOST_PAUSE_SECONDS)
                 await asyncio.sleep(max(0.0, began + pause - time.monotonic()))
 
-    async def _round(self) -> bool:
-        """Read every watched partition that has something once, and report on all of them.
+    async def poll(self) -> bool:
+        """Ask once, and deliver what came; return whether a partition is behind.
 
-        Returns whether one of them is behind.
+        Raises:
+            KafkaError: what the broker refuses.
         """
-        most, behind = max(_RECORDS_A_STEP, _RECORDS_A_PARTITION * len(self._positions)), False
-        due: set[TopicPartition] | None = None
-        while True:
-            # Naming those wanted costs their number for each that has something: only where needed.
-            found = await self._consumer.getmany(
-                *due or (),
-                timeout_ms=_POLL_MS if due is None else 0,
-                max_records=most,
-            )
-            # No suspension between a fetch and its positions: they belong together.
-            stretches = [
-                (partition, self._turns[partition], stretch)
-                for partition in (list(self._positions) if due is None else found)
-                if (stretch := await self._stretch(partition, found.get(partition, ())))
-            ]
-            for partition, turn, stretch in stretches:
-                await self._report(partition, turn, stretch)
-            lengths = [len(records) for records in found.values()]
-            behind = behind or max(lengths, default=0) >= _BACKLOG_RECORDS
-            if sum(lengths) < most:
-                await asyncio.sleep(0)
-                return behind
-            left = self._positions.keys() if due is None else due & self._positions.keys()
-            due = left - found.keys()
-            if not due:
-                return behind
-
-    async def _report(self, partition: TopicPartition, turn: int, stretch: Stretch) -> None:
-        if not stretch.records:
-            if self._turns[partition] == turn:
-                self._on_stretch(partition, stretch)
-            return
-        for part in stretch.slices():
-            if self._turns[partition] != turn:
-                return
-            self._on_stretch(partition, part)
-            await asyncio.sleep(0)
-
-    async def _stretch(
-        self, partition: TopicPartition, found: Sequence[ConsumerRecord[bytes, bytes]]
-    ) -> Stretch | None:
-        start = self._positions.get(partition)
-        end = self._consumer.highwater(partition)
-        fetched_ms = self._consumer.last_poll_timestamp(partition)
-        if start is None or end is None or fetched_ms is None:
-            return None
-        # Records are never old, even if the fetch that brought them came within a millisecond.
-        if not found and fetched_ms == self._before[partition]:
-            return None
-        stop = await self._consumer.position(partition)
-        if not found and stop == start:
-            # That nothing came is told once: until it is asked again there is nothing new to say.
-            self._before[partition] = fetched_ms
-        self._positions[partition] = stop
-        records = [(record.offset, record.value) for record in found]
-        times_ms = [record.timestamp for record in found]
-        dates = Dates(times_ms, all(record.timestamp_type == _APPENDED for record in found))
-        return Stretch(start, stop, end, fetched_ms, records, dates)
-
-    async def _outside(self, partition: TopicPartition, asked: int) -> None:
-        if partition not in self._positions:
-            return
+        waiting = {partition for partition, s in self._sessions.items() if s.full}
         try:
-            beginnings = await self._consumer.beginning_offsets([partition])
-        except KafkaError as error:
-            # It is read on, and refused again.
-            self._on_error(error)
-            await asyncio.sleep(_RETRY_SECONDS)
-            return
+            found = await self._getmany(waiting)
+        except OffsetOutOfRangeError as error:
+            for partition, offset in error.args[0].items():
+                # A fetch that was under way when the partition went elsewhere tells nothing.
+                session = self._sessions.get(partition)
+                if session is not None and session.position == offset:
+                    await self._outside(partition, session)
+            return False
+        # No suspension between a fetch and its positions: they belong together.
+        for partition, session in list(self._sessions.items()):
+            if partition not in waiting:
+                batch = await self._batch(partition, session, found.get(partition, ()))
+                # A probe that has to wait is old when it is taken.
+                if batch is not None and (batch.stop > batch.start or not session.given):
+                    session.pending.extend(batch.slices())
+                    self._give(partition, session)
+        if waiting and not found:
+            await self._wait_for_room()
+        else:
+            await asyncio.sleep(0)
+        return max(map(len, found.values()), default=0) >= _BACKLOG_RECORDS
+
+    async def _getmany(
+        self, waiting: set[TopicPartition]
+    ) -> dict[TopicPartition, list[ConsumerRecord[bytes, bytes]]]:
+        most = max(_RECORDS_A_STEP, _RECORDS_A_PARTITION * len(self._sessions))
+        if not waiting:
+            return await self._consumer.getmany(timeout_ms=POLL_MS, max_records=most)
+        # Naming those wanted costs their number for each that has something: only where needed.
+        wanted = self._sessions.keys() - waiting
+        if not wanted:
+            return {}
+        return await self._consumer.getmany(*wanted, timeout_ms=0, max_records=most)
+
+    async def _wait_for_room(self) -> None:
+        self._room.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._room.wait(), _ROOM_SECONDS)
+
+    def _give(self, partition: TopicPartition, session: _Session) -> None:
+        while session.pending and session.given < _SLICES:
+            session.given += 1
+            self._deliver(partition, session.pending.popleft())
+
+    async def _batch(
+        self,
+        partition: TopicPartition,
+        session: _Session,
+        found: Sequence[ConsumerRecord[bytes, bytes]],
+    ) -> Batch | None:
+        """Return what is new of a partition, None where nothing is."""
+        end = self._consumer.highwater(partition)
+        new = session.look(self._consumer.last_poll_timestamp(partition), self._now_ms())
+        if end is None or not (new or found):
+            return None
+        start, stop = session.position, await self._consumer.position(partition)
+        session.position = stop
+        since_ms = None
+        if found and session.ended is not None and session.ended[0] == start:
+            since_ms = session.ended[1]
+        if stop == end and session.asked_ms is not None:
+            session.ended = stop, session.asked_ms
+        return Batch(
+            session=session.number,
+            start=start,
+            stop=stop,
+            end=end,
+            asked_ms=session.asked_ms,
+            records=[(record.offset, record.value) for record in found],
+            dates=Dates(
+                [record.timestamp for record in found],
+                all(record.timestamp_type == _APPENDED for record in found),
+            ),
+            since_ms=since_ms,
+        )
+
+    async def _outside(self, partition: TopicPartition, session: _Session) -> None:
+        asked = session.position
+        beginnings = await self._consumer.beginning_offsets([partition])
         # Where it is read by now is refused for itself, if it has to be.
-        if self._positions.get(partition) == asked:
-            self.rest(partition)
-            self._on_outside(partition, asked, beginnings[partition])
+        if self._sessions.get(partition) is session and session.position == asked:
+            self._consumer.pause(partition)
+            session.pending.append(Outside(session.number, asked, beginnings[partition]))
+            self._give(partition, session)

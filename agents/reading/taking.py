@@ -27,7 +27,7 @@ class Taken(Enum):
 
 @dataclass(frozen=True)
 class FramesHooks:
-    """What a guard tells about packed messages."""
+    """What an intake tells about packed messages."""
 
     told: Callable[[str, int], None]
     """Called with what became of them ("taken", "repeat", "hole", or why they are refused), or

@@ -3,10 +3,10 @@
 Everything here is decided in memory and becomes real with the head; of the other partitions only
 what their winning heads say counts.
 
-A partition is idle when all of the source has been read and nothing came for a while. An idle
-partition follows the slowest partition that is not idle. When all are idle, time goes on from the
-largest watermark by the time elapsed, and never jumps to the clock on the wall: a pause in a replay
-of 2010 must not close everything up to today.
+A partition is idle when end-of-log probes have shown for a while that all of the source has been
+read (`ldpstream.agents.state.probes`). An idle partition follows the slowest partition that is not
+idle. When all are idle, time goes on from the largest watermark by the time elapsed, and never
+jumps to the clock on the wall: a pause in a replay of 2010 must not close everything up to today.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -66,17 +66,12 @@ def see_heads(tails: Sequence[Tail], known_partitions: int) -> SeenHeads:
 
 
 class IdleClock:
-    """Whether a partition is idle, and what its clock then says."""
+    """What the clock of a partition says, idle or not."""
 
-    def __init__(self, window: WindowSpec, partition: int, *, now_ms: int) -> None:
+    def __init__(self, window: WindowSpec, partition: int) -> None:
         self._window = window
         self._partition = partition
-        self._quiet_ms = now_ms
         self._follow: tuple[int, int] | None = None
-
-    def restart(self, *, now_ms: int) -> None:
-        """Begin the idle time anew: something came, or may have come unseen."""
-        self._quiet_ms = now_ms
 
     def advance(
         self,
@@ -84,18 +79,16 @@ class IdleClock:
         seen: SeenHeads,
         controls: Iterable[Control],
         *,
-        end_offset: int | None,
+        idle: bool,
         now_ms: int,
     ) -> Head:
         """Return the head in the making with time gone on; the same where nothing changed.
 
         Call it at every step: the time elapsed counts from the moment at which all partitions were
-        first seen idle. `end_offset` is the source's; None where it is not known, since fetches
-        fail.
+        first seen idle.
         """
         window = self._window
         clock = max(work.clock, control_clock(window, controls, self._partition, work.next))
-        idle = self._idle(work.next, end_offset, now_ms)
         if idle:
             clock = self._follow_others(clock, seen, now_ms)
         else:
@@ -104,12 +97,6 @@ class IdleClock:
         if (idle, clock, closed) == (work.idle, work.clock, work.closed):
             return work
         return replace(work, idle=idle, clock=clock, closed=closed)
-
-    def _idle(self, following: int, end_offset: int | None, now_ms: int) -> bool:
-        idle_ms = self._window.idle_ms
-        if idle_ms is None or end_offset is None or following < end_offset:
-            return False
-        return now_ms - self._quiet_ms >= idle_ms
 
     def _follow_others(self, own: int, seen: SeenHeads, now_ms: int) -> int:
         """Return the clock of an idle partition: its `own`, or what it reads off all heads."""

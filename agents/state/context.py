@@ -44,9 +44,10 @@ class Context:
     `copy_rejected` says whether rejected messages are copied or counted only. At most
     `finals_a_step` finals are composed at once: a long replay may close thousands. With
     `one_report` a record holds `token_chunk` tokens; what is stored depends on it. The open panes
-    of a partition hold at most `tokens` of them, each an equal part. With `minimum` above 1 answers
-    are sums of parts with at least so many reports (`ldpstream.agents.state.parts`), and those of
-    open panes go on at most every `release_ms`.
+    of a partition hold at most `tokens` of them, each an equal part. `gap_ms` is how far end-of-log
+    probes may lie apart, and how old the last one may be, for a partition to be idle. With
+    `minimum` above 1 answers are sums of parts with at least so many reports
+    (`ldpstream.agents.state.parts`), and those of open panes go on at most every `release_ms`.
     """
 
     spec: CollectionSpec
@@ -59,6 +60,7 @@ class Context:
     finals_a_step: int = 16
     token_chunk: int = 1024
     tokens: int = 1 << 25
+    gap_ms: int = 2_000
     minimum: int = 1
     release_ms: int = 0
 

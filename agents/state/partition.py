@@ -26,6 +26,7 @@ from ldpstream.agents.state.judge import Judgement, judge
 from ldpstream.agents.state.loading import loadable, starting_head
 from ldpstream.agents.state.outcomes import Flush, Outcome, Publication, Settled
 from ldpstream.agents.state.owned import OwnedCells
+from ldpstream.agents.state.probes import UnbrokenProbes
 from ldpstream.agents.state.publishing import Publishing, expire
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.releases import Releases
@@ -36,9 +37,7 @@ from ldpstream.agents.state.tail import Tail
 class Partition:
     """What an owner holds of one partition: the state that it loaded and what it did since."""
 
-    def __init__(
-        self, context: Context, tail: Tail, head: Head, *, epoch: int, now_ms: int
-    ) -> None:
+    def __init__(self, context: Context, tail: Tail, head: Head, *, epoch: int) -> None:
         self.partition = tail.partition
         self.epoch = epoch
         self._context = context
@@ -48,13 +47,16 @@ class Partition:
         self._work = head
         self._changed = False
         self._torn = False
+        self._own = False
+        self._came_ms: int | None = None
         self._cells = OwnedCells(context, epoch, head, tail.cells)
         self._copies = WaitingCopies()
         self._witnessed: Sequence[int] = ()
         # The gap up to what comes next, whose arrival is not known yet.
         self._open_gap: Gap | None = None
         self._decided = decided(head, ALONE)
-        self._idle = IdleClock(context.window, tail.partition, now_ms=now_ms)
+        self._probes = UnbrokenProbes(context.gap_ms)
+        self._clock = IdleClock(context.window, tail.partition)
         self._releases = Releases(context, self._cells)
         self._publishing = Publishing(context.window, self._cells, head.published)
 
@@ -66,7 +68,6 @@ class Partition:
         tails: Sequence[Tail],
         *,
         epoch: int,
-        now_ms: int,
         source: bytes = b"",
         beside: Beside = ALONE,
     ) -> Self | None:
@@ -80,7 +81,7 @@ class Partition:
         first, tail = tails[0].head, tails[partition]
         if first is None or tail.head is None or not loadable(context, partition, first, beside):
             return None
-        self = cls(context, tail, tail.head, epoch=epoch, now_ms=now_ms)
+        self = cls(context, tail, tail.head, epoch=epoch)
         self._work = starting_head(context, tail.head, first, beside, source=source)
         self._changed = self._work.handover != tail.head.handover
         self._decided = decided(self._work, beside)
@@ -145,7 +146,8 @@ class Partition:
         self._witnessed = judgement.witnessed
         own = len(records) > judgement.batch.passed
         if own:
-            self._idle.restart(now_ms=now_ms)
+            self._own = True
+            self._probes.broken()
         self._work = replace(
             work,
             next=records[-1][0] + 1,
@@ -217,6 +219,24 @@ class Partition:
             self._work = replace(self._work, next=offset)
             self._changed = True
 
+    def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
+        """Note that an answer has been taken in, which told all of the source below `offset`.
+
+        `end` is where the source then ended: there the answer is an end-of-log probe. `asked_ms` is
+        when it was asked for, on the clock of `clock`, or earlier; None where that is not known.
+        Reports of other specs do not keep a partition from being idle.
+        """
+        if offset > self._work.next:
+            self.pass_over(offset)
+        if self._own:
+            self._own, self._came_ms = False, asked_ms
+        if end > self._work.end:
+            self._work = replace(self._work, end=end)
+        if offset != end or asked_ms is None:
+            self._probes.broken()
+        elif self._came_ms is None or asked_ms > self._came_ms:
+            self._probes.probed(asked_ms)
+
     @property
     def frames(self) -> int:
         """The offset of the frames topic to read on from; it decides nothing."""
@@ -226,15 +246,21 @@ class Partition:
         """Note where to read the frames topic on; it is no news of its own."""
         self._work = replace(self._work, frames=offset)
 
-    def disturbed(self, *, now_ms: int) -> None:
-        """Begin the idle time anew: after a fetch error, a seek, or a pause of the process."""
-        self._idle.restart(now_ms=now_ms)
+    def interrupted(self) -> None:
+        """Begin the idle time again: the source is read in another session, or not at all."""
+        self._probes.broken()
+
+    def _is_idle(self, now_ms: int) -> bool:
+        idle_ms, work = self._context.window.idle_ms, self._work
+        # Whoever saw the largest end: a new leader may not know yet how far the log goes.
+        if idle_ms is None or work.end > work.next:
+            return False
+        return self._probes.last_for(idle_ms, now_ms=now_ms)
 
     def clock(
         self,
         *,
         tails: Sequence[Tail],
-        end_offset: int | None,
         controls: Sequence[Control],
         known_partitions: int,
         now_ms: int,
@@ -242,17 +268,17 @@ class Partition:
     ) -> None:
         """Let time go on: idle closing, `close`, finals and releases (partition 0), expiry.
 
-        `tails` are those of all partitions, `end_offset` is the source's (None while fetches fail)
-        and `known_partitions` the source's number of partitions as the group's metadata says.
-        `seen` is `see_heads(tails, known_partitions)` where the caller has it for many partitions.
+        `tails` are those of all partitions and `known_partitions` the source's number of partitions
+        as the group's metadata says. `now_ms` is of a steady clock, not that on the wall. `seen` is
+        `see_heads(tails, known_partitions)` where the caller has it for many partitions.
         """
         seen = seen or see_heads(tails, known_partitions)
         heads = seen.heads
         if len(heads) < known_partitions:
             return
         before = self._work
-        self._work = self._idle.advance(
-            self._work, seen, controls, end_offset=end_offset, now_ms=now_ms
+        self._work = self._clock.advance(
+            self._work, seen, controls, idle=self._is_idle(now_ms), now_ms=now_ms
         )
         if self.partition == 0:
             self._decide(tails[:known_partitions], heads)

@@ -38,19 +38,24 @@ _FIRST_REASONS: Final = ("undecodable", "fingerprint", "range", "future", "preci
 TOKEN_REASONS: Final = ("partition", "repeated", "crowded")
 REASONS: Final = (*_FIRST_REASONS, *TOKEN_REASONS)
 """Why a message or a report is rejected, in the order of the head's counters."""
-HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5, 6)
+HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5, 6, 7)
 """A head of version 2 says where to read the frames topic, one of version 3 also where its state
 hands over, one of version 4 also what was rejected for its token, one of version 5 also what for
 want of room for tokens, one of version 6 also which panes are in parts and which panes lack what
-retention deleted; others are written in version 1.
+retention deleted, one of version 7 also where the source ended, as far as that is beyond `next`;
+others are written in version 1.
 """
 _HEAD: Final = struct.Struct("<BB10qI6q16s")
 _FRAMES: Final = struct.Struct("<q")
 _HANDOVER: Final = struct.Struct("<q")
-_TOKENS: Final = {4: struct.Struct("<2q"), 5: struct.Struct("<3q"), 6: struct.Struct("<3q")}
+_TOKENS: Final = {
+    4: struct.Struct("<2q"),
+    **dict.fromkeys((5, 6, 7), struct.Struct("<3q")),
+}
 """What was rejected for as many of TOKEN_REASONS, by version."""
+_END: Final = struct.Struct("<q")
 _COUNTED: Final = {version: form.size // 8 for version, form in _TOKENS.items()}
-_LATEST: Final = 6
+_GROUPING: Final = 6
 """The first version that says which panes are in parts, and with gaps."""
 _GROUPED: Final = struct.Struct("<q")
 _GAP: Final = struct.Struct("<3q")
@@ -103,7 +108,8 @@ class Head:
     names for each epoch with live cells the last seq that this epoch won. From the source offset
     `handover` on, messages that are no frames of this state's spec are left to the state of another
     spec; NEVER: all are decided here. `gaps` are the panes that may lack some of the `lost`
-    offsets, until they have expired.
+    offsets, until they have expired. `end` is the largest end of the source that any owner has
+    seen, or anything up to `next`.
     """
 
     epoch: int = 0
@@ -127,6 +133,7 @@ class Head:
     handover: int = NEVER
     grouped: int = NEVER
     gaps: tuple[Gap, ...] = ()
+    end: int = 0
 
 
 def state_prefix(context: Context) -> bytes:
@@ -206,15 +213,18 @@ def encode_head(head: Head) -> bytes:
     counts = [head.rejected.get(reason, 0) for reason in TOKEN_REASONS]
     tokens = _TOKENS[version].pack(*counts[: _COUNTED[version]]) if version in _TOKENS else b""
     later = b""
-    if version >= _LATEST:
+    if version >= _GROUPING:
         gaps = (_GAP.pack(*gap) for gap in head.gaps)
         later = b"".join((_GROUPED.pack(head.grouped), _ENTRIES.pack(len(head.gaps)), *gaps))
+    end = _END.pack(head.end) if version >= HEAD_VERSIONS[6] else b""
     entries = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
     lineage = (_ENTRIES.pack(len(head.lineage)), *entries)
-    return b"".join((fixed, frames, handover, tokens, later, *lineage))
+    return b"".join((fixed, frames, handover, tokens, later, end, *lineage))
 
 
 def _head_version(head: Head) -> int:
+    if head.end > head.next:
+        return HEAD_VERSIONS[6]
     if head.grouped != NEVER or head.gaps:
         return HEAD_VERSIONS[5]
     if head.rejected.get(TOKEN_REASONS[2]):
@@ -236,7 +246,7 @@ def decode_head(key: Key, data: bytes) -> Head:
     try:
         version, idle, *numbers, source = _HEAD.unpack_from(data)
         at, frames, handover, tokens = _HEAD.size, 0, NEVER, [0] * len(TOKEN_REASONS)
-        grouped = NEVER
+        grouped, end = NEVER, 0
         if version != VERSION:
             (frames,) = _FRAMES.unpack_from(data, at)
             at += _FRAMES.size
@@ -248,12 +258,15 @@ def decode_head(key: Key, data: bytes) -> Head:
             tokens[: len(found)] = found
             at += _TOKENS[version].size
         grouped, gaps = NEVER, []
-        if version >= _LATEST:
+        if version >= _GROUPING:
             (grouped,) = _GROUPED.unpack_from(data, at)
             (many,) = _ENTRIES.unpack_from(data, at + _GROUPED.size)
             at += _GROUPED.size + _ENTRIES.size
             gaps = [Gap(*_GAP.unpack_from(data, at + i * _GAP.size)) for i in range(many)]
             at += many * _GAP.size
+        if version >= HEAD_VERSIONS[6]:
+            (end,) = _END.unpack_from(data, at)
+            at += _END.size
         (entries,) = _ENTRIES.unpack_from(data, at)
         lineage = dict(_ENTRY.iter_unpack(data[at + _ENTRIES.size :]))
     except struct.error as error:
@@ -287,6 +300,7 @@ def decode_head(key: Key, data: bytes) -> Head:
         handover=handover,
         grouped=grouped,
         gaps=tuple(gaps),
+        end=end,
     )
 
 

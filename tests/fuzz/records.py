@@ -242,10 +242,10 @@ def _use(tail: Tail) -> None:
     found = windows(CONTEXT, [tail])
     for window in found[:3]:
         add_up(CONTEXT, snapshot(CONTEXT, [tail], window.start_ms, window.end_ms))
-    part = Partition.load(CONTEXT, 0, [tail], epoch=3, now_ms=50)
+    part = Partition.load(CONTEXT, 0, [tail], epoch=3)
     if part is not None:
         part.ingest([(part.next, frame((30, 1), (31, 0)))], now_ms=50)
-        part.clock(tails=[tail], end_offset=part.next, controls=[], known_partitions=1, now_ms=90)
+        part.clock(tails=[tail], controls=[], known_partitions=1, now_ms=90)
         part.flush()
         with suppress(ValueError):
             part.publications()

@@ -59,7 +59,7 @@ def loaded(context: Context, *, now_ms: int) -> tuple[Tail, Partition]:
     """Return an empty partition and its tail."""
     tail = Tail(context, 0)
     tail.read([], position=0, end=0)
-    part = Partition.load(context, 0, [tail], epoch=1, now_ms=now_ms)
+    part = Partition.load(context, 0, [tail], epoch=1)
     assert part is not None
     return tail, part
 
@@ -76,6 +76,7 @@ class Cluster:
         self.tails = [Tail(context, p) for p in range(8)]
         self.parts: dict[int, Partition] = {}
         self.controls: list[Control] = []
+        self.probed_ms: dict[int, int] = {}
         self.copies: list[Copy] = []
         self.published: list[Publication] = []
         self.committed = [0] * 8
@@ -98,9 +99,8 @@ class Cluster:
     def take_over(self, p: int) -> Partition | None:
         """A new owner loads the partition; the one before is gone."""
         self.parts.pop(p, None)
-        part = Partition.load(
-            self.context, p, self.tails, epoch=next(self.epochs), now_ms=self.now_ms
-        )
+        self.probed_ms.pop(p, None)
+        part = Partition.load(self.context, p, self.tails, epoch=next(self.epochs))
         if part is not None:
             self.parts[p] = part
         return part
@@ -114,11 +114,24 @@ class Cluster:
         part = self.part(p)
         records = list(enumerate(self.source[p]))[part.next :]
         part.ingest(records, now_ms=self.now_ms)
+        if records:
+            end = len(self.source[p])
+            part.read_to(end, end=end, asked_ms=self.now_ms - 1)
 
-    def clock(self, p: int, *, end_offset: int | None = -1) -> None:
+    def probe(self, p: int) -> None:
+        """Let a reader have asked for the log's end every second since it was last asked."""
+        part, end = self.part(p), len(self.source[p])
+        # What came long before the idle time does not matter, and steps may be hours.
+        start_ms = max(self.probed_ms.get(p, self.now_ms), self.now_ms - 100_000)
+        for asked_ms in (*range(start_ms, self.now_ms, 1_000), self.now_ms):
+            part.read_to(part.next, end=end, asked_ms=asked_ms)
+        self.probed_ms[p] = self.now_ms
+
+    def clock(self, p: int, *, probed: bool = True) -> None:
+        if probed:
+            self.probe(p)
         self.part(p).clock(
             tails=self.tails,
-            end_offset=len(self.source[p]) if end_offset == -1 else end_offset,
             controls=self.controls,
             known_partitions=self.partitions,
             now_ms=self.now_ms,

@@ -5,11 +5,13 @@ mutants whose names hold one of them, and their shortest schedules in full.
 """
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 
 from tests.stream.simulation.broken import MUTANTS
 from tests.stream.simulation.broken_parts import PART_MUTANTS
+from tests.stream.simulation.intake import INTAKE_MUTANTS
 from tests.stream.simulation.packed import PACKED_MUTANTS
 from tests.stream.simulation.run import explain, run, shrink
 from tests.stream.simulation.tokens import TOKEN_MUTANTS
@@ -17,7 +19,7 @@ from tests.stream.simulation.tokens import TOKEN_MUTANTS
 
 def take_away(runs: int, words: Sequence[str]) -> int:
     missed = 0
-    mutants = {**MUTANTS, **TOKEN_MUTANTS, **PACKED_MUTANTS, **PART_MUTANTS}
+    mutants = {**MUTANTS, **TOKEN_MUTANTS, **PACKED_MUTANTS, **PART_MUTANTS, **INTAKE_MUTANTS}
     for name, make in mutants.items():
         if words and not any(word in name for word in words):
             continue
@@ -39,6 +41,7 @@ def main() -> int:
     parser.add_argument("runs", type=int, nargs="?", default=11_000)
     parser.add_argument("words", nargs="*")
     asked = parser.parse_args()
+    logging.disable(logging.CRITICAL)
     return take_away(asked.runs, asked.words)
 
 

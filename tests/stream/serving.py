@@ -95,7 +95,6 @@ class Served:
             for part in self.parts:
                 part.clock(
                     tails=self.tails,
-                    end_offset=part.next,
                     controls=[Control(until_ms, {})],
                     known_partitions=len(self.parts),
                     now_ms=START_MS,
@@ -159,8 +158,8 @@ def _load(context: Context, partition: int, tails: Sequence[Tail]) -> Partition:
         # A partition waits until partition 0's head includes it; here it is known from the start.
         head = tails[partition].head
         assert head is not None
-        return Partition(context, tails[partition], head, epoch=partition + 1, now_ms=START_MS)
-    part = Partition.load(context, partition, tails, epoch=partition + 1, now_ms=START_MS)
+        return Partition(context, tails[partition], head, epoch=partition + 1)
+    part = Partition.load(context, partition, tails, epoch=partition + 1)
     assert part is not None
     return part
 

@@ -1,14 +1,19 @@
 """The long form of the simulation: `python -m tests.stream.simulate [RUNS] [FIRST_SEED]`.
 
+With `--intake` what workers read goes through the product's own reader, channel and intake; with
+`--harsh` there is little but that, elections, pauses and time.
+
 All invariants must hold in every run; a failing seed prints its shortest schedule.
 """
 
 import argparse
+import logging
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from tests.stream.simulation.intake import Harsh, IntakeWorld
 from tests.stream.simulation.packed import PackedWorld
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import stored_world
@@ -34,7 +39,14 @@ def main() -> int:
     parser.add_argument("--store", choices=("memory", "rocksdb"), default="memory")
     parser.add_argument("--input", choices=("topic", "frames"), default="topic")
     parser.add_argument("--one-report", action="store_true", help="devices carry tokens")
+    parser.add_argument("--intake", action="store_true", help="read through the intake")
+    parser.add_argument("--harsh", action="store_true", help="the same, under elections and pauses")
     asked = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    if asked.intake or asked.harsh:
+        if (asked.input, asked.store, asked.one_report) != ("topic", "memory", False):
+            parser.error("--intake and --harsh take --input topic and --store memory")
+        return simulate(asked.runs, asked.first_seed, make=Harsh if asked.harsh else IntakeWorld)
     if asked.one_report:
         if (asked.input, asked.store) != ("topic", "memory"):
             parser.error("--one-report takes --input topic and --store memory")

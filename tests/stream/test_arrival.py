@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from benchmarks.forged_times import WINDOWS, Late, measure
 
-from ldpstream.agents.reading.source import Stretch
+from ldpstream.agents.reading.source import Batch
 from ldpstream.agents.state.arrival import Dates
 from ldpstream.agents.state.windows import WindowSpec
 
@@ -41,8 +41,9 @@ def test_the_median_of_what_is_read_together_counts():
 
 def test_slices_keep_the_timestamps_of_their_records():
     records = [(offset, b"x" * 100_000) for offset in range(7)]
-    stretch = Stretch(0, 7, 7, NOW_MS, records, Dates(tuple(range(7)), appended=True))
-    slices = list(stretch.slices())
+    dates = Dates(tuple(range(7)), appended=True)
+    batch = Batch(session=1, start=0, stop=7, end=7, records=records, dates=dates)
+    slices = list(batch.slices())
     assert len(slices) > 2
     for part in slices:
         assert part.dates == Dates(tuple(offset for offset, _ in part.records), appended=True)

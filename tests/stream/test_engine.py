@@ -16,7 +16,7 @@ from ldpstream.agents.pipeline.carrier import Sending
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.pipeline.ranks import finals_a_step
-from ldpstream.agents.reading.source import SourceReader, Stretch
+from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.reading.taking import FramesHooks
 from ldpstream.agents.state.clock import ORDERS, Control
 from ldpstream.agents.state.context import Context, WindowTotals
@@ -24,6 +24,7 @@ from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_
 from tests.pages import shown_alone
 from tests.processes import eventually
 from tests.stream.serving import CITY
+from tests.stream.simulation.intake import Lane
 
 OLD = """[collection.city]
 mechanism = "block-hadamard"
@@ -37,12 +38,15 @@ WINDOWS = 40
 class Resting:
     """A reader that reads nothing."""
 
-    def watched(self, _: TopicPartition) -> bool:
-        return False
+    def begin(self, _: TopicPartition, offset: int) -> int:
+        return 1
 
-    def watch(self, _: TopicPartition, offset: int) -> None: ...
+    def given(self, _: TopicPartition) -> int:
+        return 0
 
-    def rest(self, _: TopicPartition) -> None: ...
+    def taken(self, _: TopicPartition, number: int) -> None: ...
+
+    def end(self, _: TopicPartition) -> None: ...
 
 
 class Sender:
@@ -91,14 +95,13 @@ def make_engine(
         ),
         reader,
         reader,
+        Lane(),
         Hooks(
             sending=cast("Sending", Sender(take)),
             source_id=lambda: b"",
             source_partitions=lambda: partitions,
             check_source=check,
             won=lambda *_: None,
-            hold=lambda _: None,
-            release=lambda *_: None,
             frames=FramesHooks(lambda *_: None, lambda *_: None),
             now_ms=lambda: 3_600_000,
         ),
@@ -113,7 +116,8 @@ def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
     """Let a partition's first message come, a report at each of these times."""
     reports = np.zeros(len(times_ms), dtype=np.int64)
     value = engine.config.spec.frame_reports(reports, times_ms=np.array(times_ms))
-    engine.intake.stretch(partition, Stretch(0, 1, 1, 0, [(0, value)]))
+    batch = Batch(session=1, start=0, stop=1, end=1, records=[(0, value)])
+    engine.intake.take(partition, batch)
 
 
 async def test_added_partitions_are_said_as_docs_changes_md_shows(
@@ -170,7 +174,8 @@ async def test_giving_up_partitions_waits_for_no_stream_that_flows(
         assert engine.first is not None
         at = engine.first.next
         value = engine.config.spec.frame_reports(np.array([0]), times_ms=np.array([0]))
-        engine.intake.stretch(0, Stretch(at, at + 1, at + 1, 0, [(at, value)]))
+        batch = Batch(session=1, start=at, stop=at + 1, end=at + 1, records=[(at, value)])
+        engine.intake.take(0, batch)
 
     def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         before = len(log)
@@ -320,9 +325,9 @@ def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
     assert own.problems == ()
 
 
-@pytest.mark.parametrize("call", ["stretch", "deliver", "notice", "outside"])
+@pytest.mark.parametrize("item", [Batch(session=1, start=0, stop=1, end=1), Outside(1, 0, 0)])
 async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
-    call: str, monkeypatch: pytest.MonkeyPatch
+    item: Batch | Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("x" * 10_000)
@@ -331,11 +336,9 @@ async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
     engine.assign([0])
     engine.tick()
     assert engine.held
-    monkeypatch.setattr(engine._guard, call, fail)
-    stretch = Stretch(0, 1, 1, 0, [(0, b"")])
-    rest = {"stretch": [stretch], "deliver": [stretch.records], "notice": [0], "outside": [0, 0]}
-    # Whoever reads for several collections goes on.
-    getattr(engine.intake, call)(0, *rest[call])
+    monkeypatch.setattr(engine.intake, "_take", fail)
+    # Whoever takes for several states of the collection goes on.
+    engine.intake.take(0, item)
     (problem,) = engine.problems
     assert problem.startswith("internal error: ZeroDivisionError('xxx")
     assert len(problem) == 1_000

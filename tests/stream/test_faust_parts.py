@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import faust
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from ldpstream.agents.faust_parts import FaustStream, _CommittedThread
+from ldpstream.agents.faust_parts import FaustGroup, Lane, _QuietThread, _silence
 
 
 def test_a_consumer_thread_that_crashes_prints_nothing(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ):
-    thread = _CommittedThread.__new__(_CommittedThread)
+    thread = _QuietThread.__new__(_QuietThread)
     with caplog.at_level(logging.DEBUG, logger="ldpstream"):
         thread.on_crash("{0!r} crashed: {1!r}", "Consumer", ConnectionError("cut"))
     assert capsys.readouterr() == ("", "")
@@ -42,8 +42,8 @@ async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.Mon
     monkeypatch.setattr("ldpstream.agents.faust_parts._CALL_SECONDS", 0.01)
     consumer = SimpleNamespace(assignment=lambda: {ours}, commit=commit)
     own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
-    stream = FaustStream(cast("faust.App", SimpleNamespace(consumer=own)))
-    assert not await stream.commit({ours: 7})
+    group = FaustGroup(cast("faust.App", SimpleNamespace(consumer=own)))
+    assert not await group.commit({ours: 7})
     async with asyncio.timeout(30):
         await ended.wait()
         await asyncio.gather(*calls, return_exceptions=True)
@@ -60,25 +60,61 @@ async def test_a_consumer_thread_that_has_ended_commits_nothing():
     consumer = SimpleNamespace(assignment=lambda: {ours})
     thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread, thread_loop=loop)
     app = SimpleNamespace(consumer=SimpleNamespace(_thread=thread))
-    assert not await FaustStream(cast("faust.App", app)).commit({ours: 7})
+    assert not await FaustGroup(cast("faust.App", app)).commit({ours: 7})
 
 
-async def test_partitions_are_held_all_at_once():
-    """Faust looks at every partition that it has, each time that it is asked."""
-    ours = frozenset(TopicPartition("trips", partition) for partition in range(1_000))
-    held: list[set[tuple[str, int]]] = []
-    paused: list[frozenset[TopicPartition]] = []
+async def test_what_is_read_otherwise_is_silenced_until_it_is():
+    """A consumer's thread may be busy: whatever its client fetched would fill a queue for ever."""
+    ours = frozenset({TopicPartition("trips", 0), TopicPartition("trips", 1)})
+    calls: list[frozenset[TopicPartition]] = []
+    silenced = asyncio.Event()
 
-    async def call_thread(_: Callable[..., Any], __: object, partitions: Any) -> None:
-        paused.append(partitions)
+    async def call_thread(_: Callable[..., Any], __: object, partitions: Any) -> bool:
+        calls.append(partitions)
+        if len(calls) < 3:
+            raise TimeoutError
+        silenced.set()
+        return True
 
     consumer = SimpleNamespace(assignment=lambda: ours)
     thread = SimpleNamespace(_consumer=consumer, call_thread=call_thread)
-    own = SimpleNamespace(_thread=thread, pause_partitions=held.append)
-    stream = FaustStream(cast("faust.App", SimpleNamespace(consumer=own)))
-    stream.hold(TopicPartition("others", 0))
-    for partition in ours:
-        stream.hold(partition)
-    await asyncio.sleep(0.01)
-    assert held == [{tuple(partition) for partition in ours}]
-    assert paused == [ours]
+    own = SimpleNamespace(_thread=thread)
+    FaustGroup(cast("faust.App", SimpleNamespace(consumer=own))).silence(ours)
+    async with asyncio.timeout(30):
+        await silenced.wait()
+    assert calls == [ours] * 3
+
+
+async def test_a_silent_partition_fetches_nothing_and_looks_to_faust_as_if_it_did():
+    one, other = TopicPartition("trips", 0), TopicPartition("orders", 0)
+    paused: list[TopicPartition] = []
+    states = {p: SimpleNamespace(timestamp=None, highwater=None) for p in (one, other)}
+    subscription = SimpleNamespace(assignment=SimpleNamespace(state_value=states.__getitem__))
+    consumer = SimpleNamespace(
+        assignment=lambda: states.keys(),
+        pause=paused.append,
+        _subscription=SimpleNamespace(subscription=subscription),
+        _fetcher=SimpleNamespace(_records={one: b"", other: b""}),
+    )
+    gone = TopicPartition("trips", 1)
+    assert await _silence(cast("AIOKafkaConsumer", consumer), {one, gone})
+    assert paused == [one]
+    assert consumer._fetcher._records == {other: b""}
+    assert None not in {states[one].timestamp, states[one].highwater}
+    assert states[other].timestamp is None
+
+
+async def test_a_lane_keeps_what_lies_in_it_when_flow_resumes():
+    app = faust.App("lane", store="memory://")
+    lane = Lane(app)
+    lane.offer("nobody is there")
+    assert lane.empty()
+    stream = app.stream(lane)
+    queue = stream.channel.queue
+    lane.offer("first")
+    app.flow_control.suspend()
+    lane.offer("second")
+    app.flow_control.resume()
+    assert not lane.empty()
+    assert [queue.get_nowait(), queue.get_nowait()] == ["first", "second"]
+    assert lane.empty()

@@ -131,7 +131,7 @@ def test_a_new_partition_waits_until_it_is_included_and_starts_closed():
     cluster.produce(0, frame((5, 0)), frame((100, 0)))
     cluster.steps(5)
     assert cluster.head().final == 10
-    assert Partition.load(cluster.context, 1, cluster.tails, epoch=9, now_ms=NOW_MS) is None
+    assert Partition.load(cluster.context, 1, cluster.tails, epoch=9) is None
     cluster.partitions = 2
     cluster.produce(1, frame((95, 0)), frame((105, 0)))
     cluster.steps(3)
@@ -158,7 +158,7 @@ def test_nothing_is_loaded_before_the_tails_have_been_read():
     tails = [*cluster.tails]
     tails[0] = type(tails[0])(context, 0)
     for p in range(2):
-        assert Partition.load(context, p, tails, epoch=1, now_ms=0) is None
+        assert Partition.load(context, p, tails, epoch=1) is None
 
 
 def test_who_loses_is_told_and_who_wins_learns_what_it_added():

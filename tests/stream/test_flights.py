@@ -30,7 +30,7 @@ def held(partition: int) -> Held:
         flush=lambda: SimpleNamespace(next=1),
         settle=lambda: Settled.WON,
     )
-    return Held(state, heard=0.0)
+    return Held(state)
 
 
 async def test_a_partition_that_cannot_be_written_is_said_once(

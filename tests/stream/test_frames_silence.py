@@ -2,17 +2,17 @@
 
 import random
 
-from ldpstream.agents.reading.frames_guard import NEAR_RECORDS
+from ldpstream.agents.reading.packed_intake import NEAR_RECORDS
 from tests.stream.untrusted_packers import Broker, silent
 
 
 def test_the_source_rests_while_packed_messages_come() -> None:
     broker = Broker(random.Random(0), size=500, existing=1.0)
     for _ in range(25):
-        broker.end += 20
-        broker.pack(broker.position, broker.end)
+        broker.source.end += 20
+        broker.pack(broker.position, broker.source.end)
         broker.now += 1
-        broker.guard.look(broker.held)
+        broker.look()
         broker.read_frames()
         assert broker.source.at is None
     assert broker.state.next == 500
@@ -21,43 +21,46 @@ def test_the_source_rests_while_packed_messages_come() -> None:
 
 def test_a_packer_that_is_down_leaves_no_partition_idle_with_a_backlog() -> None:
     broker = Broker(random.Random(0), size=100, existing=1.0)
-    broker.end = 100
-    assert broker.guard.end_offset(broker.held) is None
+    broker.source.end = 100
+    assert not broker.state.probes
     for _ in range(2):
         broker.now += 2.5
-        broker.guard.look(broker.held)
+        broker.look()
         broker.read_source()
-    assert broker.guard.end_offset(broker.held) == 100
+    assert not broker.state.probes
     while broker.state.next < 100:
         broker.read_source()
     assert broker.told["reread"] == 100
+    broker.read_source()
+    assert broker.state.probes
 
 
 def test_where_the_source_ends_is_not_learnt_from_packed_messages() -> None:
     broker = Broker(random.Random(0), size=100, existing=1.0)
-    broker.end = 20
+    broker.source.end = 20
     broker.pack(0, 20)
-    broker.end = 100
+    broker.source.end = 100
     broker.read_frames()
     # All is taken that was packed when the source ended there.
     assert broker.state.next == 20
-    assert broker.guard.end_offset(broker.held) is None
+    assert not broker.state.probes
 
 
 def test_the_source_is_read_while_only_reports_of_other_specs_are_packed() -> None:
     broker = Broker(random.Random(0), size=500, existing=1.0)
     broker.state.passing = True
     for _ in range(20):
-        broker.end += 20
-        broker.pack(broker.position, broker.end)
+        broker.source.end += 20
+        broker.pack(broker.position, broker.source.end)
         broker.now += 1
-        broker.guard.look(broker.held)
+        broker.look()
         broker.read_frames()
-        broker.read_source()
-    assert broker.guard.end_offset(broker.held) == 400
+        for _ in range(5):
+            broker.read_source()
+    assert broker.state.probes
     broker.state.passing = False
-    broker.end += 20
-    broker.pack(broker.position, broker.end)
+    broker.source.end += 20
+    broker.pack(broker.position, broker.source.end)
     broker.read_frames()
     assert broker.state.next == 420
     assert broker.source.at is None
@@ -65,18 +68,18 @@ def test_the_source_is_read_while_only_reports_of_other_specs_are_packed() -> No
 
 def test_after_a_silence_the_packer_comes_first() -> None:
     broker = Broker(random.Random(0), size=500, existing=1.0)
-    broker.end = 20
+    broker.source.end = 20
     broker.pack(0, 20)
     broker.read_frames()
     silent(broker)
-    broker.end = 500
+    broker.source.end = 500
     broker.read_source()
     # It is known that there is more, and it is left to the packer.
     assert (broker.state.next, broker.lag, broker.source.at) == (20, 480, None)
-    assert broker.guard.end_offset(broker.held) is None
+    assert not broker.state.probes
     for stop in range(100, 501, 100):
         broker.now += 1.9
-        broker.guard.look(broker.held)
+        broker.look()
         broker.read_source()
         broker.pack(broker.position, stop)
         broker.read_frames()
@@ -87,20 +90,20 @@ def test_after_a_silence_the_packer_comes_first() -> None:
 def test_a_packer_that_is_down_costs_no_freshness() -> None:
     broker = Broker(random.Random(0), size=500, existing=1.0)
     silent(broker)
-    broker.end = 20
+    broker.source.end = 20
     broker.read_source()
     assert broker.state.next == 0
     broker.now += 2.1
-    broker.guard.look(broker.held)
+    broker.look()
     broker.read_source()
     assert broker.state.next > 0
     # From then on all is taken at once, until packed messages come.
-    while broker.end < 400:
+    while broker.source.end < 400:
         silent(broker)
-        broker.end += 20
-        while broker.state.next < broker.end:
+        broker.source.end += 20
+        while broker.state.next < broker.source.end:
             broker.read_source()
-    broker.end = 420
+    broker.source.end = 420
     broker.pack(400, 420)
     broker.read_frames()
     assert (broker.state.next, broker.source.at) == (420, None)
@@ -110,11 +113,11 @@ def test_a_packer_that_repeats_old_messages_only_is_not_waited_for() -> None:
     broker = Broker(random.Random(0), size=500, existing=1.0)
     broker.state.next = NEAR_RECORDS + 100
     silent_at = broker.state.next
-    broker.log = list(range(silent_at + 50))
-    broker.size = broker.end = silent_at + 50
+    broker.source.offsets = list(range(silent_at + 50))
+    broker.size = broker.source.end = silent_at + 50
     for _ in range(20):
         broker.now += 0.5
-        broker.guard.look(broker.held)
+        broker.look()
         broker.pack(broker.position, broker.position + 5)
         broker.read_frames()
         broker.read_source()

@@ -124,7 +124,6 @@ class Owner:
             0,
             [self.tails[place]],
             epoch=next(self.world.epochs),
-            now_ms=10,
             beside=beside,
         )
         self.parts[place] = part

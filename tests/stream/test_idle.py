@@ -68,16 +68,49 @@ def test_without_data_no_time_goes_on():
     assert (cluster.head(1).n, cluster.head(1).late) == (1, 0)
 
 
-@pytest.mark.parametrize("end_offset", [None, 5])
-def test_a_partition_is_not_idle_while_it_may_have_missed_something(end_offset: int | None):
+def test_a_partition_of_which_nothing_is_heard_is_not_idle():
     cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
     cluster.produce(0, at(0))
     cluster.step()
     cluster.now_ms += HOUR_MS
-    cluster.clock(0, end_offset=end_offset)
+    cluster.clock(0, probed=False)
     assert not cluster.part().work.idle
     cluster.clock(0)
     assert cluster.part().work.idle
+
+
+def test_an_end_that_anybody_has_seen_has_to_be_reached():
+    """A new leader may not know yet how far its log goes."""
+    cluster = Cluster(make_context(HOURLY), partitions=1, now_ms=NOW_MS)
+    cluster.produce(0, at(0))
+    cluster.step()
+    cluster.part().read_to(1, end=3, asked_ms=cluster.now_ms)
+    cluster.part().ingest([(1, at(1))], now_ms=cluster.now_ms)
+    cluster.flush(0)
+    assert cluster.head().end == 3
+    cluster.take_over(0)
+    cluster.produce(0, at(1))
+    cluster.steps(60, SECOND_MS)
+    assert not cluster.head().idle
+    cluster.produce(0, at(2))
+    cluster.steps(60, SECOND_MS)
+    assert cluster.head().idle
+
+
+@pytest.mark.parametrize("old", ["records", "probes"])
+def test_what_is_redelivered_after_a_rebalance_proves_nothing(old: str):
+    """The end that was seen before is stale: hundreds of messages have come since, unread."""
+    cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
+    cluster.produce(0, at(0))
+    cluster.step()
+    asked_ms = cluster.now_ms
+    cluster.produce(0, *[at(1)] * 500)
+    for _ in range(120):
+        cluster.now_ms += SECOND_MS
+        times = {"records": cluster.now_ms, "probes": asked_ms}
+        cluster.part().read_to(1, end=1 if old == "probes" else 501, asked_ms=times[old])
+        cluster.clock(0, probed=False)
+        assert not cluster.part().work.idle
 
 
 def test_a_fetch_error_restarts_the_idle_time():
@@ -85,7 +118,8 @@ def test_a_fetch_error_restarts_the_idle_time():
     cluster.produce(0, at(0))
     cluster.step()
     cluster.now_ms += 29 * SECOND_MS
-    cluster.part().disturbed(now_ms=cluster.now_ms)
+    cluster.part().interrupted()
+    cluster.probed_ms[0] = cluster.now_ms
     cluster.step(29 * SECOND_MS)
     assert not cluster.head().idle
     cluster.step(SECOND_MS)

@@ -168,7 +168,7 @@ def test_what_was_taken_in_by_halves_is_never_flushed(monkeypatch: pytest.Monkey
     part.ingest([(1, frame((2, 1)))], now_ms=0)
     assert part.flush() is None
     assert part.settle() is Settled.LOST
-    again = Partition.load(context, 0, [tail], epoch=2, now_ms=0)
+    again = Partition.load(context, 0, [tail], epoch=2)
     assert again is not None
     assert again.next == 0
 

@@ -1,4 +1,4 @@
-"""What the group is told, over a stream that does not always take it."""
+"""What the group is told, which does not always take it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from ldpstream.agents.state.outcomes import Outcome
 from tests.stream.serving import CITY
 
 
-class Stream:
+class Group:
     """Takes commits, or does not."""
 
     def __init__(self) -> None:
@@ -24,19 +24,14 @@ class Stream:
             self.offsets |= offsets
         return self.takes
 
-    async def ends(self) -> Mapping[TopicPartition, int]:
-        return {}
-
-    def hold(self, partition: TopicPartition) -> None: ...
-
-    async def release(self, partition: TopicPartition, offset: int) -> None: ...
+    def silence(self, partitions: object) -> None: ...
 
 
 async def test_what_could_not_be_committed_is_committed_later() -> None:
     """Nothing may be won there for long: until then the group would seem to lag."""
     city = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
-    stream = Stream()
-    progress = Progress(stream, Metrics(), on_end=lambda *_: None)
+    stream = Group()
+    progress = Progress(stream, Metrics())
     sources = [TopicPartition("city.reports", partition) for partition in range(3)]
 
     def win(partition: int, following: int) -> None:

@@ -1,185 +1,177 @@
-"""Reading a source without a group: which refusals of a fetch are about where we read now."""
+"""Reading partitions without a group: sessions, back-pressure, and which refusals count."""
 
 import asyncio
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError, KafkaTimeoutError, OffsetOutOfRangeError
+from aiokafka.errors import KafkaError, KafkaTimeoutError
 
 from ldpstream.agents.reading import source
 from ldpstream.agents.reading.pace import PARTITIONS, paced
-from ldpstream.agents.reading.source import SourceReader, Stretch, sliced
+from ldpstream.agents.reading.source import Batch, Outside, SourceReader, steady_ms
+from ldpstream.agents.state.arrival import Dates
 from tests.processes import eventually
+from tests.stream.simulation.client import Answer, Client
 
-ONE = TopicPartition("trips", 0)
-BEGINNING = 6
-
-
-class Consumer:
-    """Refuses one fetch after another, each of the offset that it is told."""
-
-    def __init__(self, refused: list[int]) -> None:
-        self.refused = refused
-        self.at = 0
-
-    def assign(self, partitions: list[TopicPartition]) -> None: ...
-
-    def pause(self, partition: TopicPartition) -> None: ...
-
-    def resume(self, partition: TopicPartition) -> None: ...
-
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        self.at = offset
-
-    def last_poll_timestamp(self, partition: TopicPartition) -> None: ...
-
-    def highwater(self, partition: TopicPartition) -> None: ...
-
-    async def position(self, partition: TopicPartition) -> int:
-        return self.at
-
-    async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[object, int]:
-        return dict.fromkeys(partitions, BEGINNING)
-
-    async def getmany(self, *_: TopicPartition, **__: object) -> dict[object, object]:
-        await asyncio.sleep(0)
-        if self.refused:
-            raise OffsetOutOfRangeError({ONE: self.refused.pop(0)})
-        return {}
+ONE, TWO = TopicPartition("trips", 0), TopicPartition("trips", 1)
 
 
-@pytest.mark.parametrize(("refused", "told"), [([1], 1), ([1, 1], 1), ([1, 6], 2), ([0, 2], 0)])
-async def test_a_refused_fetch_counts_only_where_the_partition_is_read(
-    refused: list[int], told: int
-) -> None:
-    outside: list[tuple[int, int]] = []
+class Read:
+    """A reader of two partitions, and what it delivers; every fetch is answered at once."""
 
-    def go_on(partition: TopicPartition, asked: int, beginning: int) -> None:
-        outside.append((asked, beginning))
-        reader.watch(partition, beginning)
+    def __init__(self, sizes: dict[TopicPartition, int], *, begins: int = 0) -> None:
+        self.sizes, self.begins = sizes, begins
+        self.got: dict[TopicPartition, list[Batch | Outside]] = {ONE: [], TWO: []}
+        self.errors: list[KafkaError] = []
+        self.client = Client(self.fetch, lambda _: self.begins)
+        self.reader = SourceReader(
+            [ONE, TWO],
+            deliver=lambda partition, item: self.got[partition].append(item),
+            on_error=self.errors.append,
+        )
+        self.reader.start(cast("AIOKafkaConsumer", self.client))
 
-    reader = SourceReader(
-        [ONE],
-        on_stretch=lambda *_: None,
-        on_outside=go_on,
-        on_error=lambda error: pytest.fail(repr(error)),
+    def fetch(self, partition: TopicPartition, offset: int) -> Answer:
+        size = self.sizes[partition]
+        if offset < self.begins:
+            return Answer([], -1, size)
+        return Answer([(o, b"x") for o in range(offset, size)], size, size)
+
+    async def poll(self, times: int = 1) -> None:
+        for _ in range(times):
+            for partition in self.client.places:
+                self.client.ask(partition)
+                self.client.answer(partition)
+            await self.reader.poll()
+
+    def offsets(self, partition: TopicPartition) -> list[int]:
+        batches = [item for item in self.got[partition] if isinstance(item, Batch)]
+        return [offset for batch in batches for offset, _ in batch.records]
+
+
+async def test_two_slices_of_a_partition_wait_and_the_others_go_on() -> None:
+    read = Read({ONE: 10_000, TWO: 0})
+    one, two = read.reader.begin(ONE, 0), read.reader.begin(TWO, 0)
+    await read.poll(5)
+    assert len(read.got[ONE]) == read.reader.given(ONE) == 2
+    for size in range(1, 6):
+        read.sizes[TWO] = size
+        await read.poll()
+        read.reader.taken(TWO, two)
+    assert read.offsets(TWO) == list(range(5))
+    for _ in range(30):
+        read.reader.taken(ONE, one)
+        await read.poll()
+        assert read.reader.given(ONE) <= 2
+    assert read.offsets(ONE) == list(range(10_000))
+    assert max(len(item.records) for item in read.got[ONE]) == 1_000
+
+
+async def test_large_messages_make_small_slices() -> None:
+    batch = Batch(
+        session=1,
+        start=0,
+        stop=9,
+        end=9,
+        records=[(offset, bytes(100_000)) for offset in range(8)],
+        dates=Dates(range(8)),
     )
-    consumer = Consumer(refused)
-    reader.start(cast("AIOKafkaConsumer", consumer))
-    reader.watch(ONE, 1)
-    run = asyncio.create_task(reader.run())
-    await eventually(lambda: not consumer.refused)
-    await asyncio.sleep(0.01)
-    run.cancel()
-    assert outside == [(1, BEGINNING), (BEGINNING, BEGINNING)][:told]
+    slices = list(batch.slices())
+    assert [len(part.records) for part in slices] == [2, 2, 2, 2]
+    assert [(part.start, part.stop) for part in slices] == [(0, 2), (2, 4), (4, 6), (6, 9)]
+    assert [list(part.dates.times_ms) for part in slices] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert list(Batch(session=1, start=4, stop=4, end=4).slices()) == [
+        Batch(session=1, start=4, stop=4, end=4)
+    ]
 
 
-class Slow(Consumer):
-    """Refuses the same place until told otherwise, and says where the log begins when it is let."""
-
-    def __init__(self) -> None:
-        super().__init__([])
-        self.asked = asyncio.Event()
-        self.beginning: asyncio.Future[int] = asyncio.Future()
-
-    async def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[object, int]:
-        self.beginning = asyncio.Future()
-        self.asked.set()
-        return dict.fromkeys(partitions, await self.beginning)
-
-    async def getmany(self, *_: TopicPartition, **__: object) -> dict[object, object]:
-        await asyncio.sleep(0)
-        if self.at < BEGINNING:
-            raise OffsetOutOfRangeError({ONE: self.at})
-        return {}
+async def test_what_an_earlier_session_asked_for_is_not_told_by_the_next() -> None:
+    read = Read({ONE: 5, TWO: 0})
+    read.reader.begin(ONE, 0)
+    read.client.ask(ONE)
+    again = read.reader.begin(ONE, 3)
+    await read.poll(3)
+    assert read.offsets(ONE) == [3, 4]
+    assert {item.session for item in read.got[ONE]} == {again}
+    read.reader.end(ONE)
+    read.sizes[ONE] = 9
+    await read.poll()
+    assert not read.reader.reads(ONE)
+    assert read.offsets(ONE) == [3, 4]
 
 
-async def test_where_a_log_begins_is_news_of_the_place_that_was_asked_for(
+async def test_records_say_since_when_the_log_may_have_held_them() -> None:
+    read = Read({ONE: 0, TWO: 0})
+    session = read.reader.begin(ONE, 0)
+    for _ in range(3):
+        await read.poll()
+        read.reader.taken(ONE, session)
+    read.sizes[ONE] = 2
+    await read.poll()
+    last = read.got[ONE][-1]
+    assert isinstance(last, Batch)
+    assert last.records
+    assert last.since_ms is not None
+    assert last.since_ms <= steady_ms()
+    first = read.got[ONE][0]
+    assert isinstance(first, Batch)
+    assert first.asked_ms is None
+
+
+async def test_a_position_outside_the_log_is_told_once_with_where_it_begins() -> None:
+    read = Read({ONE: 9, TWO: 0}, begins=6)
+    session = read.reader.begin(ONE, 1)
+    await read.poll(4)
+    assert read.got[ONE] == [Outside(session, 1, 6)]
+    read.reader.begin(ONE, 6)
+    await read.poll(2)
+    assert read.offsets(ONE) == [6, 7, 8]
+
+
+async def test_a_refusal_of_another_position_tells_nothing() -> None:
+    read = Read({ONE: 9, TWO: 0}, begins=6)
+    read.reader.begin(ONE, 1)
+    read.client.ask(ONE)
+    read.client.answer(ONE)
+    read.client.places[ONE].position = 7
+    read.reader._sessions[ONE].position = 7
+    await read.reader.poll()
+    assert read.got[ONE] == []
+
+
+async def test_while_it_is_not_known_where_a_log_begins_it_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(source, "_RETRY_SECONDS", 0.0)
-    outside: list[tuple[int, int]] = []
-    errors: list[KafkaError] = []
-    reader = SourceReader(
-        [ONE],
-        on_stretch=lambda *_: None,
-        on_outside=lambda _, asked, beginning: outside.append((asked, beginning)),
-        on_error=errors.append,
-    )
-    consumer = Slow()
-    reader.start(cast("AIOKafkaConsumer", consumer))
-    reader.watch(ONE, 1)
-    run = asyncio.create_task(reader.run())
+    read = Read({ONE: 9, TWO: 0}, begins=6)
+    tries = 0
 
-    async def asked() -> asyncio.Future[int]:
-        async with asyncio.timeout(30):
-            await consumer.asked.wait()
-        consumer.asked.clear()
-        return consumer.beginning
+    async def beginning(_: object) -> dict[TopicPartition, int]:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise KafkaTimeoutError
+        return {ONE: 6}
 
-    # The broker is away for a moment: nothing is known, and the place is asked for again.
-    (await asked()).set_exception(KafkaTimeoutError())
-    again = await asked()
-    assert (len(errors), outside, reader.watched(ONE)) == (1, [], True)
-    # Meanwhile what is missing has come by another way.
-    reader.watch(ONE, 7)
-    again.set_result(BEGINNING)
-    await asyncio.sleep(0.01)
-    assert (outside, reader.watched(ONE)) == ([], True)
-    reader.watch(ONE, 2)
-    (await asked()).set_result(BEGINNING)
-    await eventually(lambda: bool(outside))
-    run.cancel()
-    assert (outside, reader.watched(ONE)) == ([(2, BEGINNING)], False)
-
-
-class Quick(Consumer):
-    """Answers a fetch with a record in the very millisecond in which the partition was watched."""
-
-    def last_poll_timestamp(self, partition: TopicPartition) -> int:  # type: ignore[override]
-        return 1_000
-
-    def highwater(self, partition: TopicPartition) -> int:  # type: ignore[override]
-        return 3
-
-    async def getmany(self, *_: TopicPartition, **__: object) -> dict[object, object]:
+    async def getmany(*partitions: TopicPartition, **options: int) -> object:
+        read.client.ask(ONE)
+        read.client.answer(ONE)
         await asyncio.sleep(0)
-        if self.at == 3:
-            return {}
-        self.at += 1
-        return {
-            ONE: [SimpleNamespace(offset=self.at - 1, value=b"x", timestamp=0, timestamp_type=0)]
-        }
+        return await fetched(*partitions, **options)
 
-
-async def test_what_comes_within_a_millisecond_is_not_taken_for_a_hole() -> None:
-    told: list[Stretch] = []
-    reader = SourceReader(
-        [ONE],
-        on_stretch=lambda _, stretch: told.append(stretch),
-        on_outside=lambda *_: None,
-        on_error=lambda error: pytest.fail(repr(error)),
-    )
-    reader.start(cast("AIOKafkaConsumer", Quick([])))
-    reader.watch(ONE, 0)
-    run = asyncio.create_task(reader.run())
-    await eventually(lambda: bool(told) and told[-1].stop == 3)
+    fetched = read.client.getmany
+    monkeypatch.setattr(read.client, "beginning_offsets", beginning)
+    monkeypatch.setattr(read.client, "getmany", getmany)
+    session = read.reader.begin(ONE, 1)
+    run = asyncio.create_task(read.reader.run())
+    await eventually(lambda: bool(read.got[ONE]))
     run.cancel()
-    assert [offset for stretch in told for offset, _ in stretch.records] == [0, 1, 2]
-    assert [stretch.start for stretch in told] == [0, 1, 2]
+    assert read.got[ONE] == [Outside(session, 1, 6)]
+    assert len(read.errors) == 2
 
 
 def test_more_partitions_are_gone_through_less_often() -> None:
     assert paced(0.25, 1) == paced(0.25, PARTITIONS) == 0.25
     assert paced(0.25, 10 * PARTITIONS) == 2.5
     assert paced(0.25, 10 * PARTITIONS, most=1.0) == 1.0
-
-
-def test_nothing_is_cut_into_no_slices() -> None:
-    assert list(sliced([])) == []
-    records = [(offset, b"x") for offset in range(2_500)]
-    parts = list(sliced(records))
-    assert len(parts) > 1
-    assert [record for part in parts for record in part] == records

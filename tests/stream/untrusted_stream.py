@@ -1,22 +1,24 @@
-"""A stream that cannot be trusted, under a guard: what reaches the state machine is noted."""
+"""A source with holes, read through a channel that cannot be trusted: what is ingested is noted."""
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import read_config
-from ldpstream.agents.reading.guard import Guard, StreamHooks
 from ldpstream.agents.reading.held import Held
-from ldpstream.agents.reading.pace import PARTITIONS
-from ldpstream.agents.reading.source import Record, SourceReader, Stretch
+from ldpstream.agents.reading.intake import Intake, IntakeHooks
+from ldpstream.agents.reading.source import Record, SourceReader
+from ldpstream.agents.state.arrival import UNDATED, Arrivals
 from ldpstream.agents.state.partition import Partition
 from tests.stream.serving import CITY
+from tests.stream.simulation.client import Answer, Client, run_now
+from tests.stream.simulation.intake import Lane, Reader
 
-MANY = PARTITIONS + 1
+PRECISION_MS = 1_000
 
 
 @dataclass
@@ -28,9 +30,13 @@ class Ingested:
     offsets: list[int] = field(default_factory=list)
     lost: int = 0
     full: bool = False
+    probes: list[int] = field(default_factory=list)
+    arrived: Arrivals | None = None
+    """Of what was ingested last."""
 
-    def ingest(self, records: Sequence[Record], *, now_ms: int, arrived: object = None) -> None:
+    def ingest(self, records: Sequence[Record], *, now_ms: int, arrived: Arrivals) -> None:
         assert not self.full
+        self.arrived = arrived
         for offset, _ in records:
             assert offset >= self.next
             self.offsets.append(offset)
@@ -40,102 +46,137 @@ class Ingested:
         assert offset >= self.next
         self.next = offset
 
+    def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
+        self.next = max(self.next, offset)
+        if end == offset and asked_ms is not None:
+            self.probes.append(asked_ms)
+
     def skip_to(self, offset: int, *, now_ms: int) -> int:
         lost = offset - self.next
         self.lost += lost
         self.next = offset
         return lost
 
-    def disturbed(self, *, now_ms: int) -> None:
-        pass
+    def interrupted(self) -> None:
+        self.probes.clear()
+
+
+class Log:
+    """A topic of one partition, with holes, and a reader of it."""
+
+    def __init__(self, topic: str, offsets: Sequence[int], lane: Lane, broker: Any) -> None:
+        self.partition = TopicPartition(topic, 0)
+        self.offsets, self.begins, self.end = list(offsets), 0, 0
+        self.client = Client(self.fetch, lambda _: self.begins)
+        self.reader: SourceReader = Reader(
+            [self.partition],
+            deliver=lambda _, item: lane.offer((self.take, 0, item)),
+            on_error=lambda error: broker.failures.append(repr(error)),
+            now_ms=lambda: int(broker.now * 1000),
+        )
+        self.take: Any = None
+        self.most = 25
+        self.dates = UNDATED
+        """Of its offsets."""
+        self.rng: random.Random = broker.rng
+        self.reader.start(cast("AIOKafkaConsumer", self.client))
+
+    def value(self, _: int) -> bytes | None:
+        return b"x"
+
+    def fetch(self, _: TopicPartition, offset: int) -> Answer:
+        if offset < self.begins:
+            return Answer([], -1, self.end)
+        most = self.rng.randint(1, self.most)
+        there = [o for o in self.offsets if offset <= o < self.end][:most]
+        stop = there[-1] + 1 if len(there) == most else max(offset, self.end)
+        records = [(o, self.value(o)) for o in there]
+        times_ms = [self.dates.times_ms[o] for o in there] if self.dates.times_ms else []
+        return Answer(records, stop, self.end, replace(self.dates, times_ms=times_ms))
+
+    @property
+    def at(self) -> int | None:
+        """Where it is read, None where it is not."""
+        return self.client.places[self.partition].position if self.reads else None
+
+    @property
+    def reads(self) -> bool:
+        return self.reader.reads(self.partition)
+
+    def read(self) -> None:
+        """One fetch, from asking to handing over."""
+        self.client.ask(self.partition)
+        self.client.answer(self.partition)
+        run_now(self.reader.poll())
 
 
 class Broker:
-    """A log with holes, a stream that cannot be trusted, and a reader that can."""
+    """One partition under an intake; what may go wrong is a step of its own."""
 
-    def __init__(
-        self, rng: random.Random, size: int, *, existing: float = 0.8, partitions: int = 2
-    ) -> None:
-        self.rng = rng
-        self.log = [offset for offset in range(size) if rng.random() < existing]
-        self.end = 0
-        self.size = size
-        self.now = 0.0
-        self.streaming = 0
-        self.watching: int | None = None
-        self.held_back = False
+    wall_ms: int | None = None
+    """The clock on the wall, None where it is that of `now`."""
+
+    def __init__(self, rng: random.Random, size: int, *, existing: float = 0.8) -> None:
+        self.rng, self.size, self.now = rng, size, 0.0
         self.failures: list[str] = []
+        self.lane = Lane()
+        config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
+        city = config.collections["city"]
+        assert city.spec.precision_ms == PRECISION_MS
+        offsets = [offset for offset in range(size) if rng.random() < existing]
+        self.source = Log(city.topics.source, offsets, self.lane, self)
         self.state = Ingested()
-        self.held = Held(cast("Partition", self.state), heard=0.0)
-        city = {**CITY, "partitions": partitions}
-        config = read_config({"collection": {"city": city}}, base=Path(), environment={})
-        self.guard = Guard(config.collections["city"], cast("SourceReader", self), self.hooks())
-        self.guard.begin(self.held)
+        self.held = Held(cast("Partition", self.state))
+        self.intake = Intake(city, {0: self.held}, self.source.reader, self.lane, self.hooks())
+        self.source.take = self.intake.take
+        self.intake.begin(self.held)
 
-    def hooks(self) -> StreamHooks:
-        return StreamHooks(
-            hold=lambda _: setattr(self, "held_back", True),
-            release=self.release,
+    def hooks(self) -> IntakeHooks:
+        return IntakeHooks(
             fail=self.failures.append,
-            now_ms=lambda: int(self.now * 1000),
+            took=lambda _: None,
+            now_ms=lambda: int(self.now * 1000) if self.wall_ms is None else self.wall_ms,
+            steady_ms=lambda: int(self.now * 1000),
             seconds=lambda: self.now,
         )
 
-    def release(self, partition: int, offset: int) -> None:
-        self.held_back, self.streaming = False, offset
-
-    # What a guard asks of its reader.
-
-    def watched(self, partition: TopicPartition) -> bool:
-        return self.watching is not None
-
-    def watch(self, partition: TopicPartition, offset: int) -> None:
-        self.watching = offset
-
-    def rest(self, partition: TopicPartition) -> None:
-        self.watching = None
-
-    # What happens.
-
-    def existing(self, start: int, most: int) -> list[Record]:
-        return [(offset, b"") for offset in self.log if start <= offset < self.end][:most]
-
     def step(self) -> None:
-        getattr(
-            self, self.rng.choice(["produce", "flow", "flow", "jump", "wait", "read", "fill"])
-        )()
+        acts = ("produce", "ask", "answer", "poll", "take", "take", "look", "wait", "spill", "fill")
+        getattr(self, self.rng.choice(acts))()
 
     def produce(self) -> None:
-        self.end = min(self.size, self.end + self.rng.randint(1, 20))
+        self.source.end = min(self.size, self.source.end + self.rng.randint(1, 20))
 
-    def flow(self) -> None:
-        records = [] if self.held_back else self.existing(self.streaming, self.rng.randint(1, 15))
-        if records:
-            self.streaming = records[-1][0] + 1
-            self.guard.deliver(self.held, records)
+    def ask(self) -> None:
+        self.source.client.ask(self.source.partition)
 
-    def flow_news(self) -> None:
-        self.guard.notice(self.held, 0)
+    def answer(self) -> None:
+        self.source.client.answer(self.source.partition)
+
+    def poll(self) -> None:
+        run_now(self.source.reader.poll())
+
+    def take(self) -> None:
+        if self.lane.items:
+            take, partition, item = self.lane.items.pop(0)
+            take(partition, item)
+
+    def look(self) -> None:
+        self.intake.look(self.held)
+
+    def wait(self) -> None:
+        self.now += self.rng.choice([0.1, 0.6, 2.0])
+
+    def spill(self) -> None:
+        items = self.lane.items
+        items[:] = self.rng.choice([[], items[1:], items[:1] + items, items + items[:1]])
 
     def fill(self) -> None:
         self.state.full = self.rng.random() < 0.5
 
-    def jump(self) -> None:
-        self.streaming = max(0, min(self.end, self.streaming + self.rng.randint(-30, 30)))
-
-    def wait(self) -> None:
-        self.now += self.rng.choice([0.1, 0.6, 2.0])
-        self.guard.look(self.held)
-
     def read(self) -> None:
-        if self.watching is None:
-            return
-        start, most = self.watching, self.rng.randint(1, 25)
-        records = self.existing(start, most)
-        stop = records[-1][0] + 1 if len(records) == most else max(start, self.end)
-        self.watching = stop
-        whole = Stretch(start, stop, self.end, int(self.now * 1000), records)
-        for part in whole.slices():
-            self.guard.stretch(self.held, part)
-            if self.watching != stop:
-                break
+        """Let what comes be taken at once."""
+        self.source.read()
+        while self.lane.items:
+            self.take()
+        self.look()

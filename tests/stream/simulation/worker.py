@@ -129,6 +129,11 @@ class Worker:
     def now_ms(self) -> int:
         return self.world.wall_ms + self.skew_ms
 
+    @property
+    def steady_ms(self) -> int:
+        """A clock that nobody sets, of this process alone."""
+        return self.world.now_ms
+
     def poll(self, _p: int) -> None:
         """The call to the group: only here does a worker learn of a rebalance."""
         self.generation, self.known = self.world.generation, self.world.partitions
@@ -143,7 +148,7 @@ class Worker:
     def load(self, p: int) -> None:
         if p in self.owned and p not in self.held:
             part = self.partition_class.load(
-                self.world.context, p, self.tails, epoch=self.draw_epoch(p), now_ms=self.now_ms
+                self.world.context, p, self.tails, epoch=self.draw_epoch(p)
             )
             if part is not None:
                 part.prepare()
@@ -162,13 +167,14 @@ class Worker:
             part.fates += self.world.lost_fates(p, part.next, start)
             part.skip_to(start, now_ms=self.now_ms)
         if part.next == len(source) and self.world.rng.random() < self.world.fetch_errors:
-            part.disturbed(now_ms=self.now_ms)
+            part.interrupted()
         stop = min(part.next + self.world.rng.choice([1, 2, 2, 5]), len(source))
         offsets, before = range(part.next, stop), len(part.fates)
         records = [(offset, source[offset].value) for offset in offsets]
         part.ingest(records, now_ms=self.now_ms, arrived=self.arrivals(p, offsets, held))
         self.world.times.check(p, part, part.fates[before:])
         held.ended_ms = self.now_ms if stop == len(source) else None
+        part.read_to(part.next, end=len(source), asked_ms=self.steady_ms)
 
     def arrivals(self, p: int, offsets: range, held: Held) -> Arrivals:
         return self.world.times.arrivals(p, offsets, held, self.now_ms)
@@ -176,16 +182,21 @@ class Worker:
     def clock(self, p: int) -> None:
         held = self.held.get(p)
         if held is not None:
+            self.probe(p, held)
             before = held.part.work.clock
             held.part.clock(
                 tails=self.tails,
-                end_offset=len(self.world.source[p]),
                 controls=self.world.controls,
                 known_partitions=self.known,
-                now_ms=self.now_ms,
+                now_ms=self.steady_ms,
             )
             if held.part.work.clock > before:
                 held.part.moved = max(held.part.moved, held.part.work.clock)
+
+    def probe(self, p: int, held: Held) -> None:
+        """As if the source's end was asked for at every moment."""
+        end = len(self.world.source[p])
+        held.part.read_to(held.part.next, end=end, asked_ms=self.steady_ms)
 
     def flush(self, p: int) -> None:
         held = self.held.get(p)

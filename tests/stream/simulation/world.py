@@ -11,6 +11,7 @@ from ldpstream.agents.state.clock import Control
 from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.records import Head, state_prefix
 from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.brokers import MOST, Brokers
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.setting import Setting, make_message, make_setting
@@ -91,6 +92,10 @@ class World(Brokers):
     @property
     def wall_ms(self) -> int:
         return self.now_ms + self.setting.ahead_ms
+
+    def lagged_ms(self, p: int) -> int:
+        """When, on the wall, a leader of a partition last did not know how far its log goes."""
+        return NEVER
 
     def publish(self, publication: Publication) -> None:
         self.say("publish", publication)

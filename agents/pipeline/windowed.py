@@ -1,0 +1,94 @@
+"""A collection's windowed table for the app around it: what winning heads have counted, read-only.
+
+It is asked by window, as Faust's own windowed tables are. Its values are the same in all workers,
+each of which reads the changelogs of all partitions, and exact: a report counts once, and only as
+part of a head that has won.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.view import totals, windows
+
+
+class NotReadyError(LookupError):
+    """The changelogs have not been read to their ends yet."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Spans(Mapping[int, WindowTotals]):
+    """Totals of spans of event time, by their start in epoch ms, oldest first.
+
+    Spans without reports are not listed, and neither are those that have expired. Looking raises
+    NotReadyError until the changelogs have been read.
+    """
+
+    context: Context
+    tails: Sequence[Tail]
+
+    def __getitem__(self, start_ms: int) -> WindowTotals:
+        """Return the totals of the span that starts then."""
+        if start_ms not in self._starts():
+            raise KeyError(start_ms)
+        return totals(self.context, self.tails, start_ms, start_ms + self.size_ms)
+
+    def __iter__(self) -> Iterator[int]:
+        """Return the starts of the spans."""
+        return iter(self._starts())
+
+    def __len__(self) -> int:
+        """Return how many spans there are."""
+        return len(self._starts())
+
+    @property
+    def size_ms(self) -> int:
+        """The length of a span."""
+        return self.context.window.pane_ms
+
+    def _starts(self) -> Sequence[int]:
+        if any(tail.head is None for tail in self.tails):
+            raise NotReadyError("the collection's changelogs have not been read to their ends yet")
+        return self._listed()
+
+    def _listed(self) -> Sequence[int]:
+        found = {
+            pane
+            for tail in self.tails
+            for pane in tail.all_panes()
+            if tail.totals(pane).n or tail.totals(pane).late
+        }
+        return [pane * self.size_ms for pane in sorted(found)]
+
+
+class WindowedTable(_Spans):
+    """A collection's windows by start, epoch ms; `table.panes` are the panes that they consist of.
+
+    `table[start_ms]` are a window's `WindowTotals`: `n`, `late` and the mechanism's `statistic`.
+    """
+
+    @property
+    def size_ms(self) -> int:
+        """The length of a window."""
+        return self.context.window.size_ms
+
+    @property
+    def panes(self) -> Mapping[int, WindowTotals]:
+        """The same by pane: every report is in one pane, however many windows hold it."""
+        return _Spans(self.context, self.tails)
+
+    def timestamp(self, seconds: float) -> WindowTotals:
+        """Return the newest window that holds a moment, in epoch seconds, empty or not."""
+        self._starts()
+        hop_ms = self.context.window.hop_ms
+        start_ms = int(seconds * 1000) // hop_ms * hop_ms
+        return totals(self.context, self.tails, start_ms, start_ms + self.size_ms)
+
+    def now(self) -> WindowTotals:
+        """Return the newest window that holds this moment, empty or not."""
+        return self.timestamp(time.time())
+
+    def _listed(self) -> Sequence[int]:
+        return [info.start_ms for info in windows(self.context, self.tails)]

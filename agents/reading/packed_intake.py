@@ -1,0 +1,270 @@
+"""Contiguity where packed messages are read: the source's offsets decide, and it fills every hole.
+
+The frames topic is read without a group, from where the head says on. What a packed message repeats
+is dropped. Where one begins above the next offset, or none has come for a while though the source
+goes on (the packer is down, or far behind), the source itself is read, as any partition's is. So
+nothing that happens to packers or to the frames topic can change a count. After a silence the
+source is read for its end alone, and a packer is given the time to pack what comes.
+
+Whether a partition is idle is for the source itself to tell: what a packed message says of its end
+was true when it was written, which may be long ago. So the source is also read while packed
+messages bring nothing but reports of other specs.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from aiokafka import TopicPartition
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.packing.packed import PackedError, decode_packed
+from ldpstream.agents.reading.contained import contained
+from ldpstream.agents.reading.frames_reading import Due, Reading, decided_by
+from ldpstream.agents.reading.held import Held
+from ldpstream.agents.reading.intake import SHORT_SECONDS, Channel, Intake, IntakeHooks
+from ldpstream.agents.reading.source import Batch, Outside, SourceReader
+from ldpstream.agents.reading.taking import FramesHooks, Taken, take
+from ldpstream.agents.state.arrival import Arrivals
+
+SILENT_SECONDS: Final = 3.0
+"""How long packed messages may stay away, though there is something to pack, before the source is
+read itself."""
+NEAR_RECORDS: Final = 200_000
+"""A packer that repeats what is not further back than this will soon bring something new."""
+
+log = logging.getLogger(__name__)
+
+
+class PackedIntake(Intake):
+    """Takes in the partitions of a collection whose input is packed."""
+
+    def __init__(
+        self,
+        config: CollectionConfig,
+        held: Mapping[int, Held],
+        reader: SourceReader,
+        frames: SourceReader,
+        channel: Channel,
+        hooks: IntakeHooks,
+        frames_hooks: FramesHooks,
+    ) -> None:
+        super().__init__(config, held, reader, channel, hooks)
+        self._frames = frames
+        self._tell = frames_hooks
+        self._reading: dict[int, Reading] = {}
+        # An idle time shorter than that has to be noticed in time.
+        idle_ms = config.window.idle_ms
+        self._silent_seconds = min(SILENT_SECONDS, (idle_ms or 1_000_000) / 2000)
+
+    def begin(self, held: Held) -> None:
+        """Begin with a loaded partition: read the frames topic from where its head says on."""
+        now = self._hooks.seconds()
+        self._reading[held.partition] = Reading(heard=now, own=now)
+        self._read_frames(held)
+
+    def end(self, partition: int) -> None:
+        """Stop reading a partition."""
+        super().end(partition)
+        self._frames.end(self._topic(partition))
+        if self._reading.pop(partition, None) is not None:
+            self._tell.lag(partition, None)
+
+    def look(self, held: Held) -> None:
+        """Do what is due, and read the source of a partition of which no packed message comes."""
+        self._take_waiting(held)
+        reading, now = self._reading[held.partition], self._hooks.seconds()
+        given = self._frames.given(self._topic(held.partition))
+        if self._lost(held, given + self._reader.given(self._source(held.partition))):
+            self._end_source(held)
+            if reading.hole is None:
+                self._read_frames(held)
+        if held.waiting:
+            reading.hear(now)
+        due = reading.due(now, silent_seconds=self._silent_seconds)
+        if due is Due.ALL:
+            reading.probing = False
+        elif due is Due.END and not self._reads(held):
+            reading.probing = True
+        if due is not Due.NOTHING and not self._reads(held):
+            self._read(held)
+
+    def take_frames(self, partition: int, item: Batch | Outside) -> None:
+        """Take what was read of the frames topic, or leave what is of no use any more."""
+        with contained(self._hooks.fail):
+            held = self._held.get(partition)
+            if held is not None:
+                self._in_turn(held, self._take_frames, item)
+
+    def _take_frames(self, held: Held, item: Batch | Outside) -> None:
+        reading = self._reading[held.partition]
+        if item.session != reading.session:
+            return
+        if isinstance(item, Outside):
+            # The frames topic begins above our place in it: the source has what is missing.
+            held.state.frames_at(item.beginning)
+            self._read_frames(held)
+        elif item.end < item.start:
+            self._taken_frames(held)
+            self._shorter(held, reading)
+        else:
+            self._messages(held, reading, item)
+
+    def _messages(self, held: Held, reading: Reading, batch: Batch) -> None:
+        """Take packed messages one after the other, and those later that there is no room for."""
+        now_ms = self._hooks.now_ms()
+        dates = batch.dates.times_ms or [now_ms] * len(batch.records)
+        for place, ((offset, value), packed_ms) in enumerate(
+            zip(batch.records, dates, strict=True)
+        ):
+            # What has been packed had arrived by then.
+            arrived = Arrivals(now_ms, min(now_ms, packed_ms))
+            taken = self._take_packed(held, reading, offset, value, arrived)
+            if taken is Taken.FULL:
+                held.waiting.appendleft((self._take_frames, batch.rest(place)))
+                return
+            if taken is Taken.HOLE:
+                return
+        reading.short = False
+        held.state.frames_at(batch.stop)
+        reading.at_end = batch.stop >= batch.end
+        self._taken_frames(held)
+
+    def _taken_frames(self, held: Held) -> None:
+        self._frames.taken(self._topic(held.partition), self._reading[held.partition].session)
+
+    def _ingest(self, held: Held, batch: Batch) -> None:
+        """Take what was read of the source, and go on with packed messages once a hole is full."""
+        reading, state = self._reading[held.partition], held.state
+        before, decided = state.next, decided_by(state)
+        if reading.probing and any(offset >= before for offset, _ in batch.records):
+            # After a silence it is left to the packer, for a while.
+            state.read_to(before, end=batch.end, asked_ms=None)
+            reading.unpacked = self._hooks.seconds()
+            self._end_source(held)
+            self._tell_lag(held.partition)
+            return
+        super()._ingest(held, batch)
+        if state.next > before:
+            self._tell.told("reread", state.next - before)
+        self._note_own(held, decided)
+        self._tell_lag(held.partition)
+        if reading.hole is not None:
+            self._fill(held, reading, batch)
+
+    def _outside(self, held: Held, outside: Outside) -> None:
+        """Skip what the source has lost only where it has not been packed either."""
+        reading, following = self._reading[held.partition], held.state.next
+        beginning = outside.beginning
+        now, known = self._hooks.seconds(), self._frames.known(self._topic(held.partition))
+        if following < beginning and reading.hole is None and not reading.read(now, known=known):
+            reading.hear(now)
+            self._end_source(held)
+        elif following < beginning and reading.hole is not None and reading.after <= beginning:
+            if following < reading.after:
+                self._skip(held, reading.after)
+            self._filled(held, reading)
+        else:
+            super()._outside(held, outside)
+
+    # --- one packed message ---------------------------------------------------------------------
+
+    def _take_packed(
+        self, held: Held, reading: Reading, offset: int, value: bytes | None, arrived: Arrivals
+    ) -> Taken | None:
+        """Take a packed message; None for one that cannot be used."""
+        partition, state = held.partition, held.state
+        try:
+            packed = decode_packed(value, partition=partition, topic_id=state.work.source)
+        except PackedError as error:
+            self._refuse(partition, offset, error)
+            return None
+        self.end_offsets[partition] = max(packed.end, self.end_offsets.get(partition, 0))
+        decided, before = decided_by(state), state.next
+        taken = take(state, packed, now_ms=self._hooks.now_ms(), arrived=arrived)
+        self._note_own(held, decided)
+        if state.next > before:
+            self._hooks.took(held)
+        if taken is Taken.FULL:
+            state.frames_at(offset)
+            return taken
+        self._tell.told(taken.value, 1)
+        reading.packed = packed.next
+        self._tell_lag(partition)
+        if taken is Taken.HOLE:
+            reading.hole, reading.after, reading.probing = offset, packed.after, False
+            reading.since = self._hooks.seconds()
+            state.frames_at(offset)
+            self._frames.end(self._topic(partition))
+            reading.session = 0
+            if not self._reads(held):
+                self._read(held)
+        elif taken is Taken.TAKEN or state.next - packed.next <= NEAR_RECORDS:
+            now = self._hooks.seconds()
+            reading.hear(now)
+            if now - reading.own <= self._silent_seconds:
+                self._end_source(held)
+        return taken
+
+    def _note_own(self, held: Held, before: int) -> None:
+        if decided_by(held.state) > before:
+            self._reading[held.partition].own = self._hooks.seconds()
+
+    def _refuse(self, partition: int, offset: int, error: PackedError) -> None:
+        self._tell.told(error.reason, 1)
+        log.debug(
+            "topic %s[%d], offset %d: no packed message of ours: %s",
+            *(self._config.topics.frames, partition, offset, error),
+        )
+
+    def _fill(self, held: Held, reading: Reading, batch: Batch) -> None:
+        """Go on with packed messages when the hole before one is filled, or cannot be."""
+        assert reading.hole is not None
+        if held.state.next >= reading.after:
+            self._filled(held, reading)
+        elif batch.stop >= batch.end and self._hooks.seconds() - reading.since > SHORT_SECONDS:
+            # The source ends before the hole does: nothing of the kind can have been packed.
+            held.state.frames_at(reading.hole + 1)
+            self._refuse(held.partition, reading.hole, PackedError("offsets", "beyond the source"))
+            reading.hole = None
+            self._read_frames(held)
+
+    def _filled(self, held: Held, reading: Reading) -> None:
+        """Go on with packed messages from the one before which something was missing."""
+        reading.hear(self._hooks.seconds())
+        reading.hole = None
+        self._end_source(held)
+        self._read_frames(held)
+
+    def _shorter(self, held: Held, reading: Reading) -> None:
+        """Begin again with a frames topic that ends before our place in it; give it some time."""
+        now = self._hooks.seconds()
+        if not reading.short:
+            reading.short, reading.since = True, now
+        elif now - reading.since > SHORT_SECONDS:
+            reading.short = False
+            held.state.frames_at(0)
+            self._read_frames(held)
+
+    def _read_frames(self, held: Held) -> None:
+        reading = self._reading[held.partition]
+        reading.at_end = False
+        reading.session = self._frames.begin(self._topic(held.partition), held.state.frames)
+
+    def _reads(self, held: Held) -> bool:
+        return self._reader.reads(self._source(held.partition))
+
+    def _end_source(self, held: Held) -> None:
+        held.state.interrupted()
+        held.session = 0
+        self._reader.end(self._source(held.partition))
+
+    def _tell_lag(self, partition: int) -> None:
+        reading = self._reading.get(partition)
+        if reading is not None and reading.packed is not None:
+            end = self.end_offsets.get(partition, reading.packed)
+            self._tell.lag(partition, max(0, end - reading.packed))
+
+    def _topic(self, partition: int) -> TopicPartition:
+        assert self._config.topics.frames is not None
+        return TopicPartition(self._config.topics.frames, partition)

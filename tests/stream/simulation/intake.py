@@ -1,0 +1,436 @@
+"""The simulated world read through the product's own intake: sessions, channels, idleness.
+
+What a worker reads goes through `SourceReader`, a channel that may be emptied or give something
+twice, and `Intake`. Fetches are asked for and answered at any moment; a new leader may not know for
+a while how far its log goes, and seldom for long. So idleness is at stake, and two more invariants:
+
+10. No partition is idle while a record is unread that was there for longer than the last probe may
+   be old and a new leader may lag; where a leader lags for longer, none that a winning head knew
+   the log to hold.
+11. No partition is idle of which a report came within the idle time, but for what probes may be
+   apart.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from ldpstream.agents.config import read_config
+from ldpstream.agents.reading.held import Held
+from ldpstream.agents.reading.intake import Intake, IntakeHooks
+from ldpstream.agents.reading.source import Batch, Outside, Record, SourceReader
+from ldpstream.agents.state.arrival import Arrivals
+from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.probes import UnbrokenProbes
+from tests.stream.serving import CITY
+from tests.stream.simulation.brokers import MOST
+from tests.stream.simulation.checks import demand
+from tests.stream.simulation.client import Answer, Client, run_now
+from tests.stream.simulation.setting import Setting
+from tests.stream.simulation.worker import Fate, Watched, Worker
+from tests.stream.simulation.worker import Held as SimulatedHeld
+from tests.stream.simulation.world import World
+
+CONFIG = read_config(
+    {"collection": {"city": {**CITY, "precision": "1ms"}}}, base=Path(), environment={}
+).collections["city"]
+assert CONFIG.spec.precision_ms == 1
+GAP_MS, LAG_MS = 2, 1
+READ = ("ask", "answer", "read", "take")
+ACTS = ("ask", "answer", "read", "take", "look", "ask answer", "read take", " ".join(READ))
+
+
+@dataclass
+class Lane:
+    """A channel; items are `(take, partition, item)`."""
+
+    items: list[tuple[Callable[..., None], int, Any]] = field(default_factory=list)
+
+    def offer(self, item: Any) -> None:
+        self.items.append(item)
+
+    def empty(self) -> bool:
+        return not self.items
+
+
+class Part(Watched):
+    """Also tells the fates of what retention deleted, and holds what came against its arrival."""
+
+    world: World
+    came: list[list[Fate]]
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.came = []
+
+    def ingest(
+        self,
+        records: Sequence[Record],
+        *,
+        now_ms: int,
+        arrived: Arrivals | None = None,
+    ) -> None:
+        before = len(self.fates)
+        super().ingest(records, now_ms=now_ms, arrived=arrived)
+        self.came.append(self.fates[before:])
+
+    def check(self) -> None:
+        """Hold what came since the last time against its arrival."""
+        came, self.came = self.came, []
+        for fates in came:
+            self.world.times.check(self.partition, self, fates)
+
+    def skip_to(self, offset: int, *, now_ms: int) -> int:
+        self.fates += self.world.lost_fates(self.partition, self.next, offset)
+        return super().skip_to(offset, now_ms=now_ms)
+
+
+class Reader(SourceReader):
+    """The product's reader; it waits for nothing."""
+
+    async def _wait_for_room(self) -> None: ...
+
+
+class IntakeWorker(Worker):
+    """A worker that reads as the product does."""
+
+    world: "IntakeWorld"
+    partition_class: type[Watched] = Part
+    intake_class: type[Intake] = Intake
+    reader_class: type[SourceReader] = Reader
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__(world, name)
+        self.lane = Lane()
+        self.taken: dict[int, Held] = {}
+        self.reader = self.reader_class(
+            [TopicPartition(CONFIG.topics.source, p) for p in range(MOST)],
+            deliver=self.deliver,
+            on_error=lambda error: demand(False, f"(4) {error!r}"),
+            now_ms=lambda: self.steady_ms,
+        )
+        self.client = Client(self.fetch, lambda partition: self.world.start[partition.partition])
+        self.reader.start(cast("AIOKafkaConsumer", self.client))
+        self.intake = self.intake_class(
+            CONFIG,
+            self.taken,
+            self.reader,
+            self.lane,
+            IntakeHooks(
+                fail=lambda problem: demand(False, f"(4) {problem}"),
+                took=lambda _: None,
+                now_ms=lambda: self.now_ms,
+                steady_ms=lambda: self.steady_ms,
+                seconds=lambda: self.steady_ms / 1000,
+            ),
+        )
+
+    def deliver(self, partition: TopicPartition, item: Batch | Outside) -> None:
+        self.lane.offer((self.intake.take, partition.partition, item))
+
+    def fetch(self, partition: TopicPartition, offset: int) -> Answer:
+        p, rng = partition.partition, self.world.rng
+        source, start = self.world.source[p], self.world.start[p]
+        if offset < start:
+            return Answer([], -1, len(source))
+        end = min(self.world.lagging.get(p, len(source)), len(source))
+        stop = max(offset, min(end, offset + rng.choice([1, 2, 2, 5])))
+        records = [(o, source[o].value) for o in range(offset, stop)]
+        return Answer(records, stop, end, self.world.times.dates(p, range(offset, stop)))
+
+    def follow(self) -> None:
+        """Read what is held now, and nothing else."""
+        for p in [p for p, one in self.taken.items() if self.part(p) is not one.state]:
+            self.intake.end(p)
+            del self.taken[p]
+        for p in self.held.keys() - self.taken.keys():
+            self.taken[p] = Held(self.held[p].part)
+            self.intake.begin(self.taken[p])
+
+    def part(self, p: int) -> Partition | None:
+        return self.held[p].part if p in self.held else None
+
+    def load(self, p: int) -> None:
+        super().load(p)
+        if p in self.held:
+            cast("Part", self.held[p].part).world = self.world
+        self.follow()
+
+    def ingest(self, p: int) -> None:
+        for act in self.world.reading():
+            getattr(self, act)(p)
+
+    def ask(self, p: int) -> None:
+        self.follow()
+        if self.world.rng.random() >= self.world.fetch_errors:
+            self.client.ask(TopicPartition(CONFIG.topics.source, p))
+
+    def answer(self, p: int) -> None:
+        self.client.answer(TopicPartition(CONFIG.topics.source, p))
+
+    def read(self, _p: int) -> None:
+        self.follow()
+        run_now(self.reader.poll())
+
+    def take(self, _p: int) -> None:
+        self.follow()
+        for _ in range(min(2, len(self.lane.items))):
+            take, p, item = self.lane.items.pop(0)
+            take(p, item)
+        self.check()
+
+    def look(self, p: int) -> None:
+        self.follow()
+        if p in self.taken:
+            self.intake.look(self.taken[p])
+        self.check()
+
+    def check(self) -> None:
+        for held in self.held.values():
+            cast("Part", held.part).check()
+
+    def clock(self, p: int) -> None:
+        super().clock(p)
+        held = self.held.get(p)
+        if held is None:
+            return
+        # Until all heads are known it says what the head says that was loaded.
+        if held.part.work.idle and all(tail.head is not None for tail in self.tails[: self.known]):
+            self.world.check_idle(p, held.part)
+
+    def probe(self, p: int, held: SimulatedHeld) -> None:
+        """The intake asks for it."""
+
+
+class IntakeWorld(World):
+    """A world whose workers read as the product does. Steady runs read at every moment, mostly."""
+
+    worker_class: type[Worker] = IntakeWorker
+
+    def __init__(self, seed: int, *, kafka: bool = True) -> None:
+        self.arrived: list[list[int]] = [[] for _ in range(MOST)]
+        # Ends as leaders know them that do not know how far their logs go, and until when.
+        self.lagging: dict[int, int] = {}
+        self.elected, self.until = [-(1 << 62)] * MOST, [-(1 << 62)] * MOST
+        self.quiet, self.idle = False, 0
+        super().__init__(seed, kafka=kafka)
+        self.steady = self.rng.random() < 0.5
+        self.weights |= {"spill": 1, "elect": 2}
+        if self.rng.random() < 0.3:
+            # Little but reading, elections and time.
+            self.steady = True
+            self.weights |= {"elect": 14, "tick": 14, "produce": 5, "compact": 1, "close": 0}
+
+    def choose_setting(self, rng: Any) -> Setting:
+        setting = super().choose_setting(rng)
+        return replace(setting, context=replace(setting.context, gap_ms=GAP_MS))
+
+    def lagged_ms(self, p: int) -> int:
+        return self.until[p] + self.setting.ahead_ms
+
+    def reading(self) -> tuple[str, ...]:
+        if self.quiet:
+            return (*READ, *READ, "look", "look")
+        return tuple(self.rng.choice(ACTS).split())
+
+    def do_produce(self) -> None:
+        super().do_produce()
+        for p, source in enumerate(self.source):
+            self.arrived[p] += [self.now_ms] * (len(source) - len(self.arrived[p]))
+
+    def do_tick(self) -> None:
+        super().do_tick()
+        for p in [p for p in self.lagging if self.now_ms >= self.until[p]]:
+            del self.lagging[p]
+        if self.steady:
+            for worker in [w for w in self.workers.values() if not w.paused]:
+                for p in range(self.partitions):
+                    for act in ("tail", "settle", "load", *READ, *READ, "look", "clock"):
+                        if self.rng.random() < 0.85:
+                            getattr(worker, act)(p)
+
+    def do_elect(self) -> None:
+        rng, p = self.rng, self.any_partition()
+        if self.now_ms - max(self.elected[p], self.until[p]) > 2 * GAP_MS + LAG_MS:
+            self.elected[p], n = self.now_ms, len(self.source[p])
+            self.lagging[p] = rng.randint(max(self.start[p], n - 3), n)
+            self.until[p] = self.now_ms + rng.choice([LAG_MS, LAG_MS, LAG_MS, 9])
+            self.say("elect", p, self.lagging[p], self.until[p])
+
+    def do_spill(self) -> None:
+        """Empty a channel, or a place of it, or give all of it again."""
+        lane = cast("IntakeWorker", self.rng.choice(list(self.workers.values()))).lane
+        kind = self.rng.randrange(3)
+        lane.items[:] = ([], lane.items[1:], lane.items[:1] + lane.items)[kind]
+        self.say("spill", kind)
+
+    def check_idle(self, p: int, part: Partition) -> None:
+        self.idle += 1
+        long = self.until[p] > self.elected[p] + LAG_MS
+        long = long and self.now_ms <= self.until[p] + GAP_MS
+        there = part.base.end if long else len(self.source[p])
+        oldest_ms = self.now_ms - GAP_MS - LAG_MS
+        late = [o for o in range(part.next, there) if self.arrived[p][o] < oldest_ms]
+        demand(not late, f"(10) idle at {self.now_ms} and next {part.next}, unread: {late}")
+        came_ms = self.arrived[p][part.next - 1] if part.next else -(1 << 62)
+        quiet_ms = (self.context.window.idle_ms or 0) - GAP_MS
+        demand(self.now_ms - came_ms >= quiet_ms, f"(11) idle at {self.now_ms}, came at {came_ms}")
+
+    def quiesce(self) -> None:
+        self.quiet = True
+        self.lagging.clear()
+        super().quiesce()
+
+
+class Harsh(IntakeWorld):
+    """Little but reading, elections, pauses and time."""
+
+    def __init__(self, seed: int, *, kafka: bool = True) -> None:
+        super().__init__(seed, kafka=kafka)
+        self.steady = True
+        self.weights |= {
+            "elect": 14,
+            "tick": 14,
+            "produce": 5,
+            "fault": 6,
+            "work": 25,
+            "compact": 1,
+            "analyse": 1,
+            "close": 0,
+        }
+
+
+# --- every rule taken away in turn ----------------------------------------------------------------
+# That a probe counts from before it was asked for, not from when it was seen, has no mutant: one
+# fetch of a partition is under way at a time, so the last of a series was asked for no earlier than
+# the one before it was answered, which is a gap before it was seen itself at most. That a series
+# has no gaps is tested in `test_probes`: a mutant without it was not noticed within 1,500 runs.
+
+
+class GapsTrusted(Intake):
+    """A batch that begins above the next offset is taken: what is between would not exist."""
+
+    def _take(self, held: Held, item: Batch | Outside) -> None:
+        if isinstance(item, Batch) and item.start > held.state.next:
+            held.state.pass_over(item.start)
+        super()._take(held, item)
+
+
+class RepeatsTaken(Intake):
+    """What a batch repeats is taken again, under the next offsets."""
+
+    def _ingest(self, held: Held, batch: Batch) -> None:
+        shift = held.state.next - batch.start
+        if shift > 0 and batch.records:
+            records = [(offset + shift, value) for offset, value in batch.records]
+            batch = replace(batch, records=records, stop=batch.stop + shift)
+        super()._ingest(held, batch)
+
+
+class ArrivesWhenTaken(Intake):
+    """What is taken arrives now, on the worker's clock."""
+
+    def _arrived(self, batch: Batch, now_ms: int) -> Arrivals:
+        return Arrivals.at(now_ms)
+
+
+class LostForGood(Intake):
+    """What is neither in the channel nor taken is waited for."""
+
+    def _lost(self, held: Held, given: int) -> bool:
+        return False
+
+
+class SilenceIsIdle(Part):
+    """Idle when the last known end has been reached and no report came for the idle time."""
+
+    quiet: tuple[int, int] = (-1, 0)
+    known = 0
+
+    def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
+        super().read_to(offset, end=end, asked_ms=asked_ms)
+        self.known = end
+
+    def _is_idle(self, now_ms: int) -> bool:
+        if self.quiet[0] != self.next:
+            self.quiet = self.next, now_ms
+        idle_ms = self._context.window.idle_ms
+        reached = self.next >= self.known
+        return idle_ms is not None and reached and now_ms - self.quiet[1] >= idle_ms
+
+
+class AnyDelivery(SilenceIsIdle):
+    """The same, if something was delivered of late, whatever it was: so it was once."""
+
+    heard = -(1 << 62)
+
+    def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
+        super().read_to(offset, end=end, asked_ms=asked_ms)
+        self.heard = self.world.now_ms
+
+    def _is_idle(self, now_ms: int) -> bool:
+        return super()._is_idle(now_ms) and now_ms - self.heard <= GAP_MS
+
+
+class OneProbe(SilenceIsIdle):
+    """One fresh probe is enough, if no report came for the idle time."""
+
+    def _is_idle(self, now_ms: int) -> bool:
+        return super()._is_idle(now_ms) and self._probes.last_for(0, now_ms=now_ms)
+
+
+class Old(UnbrokenProbes):
+    """A series of long ago is as good as a fresh one."""
+
+    def last_for(self, idle_ms: int, *, now_ms: int) -> bool:
+        return self._series is not None and now_ms - self._series[0] >= idle_ms
+
+
+class NothingBreaks(UnbrokenProbes):
+    """What comes does not break a series."""
+
+    def broken(self) -> None: ...
+
+
+class EndForgotten(Part):
+    """Whatever end was seen before: the probes alone decide."""
+
+    def _is_idle(self, now_ms: int) -> bool:
+        idle_ms = self._context.window.idle_ms
+        return idle_ms is not None and self._probes.last_for(idle_ms, now_ms=now_ms)
+
+
+def with_intake(intake: type[Intake], base: type[World] = IntakeWorld) -> type[World]:
+    worker = type(intake.__name__, (IntakeWorker,), {"intake_class": intake})
+    return type(intake.__name__, (base,), {"worker_class": worker})
+
+
+def with_part(part: type[Part], base: type[World] = IntakeWorld) -> type[World]:
+    worker = type(part.__name__, (IntakeWorker,), {"partition_class": part})
+    return type(part.__name__, (base,), {"worker_class": worker})
+
+
+def with_probes(probes: type[UnbrokenProbes], base: type[World] = IntakeWorld) -> type[World]:
+    class Probed(Part):
+        def prepare(self) -> None:
+            super().prepare()
+            self._probes = probes(GAP_MS)
+
+    return with_part(Probed, base)
+
+
+INTAKE_MUTANTS: dict[str, type[World]] = {
+    "intake: gaps trusted": with_intake(GapsTrusted),
+    "intake: repeats taken": with_intake(RepeatsTaken),
+    "intake: arrives when taken": with_intake(ArrivesWhenTaken),
+    "intake: what is lost is waited for": with_intake(LostForGood),
+    "idle: by silence": with_part(SilenceIsIdle, Harsh),
+    "idle: by any delivery": with_part(AnyDelivery, Harsh),
+    "idle: one probe": with_part(OneProbe, Harsh),
+    "idle: an old series": with_probes(Old, Harsh),
+    "idle: nothing breaks a series": with_probes(NothingBreaks, Harsh),
+    "idle: ends forgotten": with_part(EndForgotten, Harsh),
+}

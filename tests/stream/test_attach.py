@@ -1,0 +1,67 @@
+"""What `attach` adds to a user's own app, and what it refuses."""
+
+from pathlib import Path
+from typing import Any
+
+import faust
+import prometheus_client
+import pytest
+
+from ldpstream.agents.config import read_config
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline.windowed import NotReadyError
+from ldpstream.agents.worker import attach
+from tests.stream.serving import CITY
+
+CONFIG = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
+
+
+def make_app(name: str) -> faust.App:
+    return faust.App(name, store="memory://")
+
+
+def attached(app: faust.App) -> Any:
+    return attach(app, CONFIG, metrics=Metrics(registry=prometheus_client.CollectorRegistry()))
+
+
+async def test_another_agent_on_a_collections_topic_is_refused() -> None:
+    app = make_app("own")
+
+    @app.agent(app.topic("orders", CONFIG.collections["city"].topics.source))
+    async def mine(stream: faust.Stream[bytes]) -> None:
+        async for _ in stream:
+            pass
+
+    with pytest.raises(ValueError, match=r"agent .*mine reads city.reports, the topic of .* city"):
+        attached(app)
+
+
+async def test_an_agent_that_is_added_later_is_refused_at_the_start() -> None:
+    app = make_app("later")
+    attached(app)
+    (start,) = app._app_tasks
+
+    @app.agent(app.topic(CONFIG.collections["city"].topics.source))
+    async def mine(stream: faust.Stream[bytes]) -> None:
+        async for _ in stream:
+            pass
+
+    with pytest.raises(ValueError, match=r"pipeline.windows\('city'\)"):
+        await start()
+
+
+async def test_other_agents_and_the_collections_own_are_let_be() -> None:
+    app = make_app("others")
+
+    @app.agent(app.topic("orders"))
+    async def mine(stream: faust.Stream[bytes]) -> None:
+        async for _ in stream:
+            pass
+
+    pipeline = attached(app)
+    assert sorted(app.agents) == ["ldpstream.city", mine.name]
+    table = pipeline.windows("city")
+    with pytest.raises(NotReadyError):
+        len(table)
+    with pytest.raises(KeyError):
+        pipeline.windows("town")

@@ -1,0 +1,158 @@
+"""Whatever a channel loses, repeats or holds back, every message is ingested once, in order."""
+
+import random
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.state.arrival import Dates
+from tests.stream.untrusted_stream import PRECISION_MS, Broker
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_every_message_is_ingested_once(seed: int) -> None:
+    broker = Broker(random.Random(seed), size=200)
+    for _ in range(400):
+        broker.step()
+    broker.source.end = broker.size
+    broker.state.full = False
+    for _ in range(60):
+        broker.now += 0.5
+        broker.read()
+    assert broker.state.offsets == broker.source.offsets
+    assert broker.state.next == broker.size
+    assert not broker.failures
+
+
+def test_a_full_partition_makes_its_reader_wait_and_nothing_is_read_twice() -> None:
+    broker = Broker(random.Random(0), size=100, existing=1.0)
+    broker.source.most = 10
+    broker.source.end = 100
+    broker.state.full = True
+    for _ in range(9):
+        broker.read()
+    waiting = sum(len(item.records) for _, item in broker.held.waiting)
+    assert not broker.state.offsets
+    assert len(broker.held.waiting) == 2
+    assert broker.source.at == waiting
+    session = broker.held.session
+    broker.state.full = False
+    while broker.state.next < 100:
+        broker.read()
+    assert broker.state.offsets == broker.source.offsets
+    assert broker.held.session == session
+
+
+def test_what_nobody_will_take_is_read_again() -> None:
+    broker = Broker(random.Random(0), size=100, existing=1.0)
+    broker.source.end = 100
+    broker.source.read()
+    broker.lane.items.clear()
+    # An item that has just left the channel is not there for a moment.
+    broker.look()
+    assert broker.held.session == 1
+    broker.look()
+    assert broker.held.session == 2
+    while broker.state.next < 100:
+        broker.read()
+    assert broker.state.offsets == broker.source.offsets
+
+
+def test_retention_is_skipped_and_counted() -> None:
+    broker = Broker(random.Random(0), size=50, existing=1.0)
+    broker.source.end, broker.source.begins = 50, 10
+    while broker.state.next < 50:
+        broker.read()
+    assert (broker.state.lost, broker.state.offsets) == (10, list(range(10, 50)))
+    assert not broker.failures
+
+
+def test_a_log_that_begins_again_is_refused() -> None:
+    broker = Broker(random.Random(0), size=50)
+    broker.state.next, broker.source.begins = 30, 31
+    broker.intake.begin(broker.held)
+    broker.source.read()
+    # By the time at which the broker is asked where it begins, it is another topic.
+    ((_, _, outside),) = broker.lane.items
+    broker.lane.items.clear()
+    broker.intake.take(0, type(outside)(outside.session, 30, 0))
+    (failure,) = broker.failures
+    assert "was created anew" in failure
+
+
+def test_a_log_that_is_short_for_a_moment_is_not_refused() -> None:
+    broker = Broker(random.Random(0), size=50)
+    broker.state.next = 30
+    broker.intake.begin(broker.held)
+
+    def read(end: int) -> None:
+        broker.source.end = end
+        broker.read()
+
+    for _ in range(9):
+        read(25)
+        broker.now += 1
+    read(30)
+    broker.now += 5
+    read(25)
+    assert not broker.failures
+    broker.now += 11
+    read(25)
+    assert "ends at offset 25, before 30" in broker.failures[0]
+
+
+def test_a_probe_is_dated_before_it_was_asked_for() -> None:
+    broker = Broker(random.Random(0), size=50, existing=1.0)
+    broker.source.most = 50
+    source = broker.source
+    # Asked for before the session began, and answered in it.
+    source.client.ask(source.partition)
+    broker.intake.begin(broker.held)
+    asked: list[float] = []
+    for _ in range(9):
+        broker.now += 1.0
+        source.client.answer(source.partition)
+        broker.poll()
+        broker.take()
+        broker.now += 1.0
+        asked.append(broker.now)
+        source.client.ask(source.partition)
+    # Of the first it is not known, and each later one is dated when the last but one was seen.
+    assert len(broker.state.probes) == 8
+    assert all(ms <= at * 1000 for ms, at in zip(broker.state.probes, asked, strict=False))
+    assert broker.state.probes == sorted(broker.state.probes)
+    assert broker.intake.end_offsets == {0: 0}
+
+
+@pytest.mark.parametrize("appended", [True, False])
+def test_what_is_taken_arrived_when_its_records_say(appended: bool) -> None:
+    broker = Broker(random.Random(0), size=3, existing=1.0)
+    broker.now, broker.source.dates = 1_000.0, Dates((7_000, 7_500, 999_000), appended)
+    broker.source.end = 3
+    # Some of it is known by the time at which it is taken.
+    broker.source.read()
+    broker.state.next = 1
+    broker.take()
+    arrived = broker.state.arrived
+    assert arrived is not None
+    if appended:
+        assert np.array_equal(arrived.clock_ms, [7_500, 999_000])
+        assert np.array_equal(arrived.latest_ms, [7_500, 999_000])
+    else:
+        assert (arrived.clock_ms, arrived.latest_ms) == (7_500 + PRECISION_MS, 1_000_000)
+
+
+def test_what_is_taken_arrived_after_the_log_was_seen_to_end_before_it() -> None:
+    broker = Broker(random.Random(0), size=3, existing=1.0)
+    broker.now, broker.source.dates = 1_000.0, Dates((7_000, 7_500, 9_000))
+    # The clock on the wall is another one than that by which a reader asks.
+    broker.wall_ms = 5_000_000
+    for _ in range(3):
+        broker.read()
+        broker.now += 1.0
+    broker.source.end = 3
+    broker.read()
+    arrived = broker.state.arrived
+    assert arrived is not None
+    # The answer before was seen one second ago, and asked for two seconds before that or later.
+    assert (arrived.clock_ms, arrived.latest_ms) == (5_000_000 - 3_000, 5_000_000)

@@ -1,0 +1,43 @@
+"""The simulation through the product's intake; its long form is `simulate --intake`."""
+
+import pytest
+
+from tests.stream.simulation.intake import INTAKE_MUTANTS, Harsh, IntakeWorld
+from tests.stream.simulation.run import explain, run
+
+SEEDS = {
+    "intake: gaps trusted": 115,
+    "intake: repeats taken": 35,
+    "intake: arrives when taken": 19,
+    "intake: what is lost is waited for": 87,
+    "idle: by silence": 117,
+    "idle: by any delivery": 195,
+    "idle: one probe": 195,
+    "idle: an old series": 117,
+    "idle: nothing breaks a series": 83,
+    "idle: ends forgotten": 195,
+}
+"""For each mutant a seed that notices it, as `python -m tests.stream.mutants` finds them."""
+
+
+@pytest.mark.parametrize("make", [IntakeWorld, Harsh])
+@pytest.mark.parametrize("first", [0, 50])
+def test_all_invariants_hold(make: type[IntakeWorld], first: int) -> None:
+    worlds = []
+    for seed in range(first, first + 50):
+        done = run(seed, make=make)
+        assert done.violated is None, explain(seed, make=make)
+        worlds.append(done.world)
+    assert sum(world.idle for world in worlds) > 500
+
+
+def test_every_mutant_has_a_seed() -> None:
+    assert SEEDS.keys() == INTAKE_MUTANTS.keys()
+
+
+@pytest.mark.parametrize("name", INTAKE_MUTANTS)
+def test_a_rule_taken_away_is_noticed(name: str) -> None:
+    make = INTAKE_MUTANTS[name]
+    whole = Harsh if issubclass(make, Harsh) else IntakeWorld
+    assert run(SEEDS[name], make=whole).violated is None
+    assert run(SEEDS[name], make=make).violated is not None
