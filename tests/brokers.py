@@ -167,11 +167,11 @@ class KafkaServer:
         assert started is not None
         with suppress(TimeoutError):
             wait_until(
-                lambda: _accepts(self.port) or not started.running,
+                lambda: accepts(self.port) or not started.running,
                 f"Kafka on port {self.port}",
                 seconds=120,
             )
-        if not (started.running and _accepts(self.port)):
+        if not (started.running and accepts(self.port)):
             raise KafkaUnavailableError(
                 f"Kafka does not serve port {self.port}; it said: {started.output()[-3000:]}"
             )
@@ -245,7 +245,8 @@ def fetch_jars() -> None:
         )
 
 
-def _accepts(port: int) -> bool:
+def accepts(port: int) -> bool:
+    """Return whether something listens at a port of this machine."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1.0):
             return True

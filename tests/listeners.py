@@ -11,7 +11,7 @@ from pathlib import Path
 from aiokafka.admin import AIOKafkaAdminClient
 
 from ldpstream.agents.kafka import clients
-from tests.brokers import Broker, KafkaServer
+from tests.brokers import Broker, KafkaServer, accepts, wait_until
 from tests.certificates import KEY_PASSWORD, Certificates, make_certificates
 from tests.ports import free_ports
 
@@ -102,6 +102,8 @@ def secured_kafka(folder: Path) -> Iterator[Secured]:
     ]
     with KafkaServer.prepared(settings=settings, users=users) as server:
         server.start()
+        # The other listeners open after the one that says that the broker serves.
+        wait_until(lambda: all(map(accepts, ports.values())), "all listeners")
         yield Secured(ports, files, password_file)
 
 
