@@ -1,6 +1,6 @@
 """Random faults while a stream is counted: what was done, recovery times, whether all is exact.
 
-    python -m benchmarks.faults --broker kafka --faults 100 --reports 5000000 --seed 1
+    python -m benchmarks.faults --broker kafka --faults 100 --reports 5000000 --seed 1 --idle
 
 Three workers count five collections while workers, packers, devices, connections and the broker are
 killed, stopped, cut and slowed, one fault after another and several at a time (docs/faults.md).
@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--reports", type=int, default=5_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, help="of the stream; 8 a fault if not given")
+    parser.add_argument("--idle", action="store_true", help="in all collections")
     parser.add_argument("--verbose", action="store_true", help="say each fault as it happens")
     given = parser.parse_args()
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
@@ -44,6 +45,7 @@ def main() -> None:
         faults=given.faults,
         reports=given.reports,
         seed=given.seed,
+        idle=given.idle,
         seconds=given.seconds or SECONDS_A_FAULT * given.faults,
     )
     folder = Path(tempfile.mkdtemp(prefix="ldpstream-faults-"))

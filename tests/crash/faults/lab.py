@@ -4,8 +4,9 @@ from pathlib import Path
 
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
+from ldpstream.agents.config import CollectionConfig
 from tests.brokers import Broker
-from tests.crash.faults.stream import PLANS
+from tests.crash.faults.stream import tables
 from tests.lab import Lab
 
 EAGER = {
@@ -17,27 +18,25 @@ EAGER = {
 
 
 class FaultLab(Lab):
-    """The collections of `PLANS` on a broker."""
+    """The collections of a run on a broker; with `idle`, partitions of all of them fall idle."""
 
-    def __init__(self, broker: Broker, folder: Path) -> None:
-        tables = {name: plan.table for name, plan in PLANS.items()}
-        super().__init__(broker, folder, collections=tables)
+    def __init__(self, broker: Broker, folder: Path, *, idle: bool = False) -> None:
+        super().__init__(broker, folder, collections=tables(idle=idle))
 
     async def prepare(self, replicas: int) -> None:
         """Create what a run wants otherwise than by default."""
-        for name, config in self.config.collections.items():
+        for config in self.config.collections.values():
             await self.create(
                 config.topics.changelog,
                 partitions=config.partitions,
                 replicas=replicas,
                 configs=EAGER,
             )
-            stamped = {"message.timestamp.type": "LogAppendTime"} if PLANS[name].live else {}
             await self.create(
                 config.topics.source,
                 partitions=config.partitions,
                 replicas=replicas,
-                configs=stamped,
+                configs=_stamped(config),
             )
 
     def with_rocksdb(self, number: int) -> Path:
@@ -52,13 +51,18 @@ class FaultLab(Lab):
         async with self.admin() as admin:
             more = {"flush.messages": "1"} if on else {}
             resources = []
-            for name, config in self.config.collections.items():
-                stamped = {"message.timestamp.type": "LogAppendTime"} if PLANS[name].live else {}
+            for config in self.config.collections.values():
                 for topic, configs in (
                     (config.topics.changelog, EAGER),
-                    (config.topics.source, stamped),
+                    (config.topics.source, _stamped(config)),
                 ):
                     resources.append(
                         ConfigResource(ConfigResourceType.TOPIC, topic, {**configs, **more})
                     )
             await admin.alter_configs(resources)
+
+
+def _stamped(config: CollectionConfig) -> dict[str, str]:
+    """Return what a source topic needs for the broker to date its messages, where that is asked."""
+    live = config.window.idle_ms is not None
+    return {"message.timestamp.type": "LogAppendTime"} if live else {}

@@ -7,7 +7,10 @@ from tests.crash.faults.check import Checked
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A run; `workers` and one packer stay, `visitors` and other packers come and go."""
+    """A run; `workers` and one packer stay, `visitors` and other packers come and go.
+
+    With `idle` event time is the time on the wall, and partitions of all collections fall idle.
+    """
 
     broker: str
     faults: int
@@ -17,6 +20,7 @@ class Settings:
     workers: int = 3
     visitors: int = 2
     packers: int = 2
+    idle: bool = False
 
     @property
     def places(self) -> int:

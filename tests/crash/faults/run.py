@@ -29,7 +29,7 @@ async def run(settings: Settings, folder: Path) -> Result:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))
     result = Result(settings)
     async with surroundings(settings.broker, settings.places) as around:
-        lab = FaultLab(around.broker, folder)
+        lab = FaultLab(around.broker, folder, idle=settings.idle)
         await lab.prepare(max(1, len(around.nodes)))
         fleet = Fleet(lab, _places(lab, around, settings), folder)
         devices = Devices(

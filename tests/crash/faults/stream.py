@@ -6,6 +6,7 @@ shares are late, malformed, of another specification, from the future or off the
 to be counted is read off the topic afterwards (`tests.crash.faults.recount`).
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from ldpstream.mechanisms.frame import encode_frame
 from ldpstream.mechanisms.spec import CollectionSpec
 from tests.lab import START_MS
 
+_REPLAYED = re.compile(r'grace = "\w+", idle = "off", future = "\w+"')
 SHUFFLED = 8
 """Messages within blocks of so many come in any order."""
 DELAYED = 40
@@ -28,7 +30,7 @@ class Plan:
     """How one collection is configured and sent; `share` is of all reports.
 
     Event time is of a replay that takes `windows` times 10 s (fewer where so few messages are sent
-    that those out of order would be late), or the time on the wall where `live`.
+    that those out of order would be late), or the time on the wall where partitions fall idle.
     Partitions in `silent` never receive anything. `transaction` messages are sent in one, where the
     broker has transactions.
     """
@@ -38,7 +40,6 @@ class Plan:
     frame: tuple[int, int]
     singles: float = 0.0
     windows: int = 100
-    live: bool = False
     transaction: int = 0
     idempotent: bool = True
     silent: tuple[int, ...] = ()
@@ -71,6 +72,8 @@ publish = {{ every = "2s", top = 12 }}
 """
 
 
+IDLE = 'grace = "120s", idle = "3s", future = "60s"'
+"""How windows close where event time is the time on the wall."""
 PLANS = {
     "trips": Plan(
         table=_table(
@@ -132,18 +135,25 @@ PLANS = {
         table=_table(
             "l1-geometric",
             "sizes = [32]",
-            'size = "10s", grace = "120s", idle = "3s", future = "60s"',
+            f'size = "10s", {IDLE}',
             epsilon=0.5,
             precision="1s",
             partitions=4,
         ),
         share=0.04,
         frame=(1, 60),
-        live=True,
         silent=(2,),
     ),
 }
 """The collections of a run."""
+
+
+def tables(*, idle: bool) -> dict[str, str]:
+    """Return the collections' tables; with `idle`, partitions of all of them fall idle."""
+    found = {name: plan.table for name, plan in PLANS.items()}
+    if not idle:
+        return found
+    return {name: _REPLAYED.sub(IDLE, table) for name, table in found.items()}
 
 
 def how_many(plan: Plan, reports: int) -> int:
@@ -177,6 +187,7 @@ class Maker:
     """Makes the messages of one collection."""
 
     plan: Plan
+    live: bool
     spec: CollectionSpec
     partitions: int
     messages: int
@@ -188,7 +199,8 @@ class Maker:
         """Return the maker of a collection's share of `reports`."""
         plan = PLANS[collection.name]
         messages = how_many(plan, reports)
-        return cls(plan, collection.spec, collection.partitions, messages, seed, pace)
+        live = collection.window.idle_ms is not None
+        return cls(plan, live, collection.spec, collection.partitions, messages, seed, pace)
 
     def message(self, number: int) -> Message:
         """Return the message that is sent as number `number`."""
@@ -216,7 +228,7 @@ class Maker:
         cut_ms = times_ms - times_ms % precision_ms
         payload = self.spec.mechanism.encode(reports)
         if fate < 0.02:
-            cut_ms = cut_ms - (3_600_000 if self.plan.live else 60_000)
+            cut_ms = cut_ms - (3_600_000 if self.live else 60_000)
         elif fate < 0.025:
             cut_ms = cut_ms + 30 * YEAR_MS
         elif fate < 0.03 and precision_ms > 1:
@@ -231,12 +243,12 @@ class Maker:
             return b"no frame at all" if content % 4 else None
         elif content % 2:
             # Some reports of a frame are late, and its other ones are not.
-            cut_ms[: n // 2] -= 60_000 if not self.plan.live else 3_600_000
+            cut_ms[: n // 2] -= 60_000 if not self.live else 3_600_000
         return encode_frame(self.spec.fingerprint, cut_ms, payload)
 
     def _times(self, content: int, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return event times spread over 3 s around that of the content's number."""
-        if self.plan.live:
+        if self.live:
             skew_ms = int(rng.integers(-SKEW_MS, SKEW_MS))
             at_ms = self.pace.due_ms(content) + skew_ms - 3_000
         else:
