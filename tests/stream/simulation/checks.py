@@ -191,10 +191,12 @@ class Checks:
         return {window for pane in panes for window in holding(pane)}
 
     def done(self) -> bool:
-        windows, said = self.windows_with_data(), self.world.official[0].published
+        windows, head = self.windows_with_data(), self.world.official[0]
         return (
             windows <= self.published.keys()
-            and all(window < said for window in windows)
+            and all(window < head.published for window in windows)
+            # Windows of which all reports were lost have finals, too.
+            and head.published == head.final
             and all(
                 self.world.committed[p] == len(self.world.source[p])
                 for p in range(self.world.partitions)
