@@ -13,11 +13,11 @@ Names: the head; `count`, one chunk of a pane's statistic; `n`, a pane's totals;
 content of a window's final; `token`, a chunk of the tokens counted in an open pane. Only in
 partition 0, with `minimum`: `part`, panes that answers hold all or none of; `release`, what of a
 pane that is in no part yet is in answers, and `open`, a chunk of its statistic.
-`docs/changelog.md` specifies the bytes.
+`docs/state-topic.md` specifies the bytes.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
@@ -34,30 +34,13 @@ _KINDS: Final[tuple[Kind, ...]] = (
 _HEAD_KIND: Final = bytes((_KINDS.index("head"),))
 _STATE: Final = struct.Struct("<B8sqqI")
 _REST: Final = struct.Struct("<BqIQQ")
-_FIRST_REASONS: Final = ("undecodable", "fingerprint", "range", "future", "precision", "time")
 TOKEN_REASONS: Final = ("partition", "repeated", "crowded")
-REASONS: Final = (*_FIRST_REASONS, *TOKEN_REASONS)
+REASONS: Final = (
+    *("undecodable", "fingerprint", "range", "future", "precision", "time"),
+    *TOKEN_REASONS,
+)
 """Why a message or a report is rejected, in the order of the head's counters."""
-HEAD_VERSIONS: Final = (VERSION, 2, 3, 4, 5, 6, 7)
-"""A head of version 2 says where to read the frames topic, one of version 3 also where its state
-hands over, one of version 4 also what was rejected for its token, one of version 5 also what for
-want of room for tokens, one of version 6 also which panes are in parts and which panes lack what
-retention deleted, one of version 7 also where the source ended, as far as that is beyond `next`;
-others are written in version 1.
-"""
-_HEAD: Final = struct.Struct("<BB10qI6q16s")
-_FRAMES: Final = struct.Struct("<q")
-_HANDOVER: Final = struct.Struct("<q")
-_TOKENS: Final = {
-    4: struct.Struct("<2q"),
-    **dict.fromkeys((5, 6, 7), struct.Struct("<3q")),
-}
-"""What was rejected for as many of TOKEN_REASONS, by version."""
-_END: Final = struct.Struct("<q")
-_COUNTED: Final = {version: form.size // 8 for version, form in _TOKENS.items()}
-_GROUPING: Final = 6
-"""The first version that says which panes are in parts, and with gaps."""
-_GROUPED: Final = struct.Struct("<q")
+_HEAD: Final = struct.Struct("<BB10qI9q16s4q")
 _GAP: Final = struct.Struct("<3q")
 _ENTRIES: Final = struct.Struct("<I")
 _MOST: Final = -NEVER
@@ -191,7 +174,7 @@ def state_windows(prefix: bytes) -> tuple[bytes, int, int]:
 def encode_head(head: Head) -> bytes:
     """Return the head's value; epoch and seq are in its key."""
     fixed = _HEAD.pack(
-        _head_version(head),
+        VERSION,
         head.idle,
         head.next,
         head.clock,
@@ -204,36 +187,17 @@ def encode_head(head: Head) -> bytes:
         head.final,
         head.published,
         head.partitions,
-        *(head.rejected.get(reason, 0) for reason in _FIRST_REASONS),
+        *(head.rejected.get(reason, 0) for reason in REASONS),
         head.source,
+        head.frames,
+        head.handover,
+        head.grouped,
+        head.end,
     )
-    version = _head_version(head)
-    frames = _FRAMES.pack(head.frames) if version > VERSION else b""
-    handover = _HANDOVER.pack(head.handover) if version >= HEAD_VERSIONS[2] else b""
-    counts = [head.rejected.get(reason, 0) for reason in TOKEN_REASONS]
-    tokens = _TOKENS[version].pack(*counts[: _COUNTED[version]]) if version in _TOKENS else b""
-    later = b""
-    if version >= _GROUPING:
-        gaps = (_GAP.pack(*gap) for gap in head.gaps)
-        later = b"".join((_GROUPED.pack(head.grouped), _ENTRIES.pack(len(head.gaps)), *gaps))
-    end = _END.pack(head.end) if version >= HEAD_VERSIONS[6] else b""
-    entries = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
-    lineage = (_ENTRIES.pack(len(head.lineage)), *entries)
-    return b"".join((fixed, frames, handover, tokens, later, end, *lineage))
-
-
-def _head_version(head: Head) -> int:
-    if head.end > head.next:
-        return HEAD_VERSIONS[6]
-    if head.grouped != NEVER or head.gaps:
-        return HEAD_VERSIONS[5]
-    if head.rejected.get(TOKEN_REASONS[2]):
-        return HEAD_VERSIONS[4]
-    if any(head.rejected.get(reason) for reason in TOKEN_REASONS):
-        return HEAD_VERSIONS[3]
-    if head.handover != NEVER:
-        return HEAD_VERSIONS[2]
-    return HEAD_VERSIONS[head.frames > 0]
+    gaps = (_GAP.pack(*gap) for gap in head.gaps)
+    lineage = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
+    listed = (_ENTRIES.pack(len(head.gaps)), *gaps, _ENTRIES.pack(len(head.lineage)), *lineage)
+    return b"".join((fixed, *listed))
 
 
 def decode_head(key: Key, data: bytes) -> Head:
@@ -242,42 +206,22 @@ def decode_head(key: Key, data: bytes) -> Head:
     Raises:
         RecordError: where the value is of another version or malformed.
     """
-    check_version(data, "head", HEAD_VERSIONS)
+    check_version(data, "head")
     try:
-        version, idle, *numbers, source = _HEAD.unpack_from(data)
-        at, frames, handover, tokens = _HEAD.size, 0, NEVER, [0] * len(TOKEN_REASONS)
-        grouped, end = NEVER, 0
-        if version != VERSION:
-            (frames,) = _FRAMES.unpack_from(data, at)
-            at += _FRAMES.size
-        if version >= HEAD_VERSIONS[2]:
-            (handover,) = _HANDOVER.unpack_from(data, at)
-            at += _HANDOVER.size
-        if version in _TOKENS:
-            found = _TOKENS[version].unpack_from(data, at)
-            tokens[: len(found)] = found
-            at += _TOKENS[version].size
-        grouped, gaps = NEVER, []
-        if version >= _GROUPING:
-            (grouped,) = _GROUPED.unpack_from(data, at)
-            (many,) = _ENTRIES.unpack_from(data, at + _GROUPED.size)
-            at += _GROUPED.size + _ENTRIES.size
-            gaps = [Gap(*_GAP.unpack_from(data, at + i * _GAP.size)) for i in range(many)]
-            at += many * _GAP.size
-        if version >= HEAD_VERSIONS[6]:
-            (end,) = _END.unpack_from(data, at)
-            at += _END.size
-        (entries,) = _ENTRIES.unpack_from(data, at)
-        lineage = dict(_ENTRY.iter_unpack(data[at + _ENTRIES.size :]))
+        _, idle, *numbers, source, frames, handover, grouped, end = _HEAD.unpack_from(data)
+        gaps_end = _HEAD.size + _ENTRIES.size + _GAP.size * _number_at(data, _HEAD.size)
+        gaps = _GAP.iter_unpack(data[_HEAD.size + _ENTRIES.size : gaps_end])
+        entries = _number_at(data, gaps_end)
+        lineage = dict(_ENTRY.iter_unpack(data[gaps_end + _ENTRIES.size :]))
     except struct.error as error:
         raise RecordError("changelog head of a wrong length") from error
     if len(lineage) != entries:
         raise RecordError("changelog head with a torn lineage")
-    counted = (numbers[0], *numbers[3:7], *numbers[10:], *tokens, frames)
-    moments = (*numbers[1:3], *numbers[7:10], handover)
+    counted = (numbers[0], *numbers[3:7], *numbers[10:], frames)
+    moments = (*numbers[1:3], *numbers[7:10], handover, grouped, end)
     if min(counted) < 0 or max(map(abs, (*counted, *moments))) > _MOST:
         raise RecordError("changelog head with numbers that no worker writes")
-    counts = zip(REASONS, (*numbers[11:], *tokens), strict=True)
+    counts = zip(REASONS, numbers[11:], strict=True)
     return Head(
         epoch=key.epoch,
         seq=key.seq,
@@ -299,19 +243,24 @@ def decode_head(key: Key, data: bytes) -> Head:
         lineage=lineage,
         handover=handover,
         grouped=grouped,
-        gaps=tuple(gaps),
+        gaps=tuple(Gap(*gap) for gap in gaps),
         end=end,
     )
 
 
-def check_version(data: bytes, what: str, versions: Sequence[int] = (VERSION,)) -> None:
+def _number_at(data: bytes, at: int) -> int:
+    number: int = _ENTRIES.unpack_from(data, at)[0]
+    return number
+
+
+def check_version(data: bytes, what: str) -> None:
     """Refuse a value of another format version.
 
     Raises:
         RecordError: naming the record and the version.
     """
-    if not data or data[0] not in versions:
+    if not data or data[0] != VERSION:
         raise RecordError(
             f"changelog {what} of format version {data[0] if data else 'none'}: "
-            f"this release reads version {' and '.join(map(str, versions))}"
+            f"this release reads version {VERSION}"
         )
