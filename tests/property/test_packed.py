@@ -24,7 +24,7 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.packing import make_records
 
 SPEC = CollectionSpec.from_mapping(
