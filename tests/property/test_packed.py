@@ -111,7 +111,7 @@ def loaded() -> Partition:
     tail = Tail(CONTEXT, 3)
     tail.read([], position=0, end=0)
     assert tail.head is not None
-    return Partition(CONTEXT, tail, replace(tail.head, source=ID), epoch=1, now_ms=NOW_MS)
+    return Partition(CONTEXT, tail, replace(tail.head, source=ID), epoch=1)
 
 
 def outcome(part: Partition) -> tuple[object, ...]:
