@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.domain import Domain
-from ldpstream.mechanisms.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.domains.parse import Domain
 
 LARGEST_WEIGHT: Final = 1e30
 """Larger weights have squares that are no numbers any more."""

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.linear import Linear, LinearError, parse_linear
-from ldpstream.estimators.options import SHARPEST, Estimand, Method, OptionKeywords
-from ldpstream.estimators.ranges import range_values
-from ldpstream.mechanisms.domain import Domain, Interval, RoundedInterval
+from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method, OptionKeywords
+from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
 
 Projection = Literal["none", "simplex", "blocks"]
 """`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total."""

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from benchmarks.dirichlet import dirichlet_bounds
 from benchmarks.simulate import uniform, zipf
-from ldpstream.estimators.decoding import CountQuery, SetDecoder, prepare_queries
+from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method, Options
 from ldpstream.estimators.estimate import Estimate, bound, indicator
-from ldpstream.estimators.options import SHARPEST, Estimand, Method, Options
-from ldpstream.estimators.sums import Sums
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.estimators.queries.counts import CountQuery, SetDecoder, prepare_queries
+from ldpstream.estimators.queries.sums import Sums
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

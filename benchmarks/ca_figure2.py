@@ -25,11 +25,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.simulate import Case, draw_by_privatizing, uniform, zipf
+from ldpstream.estimators.bounds.projection import project_simplex
 from ldpstream.estimators.distance import total_variation
 from ldpstream.estimators.estimate import estimate_values
-from ldpstream.estimators.projection import project_simplex
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 
 Floats = NDArray[np.float64]
 

@@ -29,14 +29,14 @@ from benchmarks.coverage_cases import large_cases, ranges_of, small_cases
 from benchmarks.coverage_rows import MOSTLY, Row, print_worst
 from benchmarks.repeated import AffineSums, draw
 from benchmarks.simulate import Case
-from ldpstream.estimators.decoding import prepare_queries
+from ldpstream.estimators.bounds.options import Estimand, Method, Options
 from ldpstream.estimators.estimate import Estimate, bound, indicator
-from ldpstream.estimators.options import Estimand, Method, Options
-from ldpstream.estimators.predict import predicted_set_variances
-from ldpstream.estimators.prefixes import Prefixes
-from ldpstream.estimators.quantiles import crossings
-from ldpstream.estimators.sums import query_sums, value_sums
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import crossings
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.sums import query_sums, value_sums
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,25 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulate import Case, uniform, zipf
-from ldpstream.estimators.ranges import range_values
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.channel_file import load_channel
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.lip_settings import Prior
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_strategy import Strategy
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.optimal import Optimal
-from ldpstream.mechanisms.policy import BlockPolicy
-from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
-from ldpstream.mechanisms.subset_selection import SubsetSelection
+from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.channels.channel_file import load_channel
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.families.optimal import Optimal
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 Integers = NDArray[np.int64]
 

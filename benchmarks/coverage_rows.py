@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from itertools import groupby
 
-from ldpstream.estimators.options import Estimand, Method
+from ldpstream.estimators.bounds.options import Estimand, Method
 
 NORMAL_TARGET = (0.93, 0.97)
 LEAST_COVERAGE = 0.95

@@ -10,15 +10,15 @@ from functools import partial
 
 import numpy as np
 
+from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.groups import known_totals
-from ldpstream.estimators.prefixes import Prefixes
-from ldpstream.estimators.projection import project_blocks, project_simplex
-from ldpstream.estimators.quantiles import estimate_quantiles
-from ldpstream.estimators.ranges import range_values
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
+from ldpstream.estimators.queries.groups import known_totals
+from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.estimators.top import estimate_top
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 
 GRID = (125, 350)
 REPORTS = 3_674_215

@@ -19,7 +19,7 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 START_MS: Final = 1_800_000_000_000
 HONEST_A_SECOND: Final = 180

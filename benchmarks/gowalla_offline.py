@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.estimates import grid_blocks
+from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
 from ldpstream.estimators.distance import total_variation
 from ldpstream.estimators.estimate import estimate_values
-from ldpstream.estimators.groups import known_totals
-from ldpstream.estimators.projection import project_blocks, project_simplex
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.block_mechanism import BlockMechanism
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
-from ldpstream.mechanisms.subset_selection import SubsetSelection
+from ldpstream.estimators.queries.groups import known_totals
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 
 Integers = NDArray[np.int64]
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulate import Case, draw_by_privatizing, zipf
-from ldpstream.estimators.predict import predicted_set_variances
-from ldpstream.estimators.ranges import range_values
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -10,17 +10,17 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.linear_counting import gram_of, predicted_total_error
-from ldpstream.estimators.scale_plan import optimal_scales
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.dyadic import budget
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BlockPolicy, Policy
-from ldpstream.mechanisms.workload import WORKLOADS
+from ldpstream.estimators.planning.counting import gram_of, predicted_total_error
+from ldpstream.estimators.planning.scales import optimal_scales
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
+from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
 SIZE, RESPONDENTS, REPETITIONS, EPSILON = 32, 96, 300, 1.0
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators import lip_theory
 from ldpstream.estimators.lip_theory import Flips
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.lip_settings import Prior
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
 
 Floats = NDArray[np.float64]
 LEVELS = 64

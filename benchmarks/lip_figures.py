@@ -41,11 +41,11 @@ from benchmarks.lip_curves import (
     optimum,
     randomised_response,
 )
-from ldpstream.estimators.lip_calibration import calibrate
+from ldpstream.estimators.lip.calibration import calibrate
 from ldpstream.estimators.lip_theory import paper_lip, symmetric_lip
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.lip_settings import Prior
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 NOW_MS = 1_800_000_000_000
 SECOND_MS = 1_000

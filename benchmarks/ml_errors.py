@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from benchmarks.l1_variance import EXPONENT, random_ranges
 from benchmarks.simulate import Case, draw_by_privatizing, zipf
-from ldpstream.estimators.ranges import range_values
-from ldpstream.mechanisms.decoder import Decoder
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.interface.decoder import Decoder
 
 Floats = NDArray[np.float64]
 Kind = type[L1Bits] | type[L1Geometric]

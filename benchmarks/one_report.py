@@ -21,8 +21,8 @@ from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import decode_key, state_prefix
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 A_FRAME = 1_000
 A_FLUSH = 100

@@ -20,25 +20,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulate import Case, draw_by_privatizing
-from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.design.optimise import Design, optimise
 from ldpstream.estimators.design.realise import realise
 from ldpstream.estimators.design.workloads import Workload, histogram, ranges
 from ldpstream.estimators.estimate import indicator
-from ldpstream.estimators.predict import predicted_set_variances
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.budgets import by_entries
-from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.lattice import Size
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.optimal import Optimal
-from ldpstream.mechanisms.policy import BlockPolicy, Policy
-from ldpstream.mechanisms.policy_order import implies
-from ldpstream.mechanisms.prior_policy import PriorPolicy
-from ldpstream.mechanisms.proposals import Proposal, propose
+from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.domains.lattice import Size
+from ldpstream.mechanisms.families.optimal import Optimal
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.budgets import by_entries
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.order import implies
+from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.registry.proposals import Proposal, propose
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

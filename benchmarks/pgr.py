@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.dyadic import budget
-from ldpstream.mechanisms.entropy import Entropy, SeededEntropy, bernoulli
-from ldpstream.mechanisms.geometry import Geometry
-from ldpstream.mechanisms.geometry_choice import choose, realise
-from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.subsets import best_subsets, draw_subsets
-from ldpstream.mechanisms.support import Support
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.exact.entropy import Entropy, SeededEntropy, bernoulli
+from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.design.geometry_choice import choose, realise
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.support import Support
+from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

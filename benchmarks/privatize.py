@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from ldpstream.mechanisms import CollectionSpec, Entropy, SystemEntropy
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks, box_blocks
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 GRID, BLOCK = (125, 350), (25, 35)
 LINE = 65_536

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulate import Case, draw_from_channel
-from ldpstream.estimators.sums import Sums
-from ldpstream.mechanisms.entropy import WORD, SeededEntropy
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.mechanism import Mechanism, Statistic
-from ldpstream.mechanisms.symbols import SymbolMechanism
+from ldpstream.estimators.queries.sums import Sums
+from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

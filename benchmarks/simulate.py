@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

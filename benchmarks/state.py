@@ -24,8 +24,8 @@ from ldpstream.agents.state.outcomes import Settled
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.stores.choice import Stores
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.mechanism import Reports
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.interface.mechanism import Reports
 
 HOUR_MS = 3_600_000
 START_MS = 1_287_000_000_000 // HOUR_MS * HOUR_MS

@@ -12,8 +12,8 @@ from tests.stream.harness import loaded
 
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 DOMAINS = {
     1_000: {"size": 1_000, "blocks": 100},

@@ -15,10 +15,10 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ldpstream.mechanisms.channel import Channel
-from ldpstream.mechanisms.dyadic import budget
-from ldpstream.mechanisms.error_region import ErrorRegion, Errors, channel_boundary
-from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.channels.error_region import ErrorRegion, Errors, channel_boundary
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 
 INK, REGION, BOUND = "#222222", "#cfe0f3", "#1f5fa8"
 KEPT, BROKEN, GUESSING = "#15803d", "#c2410c", "#777777"

@@ -10,9 +10,8 @@ from typing import Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.anytime import anytime_distances, sampling_ceiling
-from ldpstream.estimators.decoding import prepare_queries
-from ldpstream.estimators.intervals import (
+from ldpstream.estimators.bounds.anytime import anytime_distances, sampling_ceiling
+from ldpstream.estimators.bounds.intervals import (
     bernstein_half_width,
     bernstein_worst_half_width,
     error_level,
@@ -20,10 +19,11 @@ from ldpstream.estimators.intervals import (
     normal_half_width,
     skewness_half_width,
 )
-from ldpstream.estimators.options import ANYTIME, Estimand, Method, OptionKeywords, Options
-from ldpstream.estimators.sums import Sums, check_counts, linear_sums, set_sums, value_sums
-from ldpstream.estimators.variance import exactly_known, sample_variance, variance
-from ldpstream.mechanisms.mechanism import Mechanism, Statistic
+from ldpstream.estimators.bounds.options import ANYTIME, Estimand, Method, OptionKeywords, Options
+from ldpstream.estimators.bounds.variance import exactly_known, sample_variance, variance
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, set_sums, value_sums
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -5,9 +5,9 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.estimate import Estimate, estimate_values
-from ldpstream.estimators.options import OptionKeywords
-from ldpstream.mechanisms.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Integers = NDArray[np.int64]
 

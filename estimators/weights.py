@@ -16,12 +16,12 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.decoding import prepare_queries
+from ldpstream.estimators.bounds.options import Estimand, OptionKeywords, Options
 from ldpstream.estimators.estimate import Estimate, bound, indicator
-from ldpstream.estimators.options import Estimand, OptionKeywords, Options
-from ldpstream.estimators.sums import Sums, check_counts, linear_sums, set_sums, value_sums
-from ldpstream.mechanisms.mechanism import Mechanism, Statistic
-from ldpstream.mechanisms.public_weights import PublicWeights
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, set_sums, value_sums
+from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,24 +9,24 @@ Three lines from a value to a produced report::
 Needs numpy and the standard library, nothing else.
 """
 
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.certificate import Certificate
-from ldpstream.mechanisms.channel import Channel
-from ldpstream.mechanisms.decoder import Decoder
-from ldpstream.mechanisms.domain import Domain, Grid, Interval, Labels, Size, Sizes
-from ldpstream.mechanisms.entropy import Entropy, SystemEntropy
-from ldpstream.mechanisms.error_region import ErrorRegion, channel_boundary
-from ldpstream.mechanisms.errors import FrameError, SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.frame import Frame, decode_frame, encode_frame, frame_fingerprint
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
-from ldpstream.mechanisms.policy_algebra import closure, compose
-from ldpstream.mechanisms.policy_order import implies
-from ldpstream.mechanisms.registry import MECHANISMS
-from ldpstream.mechanisms.spec import CollectionSpec, load_spec
+from ldpstream.mechanisms.base.errors import FrameError, SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.channels.certificate import Certificate
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.channels.error_region import ErrorRegion, channel_boundary
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.domains.parse import Domain, Grid, Interval, Labels, Size, Sizes
+from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
+from ldpstream.mechanisms.interface.decoder import Decoder
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.algebra import closure, compose
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.order import implies
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.registry.registry import MECHANISMS
+from ldpstream.mechanisms.wire.frame import Frame, decode_frame, encode_frame, frame_fingerprint
+from ldpstream.mechanisms.wire.spec import CollectionSpec, load_spec
 
 __all__ = [
     "MECHANISMS",

@@ -7,7 +7,7 @@ import click
 from ldpstream.agents.cli.common import config_option, load, load_collection, warn_of_nominal
 from ldpstream.agents.cli.errors import FAILED
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.mechanisms.canonical import Json
+from ldpstream.mechanisms.base.canonical import Json
 
 
 @click.command()

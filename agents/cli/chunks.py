@@ -14,10 +14,10 @@ from ldpstream.agents.cli.times import near_now
 from ldpstream.agents.cli.values import read_values
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.record_time import now_ms
+from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger, Release
-from ldpstream.mechanisms.mechanism import Reports
-from ldpstream.mechanisms.one_report import Tokens
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.one_report import Tokens
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Integers = NDArray[np.int64]
 

@@ -15,7 +15,7 @@ from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.state.clock import Control
 from ldpstream.agents.state.control import encode_control
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.times import format_duration, format_time, parse_time
+from ldpstream.mechanisms.base.times import format_duration, format_time, parse_time
 
 
 class TimeParameter(click.ParamType):

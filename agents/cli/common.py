@@ -8,7 +8,7 @@ import click
 from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
 from ldpstream.agents.privacy import nominal_warning
-from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from ldpstream.agents.cli.errors import Refused
-from ldpstream.mechanisms.ledger_errors import LedgerError
-from ldpstream.mechanisms.ledger_spent import read_spent
-from ldpstream.mechanisms.ledger_store import LedgerStore
+from ldpstream.mechanisms.ledger.errors import LedgerError
+from ldpstream.mechanisms.ledger.spent import read_spent
+from ldpstream.mechanisms.ledger.store import LedgerStore
 
 
 @click.command()

@@ -12,9 +12,9 @@ from ldpstream.agents.cli.times import near_now
 from ldpstream.agents.cli.values import read_values, source_name
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.record_time import now_ms
-from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.times import parse_duration
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError, Release
-from ldpstream.mechanisms.times import parse_duration
 
 
 def ledger_options(command: Command) -> Command:

@@ -8,8 +8,8 @@ import click
 
 from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.options import EstimateOptions, Projection, QueryError, read_options
-from ldpstream.estimators.options import Estimand, Method
-from ldpstream.mechanisms.domain import Domain
+from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.mechanisms.domains.parse import Domain
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

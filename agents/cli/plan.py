@@ -16,18 +16,18 @@ from ldpstream.agents.plan.compose import compose
 from ldpstream.agents.plan.table import show_plan
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.realise import write_channel
-from ldpstream.estimators.plan.compare import Comparison, compare
-from ldpstream.estimators.plan.optimum import (
+from ldpstream.estimators.planning.compare import Comparison, compare
+from ldpstream.estimators.planning.optimum import (
     SEARCH_SECONDS,
     SEARCHED_VALUES,
     Optimum,
     find_optimum,
 )
-from ldpstream.estimators.plan.sweep import sweep
-from ldpstream.estimators.plan.workload import Objective
-from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.private_weights import WeightedDomain
-from ldpstream.mechanisms.rounded_interval import RoundedInterval
+from ldpstream.estimators.planning.sweep import sweep
+from ldpstream.estimators.planning.workload import Objective
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
+from ldpstream.mechanisms.families.weights.private import WeightedDomain
 
 _MOST_RESPONDENTS: Final = 10**12
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.cli.times import NearNow
 from ldpstream.agents.cli.values import source_name, unreadable
-from ldpstream.mechanisms.mechanism import Reports
-from ldpstream.mechanisms.spec import CollectionSpec
-from ldpstream.mechanisms.times import format_time, parse_time
+from ldpstream.mechanisms.base.times import format_time, parse_time
+from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Integers = NDArray[np.int64]
 

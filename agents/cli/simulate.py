@@ -16,8 +16,8 @@ from ldpstream.agents.cli.source import source_partitions
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.demo.crowd import Crowd
 from ldpstream.agents.device import Sender
-from ldpstream.mechanisms.entropy import SystemEntropy
-from ldpstream.mechanisms.one_report import TOKEN_BYTES
+from ldpstream.mechanisms.exact.entropy import SystemEntropy
+from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
 
 _TICK_SECONDS: Final = 0.1
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.config import WindowSpec
 from ldpstream.agents.kafka.record_time import now_ms
-from ldpstream.mechanisms.times import format_duration, look_like_seconds
+from ldpstream.mechanisms.base.times import format_duration, look_like_seconds
 
 _DAY_MS: Final = 86_400_000
 _BACK_MS: Final = 365 * _DAY_MS

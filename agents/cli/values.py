@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.cli.times import NearNow
-from ldpstream.mechanisms.domain import Domain
-from ldpstream.mechanisms.entropy import SystemEntropy
-from ldpstream.mechanisms.errors import ValueOutsideDomainError
-from ldpstream.mechanisms.times import parse_time
+from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.base.times import parse_time
+from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.exact.entropy import SystemEntropy
 
 Integers = NDArray[np.int64]
 

@@ -21,7 +21,7 @@ from ldpstream.agents.http.answers import (
     WindowState,
 )
 from ldpstream.agents.http.body import EstimateRequest
-from ldpstream.mechanisms.times import parse_time
+from ldpstream.mechanisms.base.times import parse_time
 
 TIMEOUT_SECONDS: Final = 60.0
 """For an estimate: it may take a worker long."""

@@ -22,11 +22,11 @@ from ldpstream.agents.options import (
 )
 from ldpstream.agents.privacy import PrivacyStatement, minimum_sentences, privacy_statement
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.estimators.options import Estimand, Method
-from ldpstream.mechanisms.domain import Domain
-from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.registry import check_id
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.registry.registry import check_id
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 QUANTILE_LIMIT: Final = 4_096
 

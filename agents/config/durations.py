@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator
 
 from ldpstream.agents.config.errors import refused
-from ldpstream.mechanisms.times import format_duration, parse_duration
+from ldpstream.mechanisms.base.times import format_duration, parse_duration
 
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS

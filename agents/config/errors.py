@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from ldpstream.mechanisms.checks import unknown
+from ldpstream.mechanisms.base.checks import unknown
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _REFUSED: Final = "refused"

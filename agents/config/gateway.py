@@ -14,7 +14,7 @@ from ldpstream.agents.config.durations import DAY_MS, SECOND_MS, Duration, Posit
 from ldpstream.agents.config.errors import ConfigError, refused
 from ldpstream.agents.config.secrets import read_secret
 from ldpstream.agents.kafka.secret import Secret
-from ldpstream.mechanisms.times import format_duration
+from ldpstream.mechanisms.base.times import format_duration
 
 UPLOAD_BYTES_LIMIT: Final = 500_000
 """An upload has to fit into one frame, and a frame into a Kafka message of the default size."""

@@ -2,7 +2,7 @@
 
 What depends on several keys at once, or on the mechanism and its domain, is checked in
 `ldpstream.agents.config.windows`, `.topics` and `.publishing`; the keys that a device needs too
-(`domain` and those of `MECHANISM_KEYS`) by `ldpstream.mechanisms.spec`.
+(`domain` and those of `MECHANISM_KEYS`) by `ldpstream.mechanisms.wire.spec`.
 """
 
 import re
@@ -21,9 +21,9 @@ from ldpstream.agents.config.durations import (
 )
 from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.gateway import GatewayTable
-from ldpstream.estimators.options import SHARPEST, Method
-from ldpstream.mechanisms.one_report import DEFAULT_PARTITIONS
-from ldpstream.mechanisms.settings import MECHANISM_KEYS
+from ldpstream.estimators.bounds.options import SHARPEST, Method
+from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
+from ldpstream.mechanisms.wire.one_report import DEFAULT_PARTITIONS
 
 TOP_LIMIT: Final = 1_000
 PARTITIONS_LIMIT: Final = 10_000

@@ -9,7 +9,7 @@ from ldpstream.agents.config.durations import MINUTE_MS
 from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.tables import CollectionTable, WindowTable
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.times import format_duration
+from ldpstream.mechanisms.base.times import format_duration
 
 PANES_LIMIT: Final = 10_000
 

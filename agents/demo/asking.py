@@ -6,7 +6,7 @@ from ldpstream.agents.client import Client, EstimateRequest
 from ldpstream.agents.demo.setting import COLLECTION, TOP
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.http.answers import CollectionStatus, WindowState
-from ldpstream.mechanisms.times import parse_time
+from ldpstream.mechanisms.base.times import parse_time
 
 
 async def ask_status(worker: Client) -> CollectionStatus:

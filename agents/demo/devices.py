@@ -15,8 +15,8 @@ from ldpstream.agents.demo.city import City, Population
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.setting import COLLECTION, EPSILON, PARTITIONS, demo_tables
 from ldpstream.agents.kafka.record_time import record_time_ms
-from ldpstream.mechanisms.spec import CollectionSpec
-from ldpstream.mechanisms.times import cut
+from ldpstream.mechanisms.base.times import cut
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 PEOPLE: Final = 50_000
 GATEWAY_REPORTS: Final = 500

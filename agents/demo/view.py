@@ -13,7 +13,7 @@ from ldpstream.agents.cli.tables import label_text, percent
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
 from ldpstream.agents.http.answers import CollectionStatus
-from ldpstream.mechanisms.times import parse_time
+from ldpstream.mechanisms.base.times import parse_time
 
 _SCALE_COLUMNS: Final = 17
 

@@ -5,10 +5,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.frame import MAX_RUNS
-from ldpstream.mechanisms.mechanism import Reports
-from ldpstream.mechanisms.one_report import Tokens
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.wire.frame import MAX_RUNS
+from ldpstream.mechanisms.wire.one_report import Tokens
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _HEAD_BYTES: Final = 12
 _RUN_BYTES: Final = 12

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.device.framer import Framer
 from ldpstream.agents.device.sender import Sender
-from ldpstream.mechanisms.mechanism import Reports
-from ldpstream.mechanisms.one_report import Tokens
+from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.wire.one_report import Tokens
 
 
 class Gateway:

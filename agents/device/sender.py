@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ldpstream.agents.config import ConfigError, load_config
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.record_time import now_ms, record_time_ms
+from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger
-from ldpstream.mechanisms.mechanism import Reports
-from ldpstream.mechanisms.one_report import Tokens
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.one_report import Tokens
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _PATIENCE_MS: Final = 120_000
 

@@ -28,18 +28,18 @@ from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.weights import of_values_alone, weigh_ranges, weigh_values
 from ldpstream.agents.options import EstimateOptions, Projection
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.estimators.bounds.options import ANYTIME
+from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
 from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
-from ldpstream.estimators.groups import known_totals
-from ldpstream.estimators.options import ANYTIME
-from ldpstream.estimators.prefixes import Prefixes
-from ldpstream.estimators.projection import project_blocks, project_simplex
-from ldpstream.estimators.quantiles import estimate_quantiles
-from ldpstream.estimators.sums import check_counts, share_sums
-from ldpstream.mechanisms.canonical import Json
-from ldpstream.mechanisms.domain import Domain
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.spec import CollectionSpec
-from ldpstream.mechanisms.times import format_time
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
+from ldpstream.estimators.queries.groups import known_totals
+from ldpstream.estimators.queries.sums import check_counts, share_sums
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.times import format_time
+from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -7,8 +7,8 @@ Tests keep these figures above what is measured.
 from typing import Final
 
 from ldpstream.agents.options import EstimateOptions
-from ldpstream.mechanisms.public_weights import PublicWeights
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _FIXED_BYTES: Final = 16 << 20
 """Parts of arrays that are worked on at a time."""

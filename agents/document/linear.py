@@ -8,7 +8,7 @@ from ldpstream.agents.document.numbers import numbers
 from ldpstream.agents.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_linear
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Floats = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from ldpstream.agents.options import Projection
-from ldpstream.estimators.lip_mmse import CredibleMethod
-from ldpstream.estimators.options import Estimand, Method
+from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.estimators.lip.mmse import CredibleMethod
 
 Number = float | None
 """A finite number, or null where it is undefined."""

@@ -6,10 +6,10 @@ from typing import Final
 from ldpstream.agents.document.model import Calibration, LevelCalibration, MmseEstimate, Part
 from ldpstream.agents.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.estimators.lip_calibration import SIGNIFICANCE, calibrate
-from ldpstream.estimators.lip_mmse import estimate_mmse
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.estimators.lip.calibration import SIGNIFICANCE, calibrate
+from ldpstream.estimators.lip.mmse import estimate_mmse
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 LISTED: Final = 20
 """Most levels that a document names."""

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from ldpstream.agents.document.model import RangeEstimate, ValueEstimate, WeightEstimate
 from ldpstream.agents.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.estimate import Estimate
-from ldpstream.estimators.options import OptionKeywords
 from ldpstream.estimators.weights import estimate_public_weights, estimate_weights
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.private_weights import WeightedDomain
-from ldpstream.mechanisms.public_weights import PublicWeights
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.families.weights.private import WeightedDomain
+from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Integers = NDArray[np.int64]
 Entry = TypeVar("Entry", ValueEstimate, RangeEstimate)

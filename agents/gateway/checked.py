@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.gateway.refusal import UploadRefusedError
-from ldpstream.mechanisms.errors import FrameError
-from ldpstream.mechanisms.frame import decode_frame, frame_fingerprint
-from ldpstream.mechanisms.mechanism import Reports
-from ldpstream.mechanisms.one_report import Tokens
-from ldpstream.mechanisms.times import look_like_seconds
+from ldpstream.mechanisms.base.errors import FrameError
+from ldpstream.mechanisms.base.times import look_like_seconds
+from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
+from ldpstream.mechanisms.wire.one_report import Tokens
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from ldpstream.agents.gateway.refusal import UploadRefusedError
 from ldpstream.agents.gateway.remembered import Remembered, Upload
 from ldpstream.agents.http.receiving import Bodies
 from ldpstream.agents.kafka.record_time import now_ms
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 FRAME_BYTES: Final = 500_000
 _FRAME_REPORTS: Final = 1 << 20

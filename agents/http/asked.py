@@ -8,7 +8,7 @@ from ldpstream.agents.pipeline.served import ServedCollection
 from ldpstream.agents.state.answers import first_kept
 from ldpstream.agents.state.view import WindowInfo, windows
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.times import format_time
+from ldpstream.mechanisms.base.times import format_time
 
 
 def named_collection(request: web.Request) -> ServedCollection:

@@ -17,8 +17,8 @@ from ldpstream.agents.options import (
     parse_range,
     read_options,
 )
-from ldpstream.estimators.options import Estimand, Method
-from ldpstream.mechanisms.domain import Domain
+from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.mechanisms.domains.parse import Domain
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Unit = Annotated[float, Field(gt=0.0, lt=1.0)]

@@ -22,8 +22,15 @@ from ldpstream.agents.state.records import REASONS
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import WindowInfo
 from ldpstream.agents.state.windows import NEVER, WindowSpec
-from ldpstream.mechanisms.domain import Domain, Grid, Interval, Lattice, RoundedInterval, Size
-from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS, format_time
+from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time
+from ldpstream.mechanisms.domains.parse import (
+    Domain,
+    Grid,
+    Interval,
+    Lattice,
+    RoundedInterval,
+    Size,
+)
 
 
 def describe_collection(served: ServedCollection) -> Collection:

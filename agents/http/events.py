@@ -15,7 +15,7 @@ from ldpstream.agents.http.feed import Feed, Feeds, TooManyReadersError
 from ldpstream.agents.http.keys import FEEDS
 from ldpstream.agents.http.parameters import AnswerError, read_time
 from ldpstream.agents.state.windows import NEVER
-from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS
+from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
 HEARTBEAT_SECONDS: Final = 15.0
 SLOW_SECONDS: Final = 10.0

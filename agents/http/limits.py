@@ -4,7 +4,7 @@ from typing import Final
 
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.options import EstimateOptions
-from ldpstream.mechanisms.domain import Domain
+from ldpstream.mechanisms.domains.parse import Domain
 
 BODY_BYTES: Final = 4 << 20
 VALUES_LIMIT: Final = 100_000

@@ -7,10 +7,10 @@ from typing import Final, get_args
 from multidict import MultiMapping
 
 from ldpstream.agents.options import EstimateOptions, Projection, QueryError, read_options
-from ldpstream.estimators.options import Estimand, Method
-from ldpstream.mechanisms.canonical import Json
-from ldpstream.mechanisms.domain import Domain
-from ldpstream.mechanisms.times import parse_time
+from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.times import parse_time
+from ldpstream.mechanisms.domains.parse import Domain
 
 WINDOWS_DEFAULT: Final = 100
 WINDOWS_LIMIT: Final = 10_000

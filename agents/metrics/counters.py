@@ -22,7 +22,7 @@ from ldpstream.agents.metrics.gauges import PipelineCollector
 from ldpstream.agents.packing.packed import REASONS as PACKED_REASONS
 from ldpstream.agents.pipeline.served import ServedPipeline
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
-from ldpstream.mechanisms.times import EARLIEST_MS, parse_time
+from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
 
 RESULTS: Final = ("counted", "late", "rejected")
 PACKED_RESULTS: Final = ("taken", "repeat", "hole", *PACKED_REASONS)

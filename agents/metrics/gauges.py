@@ -10,7 +10,7 @@ from ldpstream.agents.metrics.queries import query_gauges
 from ldpstream.agents.pipeline.served import ServedCollection, ServedPipeline
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import NEVER
-from ldpstream.mechanisms.times import parse_time
+from ldpstream.mechanisms.base.times import parse_time
 
 _BY_PARTITION = ("collection", "partition")
 _BY_QUERY = ("collection", "query")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.mechanisms.domain import Domain, Labels
+from ldpstream.mechanisms.domains.parse import Domain, Labels
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ldpstream.agents.state.answers import BehindError, answer, told_of
 from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, windows
-from ldpstream.mechanisms.times import format_time
+from ldpstream.mechanisms.base.times import format_time
 
 PROVISIONAL_WINDOWS: Final = 8
 """How many provisional windows one round publishes at most: the newest."""

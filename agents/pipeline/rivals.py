@@ -9,7 +9,7 @@ from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.state.tail import Tail
-from ldpstream.mechanisms.times import format_duration
+from ldpstream.mechanisms.base.times import format_duration
 
 RECENT_SECONDS: Final = 120.0
 """For so long another state counts as kept after it last went on."""

@@ -7,18 +7,18 @@ from typing import Final
 import numpy as np
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.estimators.plan.priors import (
+from ldpstream.estimators.planning.priors import (
     ZIPF_EXPONENT,
     Floats,
     counted_shares,
     uniform_shares,
     zipf_shares,
 )
-from ldpstream.estimators.plan.workload import Objective, Workload
-from ldpstream.mechanisms.domain import Domain
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.public_weights import PublicWeights
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 UNIFORM: Final = "uniform"
 ZIPF: Final = "zipf"

@@ -20,14 +20,14 @@ from ldpstream.agents.plan.model import (
     ValueErrors,
 )
 from ldpstream.agents.plan.verdict import verdict
-from ldpstream.estimators.plan.compare import Candidate, Comparison, Refused
-from ldpstream.estimators.plan.cost import Cost
-from ldpstream.estimators.plan.optimum import Optimum
-from ldpstream.estimators.plan.predictions import Floats, prefix_bound, sampling_variances
-from ldpstream.estimators.plan.workload import Queries
-from ldpstream.mechanisms.canonical import Json
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.estimators.planning.compare import Candidate, Comparison, Refused
+from ldpstream.estimators.planning.cost import Cost
+from ldpstream.estimators.planning.optimum import Optimum
+from ldpstream.estimators.planning.predictions import Floats, prefix_bound, sampling_variances
+from ldpstream.estimators.planning.workload import Queries
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _ONE_PERCENT = 0.01
 _LARGEST_EXACT = 1 << 53

@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from ldpstream.agents.document.model import Number, Part
-from ldpstream.estimators.options import Estimand
-from ldpstream.estimators.plan.workload import Objective
+from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.planning.workload import Objective
 
 
 class Errors(Part):

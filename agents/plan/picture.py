@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from ldpstream.agents.plan.ask import Asked
 from ldpstream.agents.plan.verdict import named, title
-from ldpstream.estimators.plan.compare import Comparison
-from ldpstream.estimators.plan.sweep import Sweep
+from ldpstream.estimators.planning.compare import Comparison
+from ldpstream.estimators.planning.sweep import Sweep
 
 _SPAN: Final = 30.0
 _POINTS: Final = 41

@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Final
 
 from ldpstream.agents.plan.ask import Asked
-from ldpstream.estimators.plan.compare import Candidate, Comparison, cheaper_rivals
-from ldpstream.estimators.plan.optimum import Optimum
+from ldpstream.estimators.planning.compare import Candidate, Comparison, cheaper_rivals
+from ldpstream.estimators.planning.optimum import Optimum
 
 
 def named(candidate: Candidate) -> str:

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 from ldpstream.agents.privacy.by_value import name_of_values
 from ldpstream.agents.privacy.factors import LARGEST_BUDGET, factor_text, width_text
-from ldpstream.mechanisms.domain import Domain
-from ldpstream.mechanisms.dyadic import budget, exp_bounds
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.private_weights import WeightedDomain
+from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
+from ldpstream.mechanisms.families.weights.private import WeightedDomain
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
 
 
 def say_metric(policy: MetricPolicy, domain: Domain) -> list[str]:

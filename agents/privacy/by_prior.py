@@ -3,9 +3,9 @@
 from fractions import Fraction
 
 from ldpstream.agents.privacy.factors import factor_text
-from ldpstream.mechanisms.domain import Domain
-from ldpstream.mechanisms.lip_policy import LipPolicy
-from ldpstream.mechanisms.prior_policy import PriorPolicy
+from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 
 def say_lip(policy: LipPolicy, domain: Domain) -> list[str]:

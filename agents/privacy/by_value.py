@@ -3,10 +3,10 @@
 from fractions import Fraction
 
 from ldpstream.agents.privacy.factors import factor_text
-from ldpstream.mechanisms.domain import Domain, Lattice
-from ldpstream.mechanisms.dyadic import budget
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy
+from ldpstream.mechanisms.domains.parse import Domain, Lattice
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy
 
 
 def say_blocks(policy: BlockPolicy, domain: Domain) -> list[str]:

@@ -4,7 +4,7 @@ from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from typing import Final
 
-from ldpstream.mechanisms.dyadic import exp_bounds
+from ldpstream.mechanisms.exact.dyadic import exp_bounds
 
 LARGEST_BUDGET: Final = 1000
 """Larger budgets are told as above their factor: they hide nothing that anybody could measure."""

@@ -6,13 +6,13 @@ from fractions import Fraction
 from typing import Final
 
 from ldpstream.agents.privacy.factors import factor_text
-from ldpstream.mechanisms.dyadic import budget
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.lip_policy import LipPolicy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
-from ldpstream.mechanisms.prior_policy import PriorPolicy
-from ldpstream.mechanisms.public_weights_policy import PublicWeightPolicy
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
 
 LARGEST_MEANT: Final = 10
 """With this a report may be 22,027 times likelier for one value than for any other."""

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from ldpstream.agents.privacy import by_distance, by_prior, by_value
 from ldpstream.agents.privacy.factors import factor_text
-from ldpstream.mechanisms.domain import Domain
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.lip_policy import LipPolicy
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
-from ldpstream.mechanisms.prior_policy import PriorPolicy
-from ldpstream.mechanisms.public_weights_policy import PublicWeightPolicy
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _REPEATED: Final = (
     "This holds for each report by itself: factors of several reports of one device multiply."

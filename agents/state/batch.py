@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.packing.packed import PackedRecords, Record
-from ldpstream.mechanisms.errors import FrameError
-from ldpstream.mechanisms.frame import VERSION, decode_frame, frame_fingerprint
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.base.errors import FrameError
+from ldpstream.mechanisms.wire.frame import VERSION, decode_frame, frame_fingerprint
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Int64s = NDArray[np.int64]
 Values = Sequence[bytes | None] | Mapping[int, bytes | None]

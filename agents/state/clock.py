@@ -17,7 +17,7 @@ from typing import Final
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import NEVER, WindowSpec
-from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS
+from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
 ORDERS: Final = 64
 """How many orders wait for the source to be read up to where it ended when they were given."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from ldpstream.agents.state.gaps import NOTHING_LOST, Lost
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.mechanism import Statistic
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.interface.mechanism import Statistic
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
 @dataclass(frozen=True, eq=False)

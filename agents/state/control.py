@@ -9,7 +9,7 @@ import re
 from typing import Any, Final
 
 from ldpstream.agents.state.clock import Control
-from ldpstream.mechanisms.times import format_time, parse_time
+from ldpstream.mechanisms.base.times import format_time, parse_time
 
 MOST_BYTES: Final = 1 << 20
 """The longest message that is read: an order names each partition in less than 30 bytes."""

@@ -14,7 +14,7 @@ import numpy as np
 from ldpstream.agents.state.batch import Int64s
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.judge import FATES, LATE, Judgement
-from ldpstream.mechanisms.frame import encode_frame
+from ldpstream.mechanisms.wire.frame import encode_frame
 
 COPY_BYTES: Final = 65_536
 COPIES_LIMIT: Final = 4_096

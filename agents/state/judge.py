@@ -30,8 +30,8 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import REASONS, Head
 from ldpstream.agents.state.tokens import Numbers, Tokens, again, as_numbers
 from ldpstream.agents.state.windows import NEVER
-from ldpstream.mechanisms.mechanism import Reports
-from ldpstream.mechanisms.one_report import OneReport
+from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.wire.one_report import OneReport
 
 COUNTED: Final = 0
 LATE: Final = 1

@@ -32,7 +32,7 @@ from ldpstream.agents.state.panes import PaneIndex
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.tokens import Numbers, Tokens
-from ldpstream.mechanisms.mechanism import Reports
+from ldpstream.mechanisms.interface.mechanism import Reports
 
 CELLS_LIMIT: Final = 20_000
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.state.cell_store import Held
 from ldpstream.agents.state.records import VERSION, RecordError, check_version
-from ldpstream.mechanisms.one_report import TOKEN_BYTES
+from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
 
 _STORED: Final = np.dtype("<u8")
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from math import gcd
 from typing import Final
 
-from ldpstream.mechanisms.times import EARLIEST_MS, LATEST_MS
+from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
 NEVER: Final = -(1 << 62)
 """Before all time: the clock and the pointers of a partition that has seen nothing."""

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 VALUES, EPSILON = 1_000, 1.0
 _PEERS = Path(__file__).with_name("ldp_peers.py")

@@ -8,8 +8,8 @@ adds a few columns a round would be far for hundreds of values.
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.dyadic import budget
-from ldpstream.mechanisms.geometry_choice import choose
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.families.design.geometry_choice import choose
 
 
 def hyperplanes(size: int, epsilon: float) -> NDArray[np.float64]:

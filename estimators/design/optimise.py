@@ -23,8 +23,8 @@ from ldpstream.estimators.design.search import search, search_all
 from ldpstream.estimators.design.thin import thin
 from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.estimators.design.workloads import Workload
-from ldpstream.mechanisms.policy import Policy
-from ldpstream.mechanisms.prior_policy import PriorPolicy
+from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 Floats = NDArray[np.float64]
 Status = Literal["proved", "searched", "unfinished"]

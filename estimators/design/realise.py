@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.optimise import Design
-from ldpstream.mechanisms.canonical import Json
-from ldpstream.mechanisms.channel_file import save_channel
-from ldpstream.mechanisms.designed_channel import DesignedChannel
-from ldpstream.mechanisms.dyadic import exp_floor
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.policy import Policy
-from ldpstream.mechanisms.prior_policy import PriorPolicy
-from ldpstream.mechanisms.tabled_policy import tabled
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.channels.channel_file import save_channel
+from ldpstream.mechanisms.channels.designed import DesignedChannel
+from ldpstream.mechanisms.exact.dyadic import exp_floor
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.policies.tabled import tabled
 
 Floats = NDArray[np.float64]
 Keeps = Callable[[list[int]], bool]

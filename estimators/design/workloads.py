@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.workload import WORKLOADS
+from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

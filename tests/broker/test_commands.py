@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.state.control import decode_control
-from ldpstream.mechanisms.frame import decode_frame
+from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.broker.values import value_lines
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS

@@ -11,7 +11,7 @@ from ldpstream.agents.config import load_config
 from ldpstream.agents.device import Sender
 from ldpstream.agents.gateway.topics import SourceTopics
 from ldpstream.agents.kafka import clients
-from ldpstream.mechanisms.frame import decode_frame, frame_fingerprint
+from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
 from tests.broker.test_accept import foreign
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab

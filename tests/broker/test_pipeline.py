@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 

@@ -6,27 +6,27 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks, box_blocks
-from ldpstream.mechanisms.channel_file import load_channel
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.lip_settings import Prior
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_strategy import Strategy
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.optimal import Optimal
-from ldpstream.mechanisms.policy import BlockPolicy
-from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.public_weights_kinds import L1BitsPublicWeights, L1GeometricPublicWeights
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
-from ldpstream.mechanisms.subset_selection import SubsetSelection
-from ldpstream.mechanisms.symbols import SymbolMechanism
+from ldpstream.mechanisms.channels.channel_file import load_channel
+from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.families.optimal import Optimal
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
 """Blocks of 1, 3, 5, 1 and 2 values, interleaved."""

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.decoder import CountDecoder, Decoder, LinearDecoder
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoder, LinearDecoder
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES, LISTED
 
 Matrix = NDArray[np.float64]

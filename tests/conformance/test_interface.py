@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import MECHANISMS, ValueOutsideDomainError
-from ldpstream.mechanisms.canonical import canonical_json
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.symbols import SymbolMechanism
+from ldpstream.mechanisms.base.canonical import canonical_json
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from tests.conformance.instances import INSTANCES, LISTED, SYMBOLS, is_listed
 
 EVERY = pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import Channel
-from ldpstream.mechanisms.dyadic import exp_bounds
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.exact.dyadic import exp_bounds
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES, LISTED
 
 EVERY = pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())

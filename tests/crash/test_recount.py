@@ -12,7 +12,7 @@ from ldpstream.agents.config import CollectionConfig, load_config
 from ldpstream.agents.document import compose
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import Head
-from ldpstream.mechanisms.frame import encode_frame
+from ldpstream.mechanisms.wire.frame import encode_frame
 from tests.crash.faults.check import compare_documents, compare_heads
 from tests.crash.faults.recount import Truth, recount
 

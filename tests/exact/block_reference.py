@@ -6,7 +6,7 @@ An implementation of its own, in plain integers and lists, from the canonical pa
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ldpstream.mechanisms.entropy import Entropy
+from ldpstream.mechanisms.exact.entropy import Entropy
 
 Member = tuple[int, int]
 """A value's index among those drawn together, and its place in its block."""

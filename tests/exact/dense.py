@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldpstream.mechanisms.decoder import CountDecoder
-from ldpstream.mechanisms.mechanism import Floats, Mechanism, Statistic
+from ldpstream.mechanisms.interface.decoder import CountDecoder
+from ldpstream.mechanisms.interface.mechanism import Floats, Mechanism, Statistic
 
 Groups = tuple[np.ndarray, np.ndarray] | None
 

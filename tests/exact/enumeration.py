@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 
-from ldpstream.estimators.options import Estimand
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Vector = Sequence[Fraction]
 Rows = list[list[Fraction]]

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from fractions import Fraction
 
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.enumeration import Rows, Vector, times
 
 

@@ -5,9 +5,9 @@ An implementation of its own, in plain integers and lists.
 
 from fractions import Fraction
 
-from ldpstream.mechanisms.entropy import WORD, Entropy
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.matrix import Matrix
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
 
 
 def word(entropy: Entropy) -> int:

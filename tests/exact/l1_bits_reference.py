@@ -4,8 +4,8 @@ import math
 from fractions import Fraction
 from itertools import product
 
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.l1_bits import L1Bits
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import Bounds
 
 

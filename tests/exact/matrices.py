@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_strategy import Strategy
-from ldpstream.mechanisms.policy import Policy
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.policies.policy import Policy
 
 SIZES = [2, 3, 8, 13]
 

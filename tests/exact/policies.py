@@ -2,11 +2,11 @@
 
 from fractions import Fraction
 
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BlockPolicy
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 
 def dense(policy: MatrixPolicy | GraphPolicy | MetricPolicy) -> list[list[Fraction | None]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import Blocks
-from ldpstream.mechanisms.subset_selection import SubsetSelection
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import Rows
 

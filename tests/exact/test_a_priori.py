@@ -7,26 +7,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.estimators.a_priori import (
+from ldpstream.estimators.estimate import Estimate
+from ldpstream.estimators.planning.a_priori import (
     bisection_half_width,
     prefix_half_widths,
     respondents_needed,
     respondents_needed_by_bisection,
 )
-from ldpstream.estimators.decoding import prepare_queries
-from ldpstream.estimators.estimate import Estimate
-from ldpstream.estimators.prefixes import Prefixes
-from ldpstream.estimators.quantiles import invert, quantile_errors
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_strategy import Strategy
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
-from ldpstream.mechanisms.symbols import SymbolMechanism
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import invert, quantile_errors
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.policies.metric import MetricPolicy
 
 M = 9
 MECHANISMS = [

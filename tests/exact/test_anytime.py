@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 from benchmarks.anytime import ask, settings, sums_of, windows
 
-from ldpstream.estimators.decoding import prepare_queries
+from ldpstream.estimators.bounds.options import Options
 from ldpstream.estimators.estimate import bound, estimate_sets, estimate_values, indicator
-from ldpstream.estimators.lip_mmse import CredibleMethod, estimate_mmse, posteriors
-from ldpstream.estimators.options import Options
-from ldpstream.estimators.prefixes import Prefixes
-from ldpstream.estimators.quantiles import estimate_quantiles, invert
-from ldpstream.estimators.sums import Sums, linear_sums, set_sums, value_sums
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.lip_settings import Prior
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.estimators.lip.mmse import CredibleMethod, estimate_mmse, posteriors
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.sums import Sums, linear_sums, set_sums, value_sums
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
 from tests.exact.dense import Dense, block_channel, random_channel
 from tests.exact.paths import failing

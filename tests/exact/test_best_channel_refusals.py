@@ -10,8 +10,8 @@ from ldpstream.estimators.design import master
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.optimise import Design, optimise
 from ldpstream.estimators.design.workloads import histogram, ranges, sets
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
 from tests.exact.policies import classical
 
 

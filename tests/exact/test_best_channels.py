@@ -10,24 +10,24 @@ from ldpstream.estimators.design.pair_cone import PairCone, closed, essential_pa
 from ldpstream.estimators.design.realise import realise
 from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.estimators.design.workloads import Workload, histogram, prefixes, ranges, sets
-from ldpstream.estimators.predict import predicted_set_variances, predicted_value_variances
-from ldpstream.estimators.ranges import range_values
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.budgets import by_entries
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.lip_settings import Prior
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.optimal import Optimal
-from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, Policy
-from ldpstream.mechanisms.prior_certificate import certify_prior
-from ldpstream.mechanisms.prior_policy import PriorPolicy
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
-from ldpstream.mechanisms.subset_selection import SubsetSelection
+from ldpstream.estimators.planning.predict import predicted_set_variances, predicted_value_variances
+from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.channels.prior_certificate import certify_prior
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
+from ldpstream.mechanisms.families.optimal import Optimal
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.budgets import by_entries
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
 from tests.exact.policies import classical
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.bit_rows import ones_from, packed_bernoulli, row_bytes, unpack
-from ldpstream.mechanisms.dyadic import sign_threshold
-from ldpstream.mechanisms.entropy import WORD, SeededEntropy
-from ldpstream.mechanisms.l1_bits import L1Bits
+from ldpstream.mechanisms.exact.dyadic import sign_threshold
+from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.families.l1.bit_rows import ones_from, packed_bernoulli, row_bytes, unpack
+from ldpstream.mechanisms.families.l1.bits import L1Bits
 
 
 class Digits:
@@ -82,7 +82,7 @@ def test_the_threshold_is_that_of_the_policy():
 def test_many_reports_are_those_of_several_parts(monkeypatch: pytest.MonkeyPatch):
     """Values are taken in parts, each with its own coins: the parts' reports in a row."""
     mechanism, values = L1Bits(1.0, (30,)), np.arange(30)
-    monkeypatch.setattr("ldpstream.mechanisms.l1_bits._CHUNK_BYTES", 40)
+    monkeypatch.setattr("ldpstream.mechanisms.families.l1.bits._CHUNK_BYTES", 40)
     entropy = SeededEntropy(5)
     parts = [mechanism.privatize(values[i : i + 10], entropy=entropy) for i in (0, 10, 20)]
     whole = mechanism.privatize(values, entropy=SeededEntropy(5))

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import Blocks, Domain, SpecError
-from ldpstream.mechanisms.blocks import box_blocks, consecutive_blocks, listed_blocks, named_blocks
-from ldpstream.mechanisms.domain import parse_domain
+from ldpstream.mechanisms.domains.blocks import (
+    box_blocks,
+    consecutive_blocks,
+    listed_blocks,
+    named_blocks,
+)
+from ldpstream.mechanisms.domains.parse import parse_domain
 
 
 def parse(tmp_path: Path, **table: object) -> tuple[Domain, Blocks | None]:

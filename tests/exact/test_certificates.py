@@ -8,19 +8,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import block_mechanism, high_low, l1_geometric
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.certificate import certify_by_enumeration
-from ldpstream.mechanisms.channel import Channel
-from ldpstream.mechanisms.dyadic import budget
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy
+from ldpstream.mechanisms.channels.certificate import certify_by_enumeration
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families import high_low
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block import mechanism as block_mechanism
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1 import geometric as l1_geometric
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy
 from tests.conformance.instances import INSTANCES
 
 STRUCTURED = {

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from ldpstream.mechanisms.channel import Channel
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, SpecError
-from ldpstream.mechanisms.channel_file import (
+from ldpstream.mechanisms.channels.channel_file import (
     channel_document,
     load_channel,
     read_channel,
     save_channel,
 )
-from ldpstream.mechanisms.designed_channel import DesignedChannel
-from ldpstream.mechanisms.dyadic import sign_threshold
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.prior_policy import PriorPolicy
-from ldpstream.mechanisms.tabled_policy import policy_document, read_policy_document, tabled
+from ldpstream.mechanisms.channels.designed import DesignedChannel
+from ldpstream.mechanisms.exact.dyadic import sign_threshold
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.policies.tabled import policy_document, read_policy_document, tabled
 
 CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
 NAMES = ["asymmetric.json", "classical.json", "graph.json", "line.json", "lip.json"]

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.dirichlet import dirichlet_bounds
 from scipy.stats import norm
 
-from ldpstream.estimators.confidence_sequences import (
+from ldpstream.estimators.bounds.confidence_sequences import (
     mean_ceiling,
     mixture_half_width,
     self_normalised,

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import Blocks
-from ldpstream.mechanisms.design_mechanism import DesignMechanism
-from ldpstream.mechanisms.entropy import (
+from ldpstream.mechanisms.exact.entropy import (
     WORD,
     SeededEntropy,
     bernoulli_each,
     uniform_below,
     uniform_below_each,
 )
-from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from tests.exact.test_draws import Scripted
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))

@@ -6,18 +6,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.estimators.options import Estimand
-from ldpstream.estimators.predict import predicted_set_variances, predicted_value_variances
+from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.planning.predict import predicted_set_variances, predicted_value_variances
 from ldpstream.mechanisms import Blocks, SpecError
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.design import Design, DesignLayout
-from ldpstream.mechanisms.design_mechanism import DesignMechanism
-from ldpstream.mechanisms.dyadic import budget, exp_bounds, set_threshold
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.geometry import Geometry
-from ldpstream.mechanisms.geometry_choice import realise
-from ldpstream.mechanisms.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, set_threshold
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.design import Design, DesignLayout
+from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.design.geometry_choice import realise
+from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import (
     IMPOSSIBLE_EPSILONS,

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.device_tables import strategy_tables, text_table
-from ldpstream.mechanisms.matrix_strategy import Strategy
+from ldpstream.mechanisms.families.matrix.strategy import Strategy, strategy_tables
+from ldpstream.mechanisms.interface.tables import text_table
 from tests.exact.test_vectors import SPECS, read, spec_of
 from tests.stream.cli import configured, invoke
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ldpstream.mechanisms.domain import parse_domain
-from ldpstream.mechanisms.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.parse import parse_domain
 
 SUSPICIOUS = {
     "numbers below": ("cell\n101\n102\n", "all other lines hold numbers in a column where"),

@@ -7,17 +7,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.entropy import (
+from ldpstream.mechanisms.exact.entropy import (
     WORD,
     SeededEntropy,
     SystemEntropy,
     bernoulli,
     uniform_below,
 )
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
 
 # The others draw as often as they need: tests of their own enumerate them.

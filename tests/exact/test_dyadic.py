@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from ldpstream.mechanisms.dyadic import (
+from ldpstream.mechanisms.exact.dyadic import (
     binary_thresholds,
     budget,
     exp_bounds,
@@ -15,7 +15,7 @@ from ldpstream.mechanisms.dyadic import (
     log_bounds,
     sign_threshold,
 )
-from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.exact.entropy import WORD
 
 EXPONENTS = [1e-300, 1e-18, 1e-6, 0.1, 0.5, 1.0, math.pi, 10.0, 44.3, 64.0, 700.0, 1500.0]
 EPSILONS = [1e-18, 1e-12, 1e-6, 0.01, 0.1, 0.5, 1.0, 2.0, 3.0, 10.0, 40.0, 44.0, 50.0, 1e6, 1e300]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from benchmarks.test_region import figure
 
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.channel import Channel
-from ldpstream.mechanisms.error_region import ErrorRegion, channel_boundary
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.channels.error_region import ErrorRegion, channel_boundary
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from tests.conformance.instances import INSTANCES
 
 PAIRS = [(1.0, 1.0), (0.5, 2.0), (3.0, 0.1), (30.0, 40.0), (800.0, 900.0), (1e-9, 1e-9)]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldpstream.estimators.decoding import prepare_queries
+from ldpstream.estimators.bounds.intervals import error_level
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values, indicator
-from ldpstream.estimators.groups import Groups
-from ldpstream.estimators.intervals import error_level
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.groups import Groups
 from ldpstream.estimators.top import estimate_top
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from tests.exact.dense import Dense, dense_of, random_channel
 from tests.exact.small_channels import BLOCKS, WARNER, block_statistic
 

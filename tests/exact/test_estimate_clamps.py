@@ -7,12 +7,12 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
 from ldpstream.estimators.top import estimate_top
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.dense import Dense, random_channel
 from tests.exact.small_channels import BLOCKS, WARNER, block_statistic
 

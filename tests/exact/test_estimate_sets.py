@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.predict import predicted_set_variances
-from ldpstream.estimators.ranges import range_values
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.dense import Dense, block_channel, random_channel
 
 BLOCKS = block_channel(11, (4, 1, 3))

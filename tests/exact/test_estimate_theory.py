@@ -9,20 +9,20 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ldpstream.estimators.decoding import prepare_queries
+from ldpstream.estimators.bounds.variance import plug_in
 from ldpstream.estimators.estimate import indicator
-from ldpstream.estimators.predict import (
+from ldpstream.estimators.planning.predict import (
     predicted_linear_variances,
     predicted_set_variances,
     predicted_value_variances,
 )
-from ldpstream.estimators.sums import Sums, linear_sums, set_sums, value_sums
-from ldpstream.estimators.variance import plug_in
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.high_low import HighLow
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.sums import Sums, linear_sums, set_sums, value_sums
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
 from tests.exact.dense import Dense, block_channel, random_channel
 
 CHANNELS = {

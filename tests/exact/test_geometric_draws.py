@@ -14,10 +14,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.entropy import WORD, SeededEntropy, fair_coins
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.powers import Powers
-from ldpstream.mechanisms.two_sided import TwoSidedGeometric
+from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy, fair_coins
+from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
+from ldpstream.mechanisms.exact.powers import Powers
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.geometric_reference import as_specified
 
 HALF = Fraction(1, 2)
@@ -56,7 +56,7 @@ class Scripted(TwoSidedGeometric):
             return np.array([self.take(HALF) for _ in range(n)])
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("ldpstream.mechanisms.two_sided.fair_coins", coins)
+            patch.setattr("ldpstream.mechanisms.exact.geometric.fair_coins", coins)
             drawn = self._odds("signs and digits", np.zeros(1, dtype=np.int64))
             patch.setattr(TwoSidedGeometric, "_odds", lambda *_: drawn)
             return int(self.move("trials", np.array([value]), np.array([last]))[0])

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
 from tests.exact.policies import dense
 
 

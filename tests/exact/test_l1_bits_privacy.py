@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.mechanisms import l1_bits
-from ldpstream.mechanisms.dyadic import exp_bounds
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.exact.dyadic import exp_bounds
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.l1 import bits as l1_bits
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 CASES = [
     L1Bits(0.7, (9,)),

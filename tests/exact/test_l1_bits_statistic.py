@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.estimators.ranges import range_values
+from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms import SpecError
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.l1_bits import L1Bits
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.l1.bits import L1Bits
 
 
 @pytest.mark.parametrize("shape", [(2,), (9,), (3, 4), (2, 3, 4), (2, 2, 2, 3), (40, 3)])

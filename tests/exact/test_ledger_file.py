@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec
-from ldpstream.mechanisms.entropy import SeededEntropy
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.ledger import Ledger, LedgerError, Release
 from tests.exact.ledgers import HOUR_MS, START_MS, content, open_ledger, spec
 from tests.exact.test_vectors import spec_of

@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear
-from ldpstream.estimators.predict import predicted_linear_variances
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_strategy import Strategy
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
-from ldpstream.mechanisms.subset_selection import SubsetSelection
+from ldpstream.estimators.planning.predict import predicted_linear_variances
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.metric import MetricPolicy
 
 PAIRED = Blocks(np.array([0, 0, 1, 1]))
 MECHANISMS: dict[str, Mechanism] = {

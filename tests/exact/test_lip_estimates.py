@@ -9,11 +9,11 @@ import pytest
 from scipy.stats import binom
 
 from ldpstream.estimators.estimate import estimate_sets
-from ldpstream.estimators.lip_calibration import calibrate
-from ldpstream.estimators.lip_mmse import estimate_mmse, posteriors
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.lip_settings import Prior
+from ldpstream.estimators.lip.calibration import calibrate
+from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
 
 MIXED = Lip(Prior(levels=4), (1.0, 2.0))
 USERS = [0, 1, 5, 5, 11]

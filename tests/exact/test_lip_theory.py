@@ -8,9 +8,9 @@ import pytest
 from benchmarks.lip_curves import Users, root_error
 
 from ldpstream.estimators import lip_theory
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.lip_settings import Prior
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
 from tests.exact.test_lip import EVERY
 
 

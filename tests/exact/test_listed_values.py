@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.document.compose import largest
-from ldpstream.estimators import projection
+from ldpstream.estimators.bounds import projection
+from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.estimators.bounds.projection import project_blocks
 from ldpstream.estimators.estimate import Estimate, estimate_values
-from ldpstream.estimators.options import Estimand, Method
-from ldpstream.estimators.projection import project_blocks
 from ldpstream.estimators.weights import estimate_public_weights
-from ldpstream.mechanisms import decoder, walsh
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.mechanism import Mechanism, Statistic
-from ldpstream.mechanisms.public_weights import PublicWeights
+from ldpstream.mechanisms.exact import walsh
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.interface import decoder
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from tests.conformance.instances import INSTANCES
 
 ALL = pytest.mark.parametrize("name", INSTANCES)

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import l1_geometric
-from ldpstream.mechanisms.dyadic import budget, exp_bounds, float_above
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.lp_norm import keeps_lp, l1_epsilon
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, float_above
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.l1 import geometric as l1_geometric
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.policies.lp_norm import keeps_lp, l1_epsilon
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 CASES = [
     L1Geometric(1.0, (4, 5), p=2),

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.dyadic import exp_bounds
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.laplace_rows import reach
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_pairs import ProtectedPairs
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import exp_bounds
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.noise import reach
+from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from tests.exact.matrices import SIZES, built
 from tests.exact.policies import classical, line
 
@@ -65,7 +65,7 @@ def test_distances_by_products_equal_direct_ones(name: str, monkeypatch: pytest.
     pairs = ProtectedPairs.of(classical(1.0, 37))
     rows = Strategy.built_in(name, 37).entries * 3
     direct = pairs.distances(rows)
-    monkeypatch.setattr("ldpstream.mechanisms.matrix_pairs._FEW_DIRECT", 0)
+    monkeypatch.setattr("ldpstream.mechanisms.families.matrix.pairs._FEW_DIRECT", 0)
     assert np.array_equal(pairs.distances(rows), direct)
     assert np.array_equal(pairs.weighted(rows, np.full(len(rows), 0.5)), direct * 0.5)
 

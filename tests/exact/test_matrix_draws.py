@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.entropy import WORD, SeededEntropy
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_strategy import Strategy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BlockPolicy
-from ldpstream.mechanisms.powers import Powers, PowerTable
-from ldpstream.mechanisms.row_codec import RowCodec
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.exact.powers import Powers, PowerTable
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.row_codec import RowCodec
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 from tests.exact.geometric_reference import matrix_as_specified
 
 ONE = BlockPolicy(1.0, Blocks.one(6))
@@ -32,7 +32,9 @@ def test_the_draws_follow_the_specification(mechanism: Matrix):
 def test_many_values_are_drawn_in_batches(monkeypatch: pytest.MonkeyPatch):
     mechanism, entropy = MECHANISMS["prefix"], SeededEntropy(5)
     values = np.arange(9)
-    monkeypatch.setattr("ldpstream.mechanisms.laplace_rows._CELLS", 2 * mechanism.rows.count)
+    monkeypatch.setattr(
+        "ldpstream.mechanisms.families.matrix.noise._CELLS", 2 * mechanism.rows.count
+    )
     found = mechanism.privatize(values, entropy=SeededEntropy(5))
     parts = [values[i : i + 2].tolist() for i in range(0, 9, 2)]
     expected = [row for part in parts for row in matrix_as_specified(mechanism, part, entropy)]

@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.dyadic import budget
-from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.labels import Labels
-from ldpstream.mechanisms.lattice import Grid
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.labels import Labels
+from ldpstream.mechanisms.domains.lattice import Grid
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
 from tests.exact.policies import dense
 
 INF = math.inf

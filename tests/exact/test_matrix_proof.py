@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.dyadic import exp_bounds
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.matrix_pairs import ProtectedPairs
-from ldpstream.mechanisms.matrix_proof import worst_ratios
-from ldpstream.mechanisms.matrix_strategy import STRATEGIES
-from ldpstream.mechanisms.policy import BlockPolicy, Policy
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import exp_bounds
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
+from ldpstream.mechanisms.families.matrix.proof import worst_ratios
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES
+from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 from tests.exact.matrices import built
 from tests.exact.policies import classical, line
 

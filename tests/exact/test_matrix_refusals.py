@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import SpecError
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
-from ldpstream.mechanisms.policy import Policy
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.policy import Policy
 from tests.exact.matrices import built
 from tests.exact.policies import classical, line
 

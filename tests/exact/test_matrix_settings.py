@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, SpecError
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BlockPolicy
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 BASE = {"mechanism": "matrix", "epsilon": 1.0, "strategy": "prefix", "domain": {"size": 4}}
 LABELS = {"values": ["a", "b", "c"]}

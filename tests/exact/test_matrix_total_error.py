@@ -6,11 +6,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ldpstream.estimators.linear_counting import compare_strategies, gram_of, predicted_total_error
+from ldpstream.estimators.planning.counting import (
+    compare_strategies,
+    gram_of,
+    predicted_total_error,
+)
 from ldpstream.mechanisms import SpecError
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.matrix_strategy import STRATEGIES
-from ldpstream.mechanisms.workload import WORKLOADS
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES
+from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from tests.exact.matrices import SIZES, built, queries
 from tests.exact.policies import classical, line
 

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.enumeration import rows_of
 
 EPSILONS = pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])

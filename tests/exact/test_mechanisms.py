@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import Blocks, SpecError
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.walsh import positive, sign_order, walsh_hadamard
+from ldpstream.mechanisms.exact.walsh import positive, sign_order, walsh_hadamard
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 
 def matrix(mechanism: Mechanism) -> np.ndarray:

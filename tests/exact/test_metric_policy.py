@@ -7,10 +7,10 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.dyadic import budget
-from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.lp_norm import l1_epsilon, lp_length
-from ldpstream.mechanisms.metric_policy import MetricPolicy
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.lp_norm import l1_epsilon, lp_length
+from ldpstream.mechanisms.policies.metric import MetricPolicy
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 7, math.inf])

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.channel_file import load_channel
-from ldpstream.mechanisms.designed_channel import DesignedChannel
-from ldpstream.mechanisms.entropy import WORD
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.optimal import Optimal
+from ldpstream.mechanisms.channels.channel_file import load_channel
+from ldpstream.mechanisms.channels.designed import DesignedChannel
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.optimal import Optimal
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 
 CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
 MANGAT = Optimal(

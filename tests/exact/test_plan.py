@@ -6,35 +6,38 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ldpstream.estimators.plan.compare import (
+from ldpstream.estimators.planning.compare import (
     Candidate,
     Comparison,
     cheaper_rivals,
     compare,
     identity,
 )
-from ldpstream.estimators.plan.predictions import (
+from ldpstream.estimators.planning.predict import (
+    predicted_linear_variances,
+    predicted_set_variances,
+)
+from ldpstream.estimators.planning.predictions import (
     Predictions,
     prefix_bound,
     prefix_spread,
     query_variances,
     sampling_variances,
 )
-from ldpstream.estimators.plan.priors import counted_shares, uniform_shares, zipf_shares
-from ldpstream.estimators.plan.sweep import SWEPT_QUERIES, sweep
-from ldpstream.estimators.plan.workload import Objective, Workload
-from ldpstream.estimators.predict import predicted_linear_variances, predicted_set_variances
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks, box_blocks
-from ldpstream.mechanisms.budgets import by_entries
-from ldpstream.mechanisms.domain import Domain, Labels, Size, Sizes
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy_order import implies
-from ldpstream.mechanisms.proposals import PROPOSERS, Proposal, propose
-from ldpstream.mechanisms.registry import MECHANISMS
+from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
+from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
+from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.domains.parse import Domain, Labels, Size, Sizes
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.budgets import by_entries
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.order import implies
+from ldpstream.mechanisms.registry.proposals import PROPOSERS, Proposal, propose
+from ldpstream.mechanisms.registry.registry import MECHANISMS
 from tests.conformance.instances import INSTANCES
 
 C = (math.e + 1) / (math.e - 1)

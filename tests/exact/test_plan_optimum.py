@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
+from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.design.errors import DesignError
-from ldpstream.estimators.options import Estimand
-from ldpstream.estimators.plan.compare import compare
-from ldpstream.estimators.plan.optimum import find_optimum
-from ldpstream.estimators.plan.priors import counted_shares, uniform_shares, zipf_shares
-from ldpstream.estimators.plan.workload import Objective, Workload
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.domain import Size
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.lip_settings import Prior
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.estimators.planning.compare import compare
+from ldpstream.estimators.planning.optimum import find_optimum
+from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
+from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.domains.parse import Size
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 MECHANISMS = {
     "line": L1Geometric(0.3, (8,)),

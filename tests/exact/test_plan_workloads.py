@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.estimators.plan.priors import counted_shares, uniform_shares, zipf_shares
-from ldpstream.estimators.plan.workload import MOST_QUERIES, Workload
+from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
+from ldpstream.estimators.planning.workload import MOST_QUERIES, Workload
 
 
 def test_all_ranges_are_all_and_samples_are_uniform():

@@ -6,19 +6,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.blocks import Blocks, box_blocks
-from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.lattice import Size
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.matrix_strategy import Strategy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
-from ldpstream.mechanisms.policy_algebra import closure, compose
-from ldpstream.mechanisms.policy_order import implies
-from ldpstream.mechanisms.prior_policy import PriorPolicy
-from ldpstream.mechanisms.proposals import Proposal, propose
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
+from ldpstream.mechanisms.domains.lattice import Size
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.policies.algebra import closure, compose
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.order import implies
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.registry.proposals import Proposal, propose
 from tests.conformance.instances import INSTANCES
 
 CITY = (125, 350)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.mechanisms.domain import parse_domain
-from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BlockPolicy, HighLowPolicy, Policy
-from ldpstream.mechanisms.policy_spec import read_policy
-from ldpstream.mechanisms.settings import Settings
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.parse import parse_domain
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.policies.config import read_policy
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
 
 MODES = {"values": ["bus", "train", "walk"]}
 GRID = {"grid": [2, 3]}

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_values
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.subset_selection import SubsetSelection
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 
 
 @pytest.mark.parametrize("n", [20, 200])

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldpstream.estimators.decoding import prepare_queries
 from ldpstream.estimators.estimate import Estimate, estimate_linear
-from ldpstream.estimators.plan.workload import Workload
-from ldpstream.estimators.prefixes import Prefixes
-from ldpstream.estimators.quantiles import (
+from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import (
     estimate_quantiles,
     invert,
     monotone,
     quantile_errors,
 )
-from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.dense import Dense, block_channel, dense_of, random_channel
 
 N = 400

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.channel import Channel
-from ldpstream.mechanisms.domain import Interval, RoundedInterval
-from ldpstream.mechanisms.dyadic import budget, exp_bounds
-from ldpstream.mechanisms.entropy import WORD, SeededEntropy
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.rounding import grid_position, round_at_random
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.domains.parse import Interval, RoundedInterval
+from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
+from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.exact.rounding import grid_position, round_at_random
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 
 CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from ldpstream.estimators.linear_counting import gram_of
-from ldpstream.estimators.scale_plan import main, optimal_scales
-from ldpstream.estimators.scale_solver import ConvergenceError, solve_rates
+from ldpstream.estimators.planning.counting import gram_of
+from ldpstream.estimators.planning.scale_solver import ConvergenceError, solve_rates
+from ldpstream.estimators.planning.scales import main, optimal_scales
 from ldpstream.mechanisms import SpecError, load_spec
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_strategy import STRATEGIES, Strategy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BlockPolicy, Policy
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
 
 def classical(size: int) -> BlockPolicy:
@@ -146,7 +146,7 @@ domain = { size = 8 }
 def test_the_command_prints_a_line_for_the_configuration(tmp_path: Path):
     file = tmp_path / "ldpstream.toml"
     file.write_text(TOML, "utf-8")
-    command = [sys.executable, "-m", "ldpstream.estimators.scale_plan", str(file), "ages"]
+    command = [sys.executable, "-m", "ldpstream.estimators.planning.scales", str(file), "ages"]
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     comment, line = out.splitlines()
     assert comment.startswith("# strategy haar, workload ranges: total error per respondent ")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import ValueOutsideDomainError, decode_frame
-from ldpstream.mechanisms.entropy import SeededEntropy
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from tests.exact.specs import BASE, make
 
 

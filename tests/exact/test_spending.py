@@ -19,9 +19,9 @@ from ldpstream.mechanisms import (
     Policy,
     compose,
 )
-from ldpstream.mechanisms.errors import SpecError
-from ldpstream.mechanisms.public_weights_policy import PublicWeightPolicy
-from ldpstream.mechanisms.spending import SumPolicy, first_beyond, largest_loss
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
+from ldpstream.mechanisms.policies.spending import SumPolicy, first_beyond, largest_loss
 from tests.exact.test_vectors import spec_of
 
 THREE = {

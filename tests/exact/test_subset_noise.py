@@ -6,20 +6,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.estimate import estimate_sets
-from ldpstream.estimators.options import Estimand
-from ldpstream.estimators.predict import (
+from ldpstream.estimators.planning.predict import (
     predicted_linear_variances,
     predicted_set_variances,
     predicted_value_variances,
 )
 from ldpstream.mechanisms import Blocks
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.decoder import Decoder
-from ldpstream.mechanisms.dyadic import budget, set_threshold
-from ldpstream.mechanisms.entropy import WORD, SeededEntropy
-from ldpstream.mechanisms.subset_selection import SubsetSelection
-from ldpstream.mechanisms.subsets import Subsets, best_subsets
+from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
+from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.subset.subsets import Subsets, best_subsets
+from ldpstream.mechanisms.interface.decoder import Decoder
 from tests.exact.enumeration import rising_shares, rows_of, variance_of
 from tests.exact.subset_reference import EVERY, decoders_of
 

@@ -9,10 +9,10 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms import Blocks, SpecError
-from ldpstream.mechanisms.entropy import WORD, SeededEntropy
-from ldpstream.mechanisms.randomized_response import RandomizedResponse
-from ldpstream.mechanisms.subset_selection import MAX_BLOCK, SubsetSelection
-from ldpstream.mechanisms.subsets import best_subsets, draw_subsets
+from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK, SubsetSelection
+from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
 from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, rows_of, times
 from tests.exact.subset_reference import CASES, EVERY, decoders_of, listed

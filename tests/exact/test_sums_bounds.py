@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.prefixes import Prefixes
-from ldpstream.estimators.ranges import range_values
-from ldpstream.estimators.sum_prefixes import ChainPrefixes, SetPrefixes
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.mechanism import Mechanism, Statistic
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.sum_prefixes import ChainPrefixes, SetPrefixes
+from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 LEVEL = math.log(2 / 0.05)
 EPSILON = 1.0

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, FrameError, decode_frame, encode_frame
-from ldpstream.mechanisms.one_report import OneReport
-from ldpstream.mechanisms.spending import largest_loss
-from ldpstream.mechanisms.times import parse_time
+from ldpstream.mechanisms.base.times import parse_time
+from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.wire.one_report import OneReport
 from tests.pages import shown_alone
 
 VECTORS = Path(__file__).parents[1] / "vectors"

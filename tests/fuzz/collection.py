@@ -5,8 +5,8 @@ import random
 import numpy as np
 
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.fuzz.expected import Rules
 from tests.fuzz.messages import Fuzzer
 from tests.fuzz.reports import possible_reports

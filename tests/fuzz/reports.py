@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.subset_selection import SubsetSelection
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 LISTED_AT_MOST = 1 << 17
 

@@ -38,7 +38,7 @@ def test_a_mechanism_written_by_the_guide_passes_and_a_wrong_one_does_not(place:
     assert passed is not None
     assert int(passed[1]) >= 20 * INSTANCES
     # As the page says: a wrong formula that keeps the guarantee fails all the same.
-    file = place.folder / "mechanisms" / "plain_response.py"
+    file = place.folder / "mechanisms" / "families" / "plain_response.py"
     right, wrong = "1, self.values - 1)", "1, self.values)"
     assert right in file.read_text()
     file.write_text(file.read_text().replace(right, wrong))

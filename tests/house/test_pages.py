@@ -157,7 +157,7 @@ def test_links_lead_somewhere(page: str):
 PATH: Final = re.compile(
     r"(?<![\w/.-])(?:docs|tests|agents|mechanisms|estimators|clients|docker|benchmarks)/[\w./-]*\w"
 )
-MADE: Final = ("docker/secrets", "mechanisms/plain_response.py")
+MADE: Final = ("docker/secrets", "mechanisms/families/plain_response.py")
 """What `make up` and the guide to a mechanism make."""
 
 

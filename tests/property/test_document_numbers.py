@@ -7,10 +7,10 @@ import pytest
 
 from ldpstream.agents.document import EstimateOptions, compose
 from ldpstream.agents.options import parse_range
+from ldpstream.estimators.bounds.projection import project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.groups import known_totals
-from ldpstream.estimators.projection import project_simplex
-from ldpstream.estimators.quantiles import estimate_quantiles
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
+from ldpstream.estimators.queries.groups import known_totals
 from tests.property.documents import BLOCKS, LABELS, LINE, collection, totals, written
 
 

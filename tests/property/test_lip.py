@@ -14,11 +14,11 @@ from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
 from ldpstream.agents.options import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_sets
-from ldpstream.estimators.lip_mmse import estimate_mmse
+from ldpstream.estimators.lip.mmse import estimate_mmse
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.lip import Lip
-from ldpstream.mechanisms.lip_levels import interval_around
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.policies.lip import interval_around
 
 ILL: dict[str, Any] = {
     "mechanism": "lip",

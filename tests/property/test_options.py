@@ -16,7 +16,7 @@ from ldpstream.agents.options import (
     parse_range,
     read_options,
 )
-from ldpstream.mechanisms.domain import Domain, Grid, Labels, Size, Sizes, parse_domain
+from ldpstream.mechanisms.domains.parse import Domain, Grid, Labels, Size, Sizes, parse_domain
 
 
 def domain_of(**table: Any) -> Domain:

@@ -24,7 +24,7 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.packing import make_records
 
 SPEC = CollectionSpec.from_mapping(
@@ -111,7 +111,7 @@ def loaded() -> Partition:
     tail = Tail(CONTEXT, 3)
     tail.read([], position=0, end=0)
     assert tail.head is not None
-    return Partition(CONTEXT, tail, replace(tail.head, source=ID), epoch=1, now_ms=NOW_MS)
+    return Partition(CONTEXT, tail, replace(tail.head, source=ID), epoch=1)
 
 
 def outcome(part: Partition) -> tuple[object, ...]:

@@ -7,16 +7,16 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.channel import Channel
-from ldpstream.mechanisms.dyadic import exp_bounds
-from ldpstream.mechanisms.error_region import ErrorRegion, channel_boundary
-from ldpstream.mechanisms.graph_policy import GraphPolicy
-from ldpstream.mechanisms.matrix_policy import MatrixPolicy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BlockPolicy, HighLowPolicy, Policy
-from ldpstream.mechanisms.policy_algebra import closure, compose
-from ldpstream.mechanisms.policy_order import implies
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.channels.error_region import ErrorRegion, channel_boundary
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import exp_bounds
+from ldpstream.mechanisms.policies.algebra import closure, compose
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.order import implies
+from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
 
 Table = list[list[Fraction | None]]
 

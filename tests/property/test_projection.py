@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.groups import known_totals
-from ldpstream.estimators.projection import project_blocks, project_simplex
-from ldpstream.estimators.quantiles import estimate_quantiles
-from ldpstream.mechanisms.binary import Binary
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.mechanism import Mechanism
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
+from ldpstream.estimators.queries.groups import known_totals
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 MECHANISMS = [
     Binary(1.0, 2.0),

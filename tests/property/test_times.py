@@ -6,8 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ldpstream.mechanisms.ledger_terms import whole_ms
-from ldpstream.mechanisms.times import (
+from ldpstream.mechanisms.base.times import (
     EARLIEST_MS,
     LATEST_MS,
     cut,
@@ -18,6 +17,7 @@ from ldpstream.mechanisms.times import (
     parse_time,
     read_times,
 )
+from ldpstream.mechanisms.ledger.terms import whole_ms
 
 times = st.integers(EARLIEST_MS, LATEST_MS)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

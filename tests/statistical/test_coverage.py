@@ -16,14 +16,14 @@ from benchmarks.repeated import draw, privatized
 from benchmarks.simulate import Case, uniform, zipf
 from scipy.stats import binom, norm
 
+from ldpstream.estimators.bounds.options import Estimand, Options
 from ldpstream.estimators.estimate import bound, estimate_sets, estimate_values
-from ldpstream.estimators.options import Estimand, Options
-from ldpstream.estimators.prefixes import Prefixes
-from ldpstream.estimators.quantiles import crossings, estimate_quantiles
-from ldpstream.mechanisms.block_hadamard import BlockHadamard
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.high_low import HighLow
-from ldpstream.mechanisms.registry import MECHANISMS
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import crossings, estimate_quantiles
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.registry.registry import MECHANISMS
 
 CHECKS = 10_000
 TAIL = 1e-6 / CHECKS

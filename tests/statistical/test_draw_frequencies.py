@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import Entropy, SystemEntropy
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.symbols import SymbolMechanism
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from tests.conformance.instances import INSTANCES, LISTED
 
 DRAWS = 200_000

@@ -10,12 +10,12 @@ from benchmarks.simulate import Case, draw_by_privatizing, zipf
 from scipy.stats import binom
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.prefixes import Prefixes
-from ldpstream.estimators.quantiles import estimate_quantiles
-from ldpstream.estimators.ranges import range_values
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
+from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 
 REPETITIONS = 1000
 TAIL = 1e-9

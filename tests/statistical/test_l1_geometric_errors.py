@@ -5,9 +5,9 @@ import pytest
 from benchmarks.simulate import Case, draw_by_privatizing, zipf
 
 from ldpstream.estimators.estimate import estimate_sets
-from ldpstream.estimators.predict import predicted_set_variances
-from ldpstream.estimators.ranges import range_values
-from ldpstream.mechanisms.l1_geometric import L1Geometric
+from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 
 REPETITIONS = 2000
 CASES = [

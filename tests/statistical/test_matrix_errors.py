@@ -9,14 +9,14 @@ import pytest
 from scipy.stats import binom
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.linear_counting import predicted_total_error
-from ldpstream.estimators.predict import predicted_set_variances
-from ldpstream.mechanisms.blocks import Blocks
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.matrix import Matrix
-from ldpstream.mechanisms.matrix_strategy import Strategy
-from ldpstream.mechanisms.metric_policy import MetricPolicy
-from ldpstream.mechanisms.policy import BlockPolicy
+from ldpstream.estimators.planning.counting import predicted_total_error
+from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 SIZE, N, REPETITIONS = 12, 60, 1500
 LINE, ANY = MetricPolicy(0.8, (SIZE,)), BlockPolicy(1.0, Blocks.one(SIZE))

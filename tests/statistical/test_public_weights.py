@@ -8,10 +8,10 @@ from benchmarks.simulate import Case, draw_by_privatizing, zipf
 from scipy.stats import binom
 
 from ldpstream.estimators.weights import estimate_public_weights
-from ldpstream.mechanisms.l1_bits import L1Bits
-from ldpstream.mechanisms.l1_geometric import L1Geometric
-from ldpstream.mechanisms.public_weights import PublicWeights
-from ldpstream.mechanisms.public_weights_kinds import L1BitsPublicWeights, L1GeometricPublicWeights
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
+from ldpstream.mechanisms.families.weights.public import PublicWeights
 
 REPETITIONS, N = 300, 1500
 TAIL = 1e-8

@@ -15,8 +15,8 @@ from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.frame import encode_frame
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.frame import encode_frame
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 HOUR_MS = 3_600_000
 

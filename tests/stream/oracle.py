@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.windows import NEVER
-from ldpstream.mechanisms.errors import FrameError
-from ldpstream.mechanisms.frame import decode_frame, frame_fingerprint
+from ldpstream.mechanisms.base.errors import FrameError
+from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
 
 
 class Fate(NamedTuple):

@@ -16,8 +16,8 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.outcomes import Settled
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.frame import encode_frame
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.wire.frame import encode_frame
 
 START_MS = 1_795_255_200_000  # 2026-11-21T10:00:00Z
 MINUTE_MS = 60_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.mechanisms import MECHANISMS
-from ldpstream.mechanisms.entropy import WORD
+from ldpstream.mechanisms.exact.entropy import WORD
 from tests.exact.test_channel_file import document, moved, sealed
 from tests.stream.cli import invoke
 

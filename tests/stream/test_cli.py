@@ -80,7 +80,7 @@ def test_certificates_say_what_is_disclosed(tmp_path: Path):
 def test_a_failed_certificate_is_a_failed_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from dataclasses import replace
 
-    from ldpstream.mechanisms.high_low import HighLow
+    from ldpstream.mechanisms.families.high_low import HighLow
 
     honest = HighLow.certify
     monkeypatch.setattr(HighLow, "certify", lambda self: replace(honest(self), passed=False))

@@ -11,7 +11,7 @@ import pytest
 from ldpstream.agents.cli.chunks import from_reports, from_values
 from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.config import load_config
-from ldpstream.mechanisms.times import format_time
+from ldpstream.mechanisms.base.times import format_time
 from tests.stream.cli import configured, invoke, refused
 
 DAY_MS = 86_400_000

@@ -5,7 +5,7 @@ import pytest
 from ldpstream.agents.state.clock import Control, outstanding
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.times import LATEST_MS
+from ldpstream.mechanisms.base.times import LATEST_MS
 from tests.stream.harness import HOUR_MS, Cluster, frame, make_context, make_spec
 from tests.stream.hourly import HOURLY, MINUTE_MS, NOW_MS, REPLAY_MS, SECOND_MS, at, starts
 

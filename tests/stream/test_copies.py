@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ldpstream.mechanisms.frame import decode_frame, encode_frame
+from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
 from tests.stream.batches import NOW_MS, OLD, WINDOW
 from tests.stream.harness import Cluster, frame, make_context, make_spec
 

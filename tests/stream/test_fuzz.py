@@ -15,8 +15,8 @@ from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.mechanism import Mechanism
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.conformance.instances import INSTANCES
 from tests.fuzz.collection import fuzzer_of, rules_of
 from tests.fuzz.expected import Expected

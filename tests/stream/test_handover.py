@@ -19,7 +19,7 @@ from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.packing import make_records
 from tests.stream.harness import frame, make_context, make_spec
 

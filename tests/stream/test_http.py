@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.document import EstimateOptions, compose
 from ldpstream.agents.http import HttpUnavailableError, build_http, estimates, serve
 from ldpstream.agents.state.view import final_content, totals
-from ldpstream.mechanisms.times import format_time
+from ldpstream.mechanisms.base.times import format_time
 from tests.stream.asking import FIRST, Client, ask
 from tests.stream.serving import (
     MINUTE_MS,

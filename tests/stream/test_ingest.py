@@ -20,7 +20,7 @@ from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.frame import decode_frame
+from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.stream.batches import NOW_MS, OLD, contexts, sources
 from tests.stream.harness import frame, loaded, make_context
 from tests.stream.oracle import Oracle

@@ -9,8 +9,8 @@ import pytest
 
 from ldpstream.agents.document import compose
 from ldpstream.agents.state.view import final_content, totals
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.frame import decode_frame, encode_frame
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
 from tests.stream.cli import configured, invoke, refused
 from tests.stream.serving import MINUTE_MS, START_MS, Served, serve_collections
 

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents import page
 from ldpstream.agents.http import build_http
 from ldpstream.agents.page import load_assets
-from ldpstream.estimators.options import Method
+from ldpstream.estimators.bounds.options import Method
 from tests.stream.serving import CITY, serve_collections
 
 

@@ -19,7 +19,10 @@ from rich.console import Console
 from ldpstream.agents.config import load_config
 from ldpstream.agents.plan.model import PlanDocument
 from ldpstream.agents.plan.table import show_plan
-from ldpstream.estimators.predict import predicted_linear_variances, predicted_set_variances
+from ldpstream.estimators.planning.predict import (
+    predicted_linear_variances,
+    predicted_set_variances,
+)
 from tests.stream.cli import configured, invoke
 from tests.stream.plans import COLLECTIONS, NAMES, plan
 

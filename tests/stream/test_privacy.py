@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ldpstream.agents.http import build_http
 from ldpstream.agents.privacy import factor_text, nominal_warning, privacy_statement
 from ldpstream.agents.privacy.factors import round_up
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.serving import CITY, serve_collections
 from tests.stream.test_certify_every import GRID
 

@@ -11,8 +11,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.http import build_http
 from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.view import final_content, totals
-from ldpstream.mechanisms.entropy import SeededEntropy
-from ldpstream.mechanisms.frame import decode_frame, encode_frame
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve_collections
 
 HOURS: dict[str, Any] = {

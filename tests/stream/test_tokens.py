@@ -13,8 +13,8 @@ from ldpstream.agents.state.records import Key, RecordError, decode_key, state_p
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.tokens import Tokens, decode_tokens, encode_tokens
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.frame import decode_frame, encode_frame
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.harness import Cluster, make_context
 from tests.stream.oracle import Oracle
 

@@ -15,7 +15,7 @@ from ldpstream.agents.document import compose, final_content
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.view import totals
-from ldpstream.mechanisms.times import parse_time
+from ldpstream.mechanisms.base.times import parse_time
 from tests.crash.faults.devices import Device, Devices
 from tests.crash.faults.recount import Truth, recount
 from tests.lab import Lab

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.mechanisms.frame import encode_frame
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.frame import encode_frame
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.lab import START_MS
 
 _REPLAYED = re.compile(r'grace = "\w+", idle = "off", future = "\w+"')

@@ -22,7 +22,7 @@ from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.view import windows
 from ldpstream.agents.state.windows import NEVER
-from ldpstream.mechanisms.frame import decode_frame
+from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.stream.simulation.evaluation import evaluate
 from tests.stream.simulation.setting import Report
 

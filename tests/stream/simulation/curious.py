@@ -28,8 +28,8 @@ from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.frame import encode_frame
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.frame import encode_frame
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.checks import Checks, demand
 from tests.stream.simulation.setting import Message, Report, Setting, write_final
 from tests.stream.simulation.worker import Worker

@@ -11,8 +11,8 @@ import numpy as np
 
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.frame import encode_frame
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.frame import encode_frame
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 SYMBOLS = 2
 FOREIGN = bytes(8)

@@ -19,8 +19,8 @@ from ldpstream.agents.state.judge import REJECTED, Judgement
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tokens import decode_tokens
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.frame import encode_frame
-from ldpstream.mechanisms.spec import CollectionSpec
+from ldpstream.mechanisms.wire.frame import encode_frame
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.checks import Checks, demand
 from tests.stream.simulation.setting import (
     SYMBOLS,

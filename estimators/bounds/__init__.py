@@ -1,0 +1,1 @@
+"""Variances, intervals, anytime bounds and projections."""

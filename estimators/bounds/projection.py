@@ -1,0 +1,116 @@
+"""Named post-processing: estimates made into distributions.
+
+Projections are biased and their results carry no bounds; they are for pictures and for errors such
+as the total variation, and always a choice of the user.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.queries.groups import all_in_one
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_PART: Final = 1 << 17
+"""Values that are worked on at a time."""
+
+
+def project_simplex(values: Floats, *, total: float = 1.0) -> Floats:
+    """Return the nearest vector (Euclidean) of non-negative entries that sum to `total`.
+
+    float64 `(k,)` -> `(k,)`; NaN if any entry is. Held, Wolfe, Crowder 1974.
+
+    >>> project_simplex(np.array([0.75, 0.5, -0.25])).tolist()
+    [0.625, 0.375, 0.0]
+
+    Raises:
+        ValueError: where the total is negative.
+    """
+    return project_blocks(values, all_in_one(values.size), np.array([total]))
+
+
+def project_blocks(values: Floats, groups: Integers, totals: Floats) -> Floats:
+    """Return the nearest vector of non-negative entries whose sum over each group is its total.
+
+    `values` float64 `(k,)`, `groups` int64 `(k,)` numbering each value's group from 0, `totals`
+    float64 `(groups,)` >= 0, exactly known among respondents (`groups.known_totals`). All NaN if
+    any value or total is.
+
+    Raises:
+        ValueError: where a total is negative or the shapes do not agree.
+    """
+    if groups.shape != values.shape or (groups.size and groups.max() >= totals.size):
+        raise ValueError("groups: expected one group for each value and one total for each group")
+    if (totals < 0.0).any():
+        raise ValueError("totals: expected numbers >= 0")
+    if np.isnan(values).any() or np.isnan(totals).any():
+        return np.full_like(values, np.nan)
+    order = None if (groups[1:] >= groups[:-1]).all() else np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups, minlength=totals.size)
+    ends = np.cumsum(sizes)
+    out = np.empty_like(values)
+    first, before = 0, 0.0
+    while first < totals.size:
+        start = int(ends[first] - sizes[first])
+        last = max(first + 1, int(np.searchsorted(ends, start + _PART, side="right")))
+        place = slice(start, int(ends[last - 1]))
+        at = place if order is None else order[place]
+        if last == first + 1:
+            out[at], before = _project_one(values[at], float(totals[first]), before)
+        else:
+            chosen = slice(first, last)
+            out[at], before = _project_some(values[at], sizes[chosen], totals[chosen], before)
+        first = last
+    return out
+
+
+def _project_one(values: Floats, total: float, before: float) -> tuple[Floats, float]:
+    """Return the projection of one group, and the running sum after it; `before` is that so far."""
+    ordered = -values
+    ordered.sort()
+    np.negative(ordered, out=ordered)
+    kept, sums = 0, [before]
+    for first in range(0, ordered.size, _PART):
+        part = ordered[first : first + _PART]
+        running = _running(part, sums[-1])
+        kept += int(np.count_nonzero(part > _thresholds(running, before, total, first)))
+        sums.append(float(running[-1]))
+    if not values.size:
+        return values, before
+    number, place = divmod(max(kept, 1) - 1, _PART)
+    part = ordered[number * _PART : (number + 1) * _PART]
+    thresholds = _thresholds(_running(part, sums[number]), before, total, number * _PART)
+    out = np.subtract(values, thresholds[place], out=ordered)
+    return np.maximum(out, 0.0, out=out), sums[-1]
+
+
+def _running(values: Floats, before: float) -> Floats:
+    """Return the running sums of values after what was summed before, one after the other."""
+    return np.cumsum(np.concatenate([[before], values]))[1:]
+
+
+def _thresholds(running: Floats, before: float, total: float, first: int) -> Floats:
+    """Return the threshold with as many entries as have been summed, from `first + 1` on."""
+    thresholds: Floats = (running - before - total) / np.arange(first + 1, first + running.size + 1)
+    return thresholds
+
+
+def _project_some(
+    values: Floats, sizes: Integers, totals: Floats, before: float
+) -> tuple[Floats, float]:
+    """Return the same of several groups, side by side: their sizes and totals, `(groups,)`."""
+    group = np.repeat(np.arange(sizes.size), sizes)
+    order = np.lexsort((-values, group))
+    starts = np.cumsum(sizes) - sizes
+    # Sorting within groups; the running sums restart at each, entry by entry of the rank.
+    rank = np.arange(values.size) - starts[group] + 1
+    running = np.concatenate([[before], _running(values[order], before)])
+    threshold = (running[1:] - running[starts[group]] - totals[group]) / rank
+    kept = np.bincount(group, values[order] > threshold, totals.size).astype(np.int64)
+    last = starts[group] + np.maximum(kept[group], 1) - 1
+    out = np.empty_like(values)
+    out[order] = np.maximum(values[order] - threshold[last], 0.0)
+    return out, float(running[-1])

@@ -1,0 +1,1 @@
+"""Bayesian estimates from priors, and whether the reports agree with the priors."""

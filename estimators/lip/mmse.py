@@ -1,0 +1,142 @@
+"""The Bayesian estimate of a `lip` collection: what the priors and the reports say together.
+
+docs/theory.md section 7. `E[X_i | Y_i]` is the estimate of least mean squared error; its sum over
+the reports follows from their counts. It is right as far as the priors are: see `lip_calibration`,
+and `estimate` for shares that need no prior.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ldpstream.estimators.bounds.confidence_sequences import mixture_half_width
+from ldpstream.estimators.bounds.options import SHARPEST
+from ldpstream.estimators.queries.sums import check_counts
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.interface.mechanism import Statistic
+
+Floats = NDArray[np.float64]
+CredibleMethod = Literal["normal", "bernstein", "anytime"]
+
+_NEXT_TO_1: Final = math.nextafter(1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class MmseEstimate:
+    """The posterior of the share of value 1 among n respondents; all NaN where n = 0.
+
+    `value` is its mean and `se` its standard deviation with the level's representative prior.
+    `low` and `high` are credible bounds that hold for *every* choice of priors within the reports'
+    levels, so that they are wider by as much as the levels leave open.
+    """
+
+    value: float
+    se: float
+    low: float
+    high: float
+    n: int
+    confidence: float
+    method: CredibleMethod
+
+
+def report_probabilities(mechanism: Lip) -> Floats:
+    """Return `P(y | x)` of every level, value and report, all above 0: float64 `(levels, 2, 2)`.
+
+    From whole numbers: at large epsilon 1 less the probability of the other report would be 0.
+    """
+    return np.array(
+        [[[(WORD - t) / WORD, t / WORD] for t in pair] for pair in mechanism.thresholds]
+    )
+
+
+def posteriors(mechanism: Lip, priors: Floats) -> Floats:
+    """Return `P(X = 1 | y)` of every report: priors float64 `(levels,)` -> `(levels, 2)`.
+
+    `levels` counts pairs of a prior's level and a budget.
+    """
+    likely = report_probabilities(mechanism)
+    zero, one = (1.0 - priors)[:, None] * likely[:, 0], priors[:, None] * likely[:, 1]
+    return np.asarray(one / (one + zero))
+
+
+def estimate_mmse(
+    mechanism: Lip,
+    statistic: Statistic,
+    n: int,
+    *,
+    confidence: float = 0.95,
+    method: CredibleMethod = "normal",
+    sharpest: int = SHARPEST,
+) -> MmseEstimate:
+    """Estimate the share of value 1 among the respondents by `sum_i E[X_i | Y_i] / n`.
+
+    Given the reports the X_i are independent, of variance `a_i (1 - a_i)`. `normal` bounds the sum
+    by the normal approximation; `bernstein` by Bernstein's inequality for independent bits,
+    `sqrt(2 V L) + L/3`, `L = log(2/delta)`, valid at every n; `anytime` at every n at once, by the
+    normal mixture, narrowest at `sharpest` reports, with the bits' sub-Gaussian variances.
+
+    Raises:
+        ValueError: where the statistic does not count n reports, or the confidence is not above 0
+            and below 1.
+    """
+    check_counts(mechanism, statistic, n)
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence: expected a number in (0, 1), got {confidence!r}")
+    if n == 0:
+        nan = math.nan
+        return MmseEstimate(nan, nan, nan, nan, 0, confidence, method)
+    counts = statistic.reshape(-1, 2)
+    budgets = len(mechanism.epsilons)
+    edges = np.array(mechanism.prior.edges)
+    middle, least, largest = (
+        posteriors(mechanism, np.repeat(priors, budgets))
+        for priors in (np.array(mechanism.prior.representatives), edges[:-1], edges[1:])
+    )
+    mean = float((counts * middle).sum())
+    variance = float((counts * middle * (1.0 - middle)).sum())
+    # a(1 - a) over the level is largest where a is nearest to 1/2.
+    nearest = np.clip(0.5, least, largest)
+    if method == "anytime":
+        half_width = _anytime_half_width(counts, nearest, n, 1.0 - confidence, sharpest)
+    else:
+        widest = float((counts * nearest * (1.0 - nearest)).sum())
+        half_width = _half_width(widest, 1.0 - confidence, method)
+    low = float((counts * least).sum()) - half_width
+    high = float((counts * largest).sum()) + half_width
+    return MmseEstimate(
+        value=mean / n,
+        se=math.sqrt(variance) / n,
+        low=max(low, 0.0) / n,
+        high=min(high, float(n)) / n,
+        n=n,
+        confidence=confidence,
+        method=method,
+    )
+
+
+def _anytime_half_width(
+    counts: NDArray[np.int64], posterior: Floats, n: int, delta: float, sharpest: int
+) -> float:
+    """Return the bound of the sum; exact at every n.
+
+    A bit of mean a less its mean is sub-Gaussian with `(1 - 2a)/(2 log((1 - a)/a))` (Kearns, Saul
+    1998), 1/4 at a = 1/2.
+    """
+    odd = np.abs(posterior - 0.5) > 1e-6
+    # A float of 1 may stand for less: toward 1/2 is the safe side.
+    a = np.where(odd, np.minimum(posterior, _NEXT_TO_1), 0.25)
+    bits = np.where(odd, (1.0 - 2.0 * a) / (2.0 * (np.log1p(-a) - np.log(a))), 0.25)
+    variance, most = np.array([(counts * bits).sum()]), np.array([sharpest * bits.max()])
+    return n * float(mixture_half_width(variance, most, n, delta)[0])
+
+
+def _half_width(variance: float, delta: float, method: CredibleMethod) -> float:
+    if method == "normal":
+        return float(-ndtri(delta / 2.0)) * math.sqrt(variance)
+    scale = math.log(2.0 / delta)
+    return math.sqrt(2.0 * variance * scale) + scale / 3.0

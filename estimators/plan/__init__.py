@@ -1,1 +1,0 @@
-"""Plans: what every mechanism that satisfies a policy would estimate, and at what cost."""

@@ -1,0 +1,148 @@
+"""Every mechanism that satisfies a policy, compared on a workload."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.planning.cost import Cost
+from ldpstream.estimators.planning.predictions import Predictions, mean_variance
+from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.mechanisms.base.canonical import canonical_json
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.budgets import by_entries
+from ldpstream.mechanisms.policies.order import implies
+from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
+
+_DIGITS = 9
+"""Errors that agree in so many digits are the same: the shorter report then comes first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A mechanism that satisfies the policy; `variance` is the objective's, of one report."""
+
+    mechanism: Mechanism
+    variant: str
+    configured: bool
+    predictions: Predictions
+    cost: Cost
+    variance: float
+
+    def error(self, n: int) -> float:
+        """Return the root mean square standard error of the objective's queries at n reports."""
+        return math.sqrt(self.variance / n)
+
+    def respondents(self, error: float) -> int:
+        """Return the number of respondents that the objective needs for a standard error."""
+        return max(1, math.ceil(self.variance / error**2))
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A mechanism that does not satisfy the policy at a pair of values, "from" and "to".
+
+    The policy allows `allowed` there and the mechanism realises `taken`, None being infinity.
+    """
+
+    mechanism: Mechanism
+    variant: str
+    pair: tuple[int, int]
+    allowed: float | None
+    taken: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Candidates, best first; what does not satisfy the policy; what has nothing to propose."""
+
+    candidates: tuple[Candidate, ...]
+    refused: tuple[Refused, ...]
+    unsuited: tuple[Unsuited, ...]
+
+
+def compare(
+    configured: Mechanism,
+    domain: Domain,
+    workload: Workload,
+    objective: Objective,
+    estimand: Estimand,
+) -> Comparison:
+    """Compare the configured mechanism with all proposals for its policy.
+
+    All are sorted by the mean variance of the objective's queries, for one estimand.
+    """
+    policy = by_entries(configured.policy)
+    queries = workload.objective(objective)
+    candidates, refused, unsuited = [], [], []
+    for found in proposals(configured, domain):
+        if isinstance(found, Unsuited):
+            unsuited.append(found)
+            continue
+        mechanism = found.mechanism
+        try:
+            pair = None if mechanism is configured else implies(mechanism.policy, policy)
+        except SpecError as error:
+            unsuited.append(Unsuited(mechanism.id, error.expected))
+            continue
+        if pair is not None:
+            entries = (policy.entry(*pair), mechanism.policy.entry(*pair))
+            allowed, taken = (None if e is None else float(e) for e in entries)
+            refused.append(Refused(mechanism, found.variant, pair, allowed, taken))
+            continue
+        predictions = Predictions.of(mechanism, workload)
+        variances = predictions.objective(mechanism, workload, objective)
+        candidates.append(
+            Candidate(
+                mechanism=mechanism,
+                variant=found.variant,
+                configured=mechanism is configured,
+                predictions=predictions,
+                cost=Cost.of(mechanism),
+                variance=mean_variance(variances, queries, workload.shares, estimand),
+            )
+        )
+    return Comparison(tuple(sorted(candidates, key=_rank)), tuple(refused), tuple(unsuited))
+
+
+def proposals(configured: Mechanism, domain: Domain) -> Iterator[Proposal | Unsuited]:
+    """Yield the configured mechanism, then what others there are for its policy."""
+    found = list(propose(configured.policy, domain))
+    own = identity(configured)
+    variants = [
+        p.variant for p in found if isinstance(p, Proposal) and identity(p.mechanism) == own
+    ]
+    yield Proposal(configured, variants[0] if variants else "")
+    for proposal in found:
+        if isinstance(proposal, Unsuited):
+            if proposal.id != configured.id:
+                yield proposal
+        elif identity(proposal.mechanism) != own:
+            yield proposal
+
+
+def identity(mechanism: Mechanism) -> tuple[str, bytes]:
+    """Return what tells channels apart: the id and the realised parameters.
+
+    Not the budget that was asked for: what is realised for it is among them too.
+    """
+    asked_for = ("epsilon", "p", "policy")
+    realised = {k: v for k, v in mechanism.parameters().items() if k not in asked_for}
+    return mechanism.id, canonical_json(realised)
+
+
+def _rank(candidate: Candidate) -> tuple[float, int, str]:
+    variance = candidate.variance
+    rounded = float(f"{variance:.{_DIGITS}g}")
+    return rounded, candidate.cost.report_bits, candidate.mechanism.id
+
+
+def cheaper_rivals(candidates: Sequence[Candidate], *, within: float = 1.1) -> Iterator[Candidate]:
+    """Yield those whose error is nearly the best one's, with a report of half the bits or less."""
+    best = candidates[0]
+    for rival in candidates[1:]:
+        near = rival.variance <= best.variance * within**2
+        if near and 2 * rival.cost.report_bits <= best.cost.report_bits:
+            yield rival

@@ -1,0 +1,65 @@
+"""What a mechanism costs: bits and bytes on the wire, state, and the time to decode."""
+
+import time
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, encode_frame
+
+_SAMPLE_REPORTS = 64
+_REPETITIONS = 5
+_LONGEST_SECONDS = 0.5
+_COUNT_BYTES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Exact sizes, and one measurement.
+
+    `report_bits` is the information of a report, `report_bytes` its length, `message_bytes` that
+    of a message with a single one, `statistic` the number of exact integers and `state_bytes` their
+    bytes in one pane of one partition. `decode_seconds` is measured on this machine: all single
+    values' estimates of one statistic, the fastest of a few repetitions.
+    """
+
+    report_bits: int
+    report_bytes: int
+    message_bytes: int
+    statistic: int
+    state_bytes: int
+    decode_seconds: float
+
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> Self:
+        """Return a mechanism's cost."""
+        one = np.zeros((1, mechanism.report_bytes), dtype=np.uint8)
+        message = encode_frame(bytes(FINGERPRINT_BYTES), np.zeros(1, dtype=np.int64), one)
+        return cls(
+            report_bits=mechanism.report_bits,
+            report_bytes=mechanism.report_bytes,
+            message_bytes=len(message),
+            statistic=mechanism.statistic_size,
+            state_bytes=_COUNT_BYTES * mechanism.statistic_size,
+            decode_seconds=_measure(mechanism),
+        )
+
+
+def _measure(mechanism: Mechanism) -> float:
+    """Return the seconds that decoding all single values takes, once everything is prepared."""
+    statistic = mechanism.empty()
+    values = np.linspace(0, mechanism.size - 1, _SAMPLE_REPORTS).astype(np.int64)
+    mechanism.absorb(statistic, mechanism.privatize(values))
+    decoder = mechanism.decoder()
+    decoder.shares(statistic)
+    fastest, spent = np.inf, 0.0
+    for _ in range(_REPETITIONS):
+        started = time.perf_counter()
+        decoder.shares(statistic)
+        seconds = time.perf_counter() - started
+        fastest, spent = min(fastest, seconds), spent + seconds
+        if spent > _LONGEST_SECONDS:
+            break
+    return float(fastest)

@@ -1,0 +1,77 @@
+"""Predicted total errors of linear counting: docs/theory.md section 4.
+
+The total error of a workload W of n respondents is the sum of the variances of its estimated
+totals, `n sum_j v_j (B^T B)[j, j]` with the noise's variances v_j: whatever the data.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
+from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
+from ldpstream.mechanisms.policies.policy import Policy
+
+Floats = NDArray[np.float64]
+
+
+def gram_of(workload: str | Floats, size: int) -> Floats:
+    """Return `W^T W`, float64 `(k, k)`, of a workload by name or of its queries, `(q, k)`.
+
+    Raises:
+        ValueError: for an unknown name, another shape, or weights that are not finite.
+    """
+    if isinstance(workload, str):
+        if workload not in WORKLOADS:
+            raise ValueError(f"workload: expected one of {', '.join(WORKLOADS)}, got {workload!r}")
+        return WORKLOADS[workload](size)
+    if workload.ndim != 2 or workload.shape[1] != size or not np.isfinite(workload).all():
+        raise ValueError(f"workload: expected finite weights of shape (q, {size})")
+    return np.asarray(workload.T @ workload, dtype=np.float64)
+
+
+def predicted_total_error(
+    mechanism: Matrix, n: int, workload: str | Floats, *, continuous: bool = False
+) -> float:
+    """Return the expected sum of squared errors of a workload's totals over n respondents.
+
+    Exact for the decoder that `estimate_linear` uses, as all values add the same noise (with
+    disclosed groups: the mean over all values). Divided by n^2 it is that of the shares.
+    `continuous` gives the formula of [ML] III, `2 n sum_j s_j^2 (B^T B)[j, j]`, of the continuous
+    Laplace distribution with the same scales, for the same B: always larger.
+
+    Raises:
+        ValueError: as `gram_of`.
+    """
+    weights = mechanism.decoder().row_weights(gram_of(workload, mechanism.size))
+    if not continuous:
+        return n * float((weights * mechanism.rows.variances).sum())
+    return n * float((weights * 2.0 / np.log(mechanism.rows.alphas) ** 2).sum())
+
+
+def compare_strategies(
+    policy: Policy, workload: str | Floats, names: Sequence[str] = tuple(STRATEGIES)
+) -> dict[str, float]:
+    """Return the predicted total error of one respondent by built-in strategy, least first.
+
+    Uniform scales. The first is what `strategy = "best"` takes, up to ties.
+
+    Raises:
+        SpecError: where the policy allows none of them.
+        ValueError: as `gram_of`.
+    """
+    errors: dict[str, float] = {}
+    refused: SpecError | None = None
+    for name in names:
+        try:
+            mechanism = Matrix(policy, Strategy.built_in(name, policy.size))
+        except SpecError as error:
+            refused = error
+            continue
+        errors[name] = predicted_total_error(mechanism, 1, workload)
+    if refused is not None and not errors:
+        raise refused
+    return dict(sorted(errors.items(), key=lambda item: item[1]))

@@ -1,0 +1,73 @@
+"""The best that any channel for the policy could do: how near to it the named mechanisms are."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.optimise import Design, optimise
+from ldpstream.estimators.design.workloads import sets
+from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.policy import Policy
+
+SEARCHED_VALUES = 24
+"""Up to so many values the search is a matter of seconds: it runs unasked."""
+SEARCH_SECONDS = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The best channel that was found; variances are of one report, means over the objective.
+
+    `variance` is its own with the best unbiased linear decoder at the design shares, `least` what
+    no channel of the policy is below, as far as the design's status says.
+    """
+
+    design: Design
+    variance: float
+    least: float
+
+    def error(self, n: int) -> float:
+        """Return the objective's root mean square standard error of this channel at n reports."""
+        return math.sqrt(self.variance / n)
+
+    def bound(self, n: int) -> float:
+        """Return the error that no channel is below."""
+        return math.sqrt(self.least / n)
+
+
+def find_optimum(
+    policy: Policy,
+    workload: Workload,
+    objective: Objective,
+    estimand: Estimand,
+    *,
+    seconds: float = SEARCH_SECONDS,
+) -> Optimum:
+    """Search the policy's best channel for the objective's queries and the design shares.
+
+    Every query is decoded on its own without bias, so no mechanism of the policy has less variance
+    where the design shares are true.
+
+    Raises:
+        DesignError: where the design shares hold a 0, the policy is that of `lip`, whose channels
+            are the best ones already, or queries or policy do not tell all values apart.
+    """
+    if isinstance(policy, LipPolicy):
+        raise DesignError("no search: the channels of lip are the best of their levels already")
+    queries = workload.objective(objective)
+    members = [*queries.sets, *queries.prefixes]
+    gram = sets(policy.size, members, name=objective)
+    if np.linalg.matrix_rank(gram.gram, hermitian=True) < policy.size:
+        # The best channel for these alone would tell nothing else apart: no mechanism's rival.
+        raise DesignError(
+            "no search: the published queries do not tell all values apart; "
+            "choose --workload values or ranges"
+        )
+    design = optimise(policy, gram, workload.shares, seconds=seconds)
+    total = design.population if estimand == "population" else design.respondents
+    variance = max(0.0, total / gram.queries)
+    return Optimum(design, variance, max(0.0, variance - design.gap / gram.queries))

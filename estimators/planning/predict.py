@@ -1,0 +1,88 @@
+"""Variances before any report: what n respondents with given shares will give.
+
+`Var = (sum_x p_x v(x))/n` for respondents, `(sum_x p_x (v(x) + w[x]^2) - (w.p)^2)/n` for the
+population (docs/theory.md section 0); exact, and those of the very decoders that `estimate` uses.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.estimate import indicator
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.queries import Query
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def predicted_value_variances(
+    mechanism: Mechanism,
+    n: int,
+    values: Iterable[int],
+    *,
+    shares: Floats | None = None,
+    estimand: Estimand = "respondents",
+) -> Floats:
+    """Return the variances of some single values' estimates, one decode each.
+
+    `shares` are the values' true shares, float64 `(k,)`, by default uniform.
+
+    Raises:
+        ValueError: where n < 1, or the shares are no distribution over the domain.
+    """
+    sets = [np.array([value]) for value in values]
+    return predicted_set_variances(mechanism, n, sets, shares=shares, estimand=estimand)
+
+
+def predicted_set_variances(
+    mechanism: Mechanism,
+    n: int,
+    sets: Sequence[Integers],
+    *,
+    shares: Floats | None = None,
+    estimand: Estimand = "respondents",
+) -> Floats:
+    """Return the variances of sets' estimates; arguments and errors as for single values."""
+    queries = prepare_queries(mechanism)
+    prepared = (queries.set_query(indicator(mechanism.size, members)) for members in sets)
+    return _variances(prepared, n, _checked(mechanism, n, shares), estimand)
+
+
+def predicted_linear_variances(
+    mechanism: Mechanism,
+    n: int,
+    weights: Floats,
+    *,
+    shares: Floats | None = None,
+    estimand: Estimand = "respondents",
+) -> Floats:
+    """Return the variances of linear queries' estimates, weights `(q, k)`; else as above."""
+    queries = prepare_queries(mechanism)
+    prepared = (queries.linear_query(row) for row in weights)
+    return _variances(prepared, n, _checked(mechanism, n, shares), estimand)
+
+
+def _variances(prepared: Iterator[Query], n: int, shares: Floats, estimand: Estimand) -> Floats:
+    out: list[float] = []
+    for query in prepared:
+        variance = float((shares * query.noise).sum())
+        if estimand == "population":
+            mean = float((shares * query.weights).sum())
+            variance += float((shares * (query.weights - mean) ** 2).sum())
+        out.append(variance / n)
+    return np.array(out)
+
+
+def _checked(mechanism: Mechanism, n: int, shares: Floats | None) -> Floats:
+    if n < 1:
+        raise ValueError(f"n: expected a number >= 1, got {n}")
+    if shares is None:
+        return np.full(mechanism.size, 1.0 / mechanism.size)
+    whole = shares.shape == (mechanism.size,) and abs(float(shares.sum()) - 1.0) < 1e-9
+    if not whole or shares.min() < 0.0:
+        raise ValueError(f"shares: expected {mechanism.size} numbers >= 0 with sum 1")
+    return shares

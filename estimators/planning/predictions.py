@@ -1,0 +1,122 @@
+"""What one mechanism would estimate of a workload: variances a report, before any report."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.intervals import error_level, hoeffding_half_width
+from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.estimate import indicator
+from ldpstream.estimators.planning.predict import (
+    predicted_linear_variances,
+    predicted_set_variances,
+)
+from ldpstream.estimators.planning.workload import Objective, Queries, Workload
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.sum_prefixes import SetPrefixes
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+
+Floats = NDArray[np.float64]
+
+_MOST_PREFIXES = 4_096
+"""As many as a collection with quantiles may have."""
+_MOST_SINGLY = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Respondents' variances of one report, n of them being n times less: float64 `(q,)` each.
+
+    Of the workload's ranges, of the cumulative distribution at its quantiles, of its top values, of
+    its `values` and of its `boxes`. `spread` is the largest `max h - min h` of a prefix's decoder,
+    None where there are no quantiles.
+    """
+
+    ranges: Floats
+    quantiles: Floats
+    top: Floats
+    values: Floats
+    boxes: Floats
+    spread: float | None
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, workload: Workload) -> Self:
+        """Predict all queries of a workload over as many values as the mechanism has."""
+
+        def predict(queries: Queries) -> Floats:
+            return query_variances(mechanism, queries, workload.shares)
+
+        return cls(
+            ranges=predict(workload.range_queries),
+            quantiles=predict(workload.quantile_queries),
+            top=predict(workload.top_queries),
+            values=predict(workload.values),
+            boxes=predict(workload.boxes),
+            spread=prefix_spread(mechanism, workload) if workload.quantiles else None,
+        )
+
+    def objective(self, mechanism: Mechanism, workload: Workload, name: Objective) -> Floats:
+        """Return the variances of the objective's queries; see `Workload.objective`."""
+        queries = workload.objective(name)
+        if queries is workload.boxes:
+            return self.boxes
+        if queries is workload.values:
+            return self.values
+        return query_variances(mechanism, queries, workload.shares)
+
+
+def query_variances(mechanism: Mechanism, queries: Queries, shares: Floats) -> Floats:
+    """Return the respondents' variances of one report of sets, then prefixes, float64 `(q,)`."""
+    prefixes = [indicator(mechanism.size, members) for members in queries.prefixes]
+    weights = np.array(prefixes).reshape(-1, mechanism.size)
+    return np.concatenate(
+        [
+            predicted_set_variances(mechanism, 1, queries.sets, shares=shares),
+            predicted_linear_variances(mechanism, 1, weights, shares=shares),
+        ]
+    )
+
+
+def mean_variance(variances: Floats, queries: Queries, shares: Floats, estimand: Estimand) -> float:
+    """Return the mean variance over queries for an estimand, of the respondents' `(q,)`."""
+    if estimand == "population":
+        variances = variances + sampling_variances(queries, shares)
+    return float(variances.mean())
+
+
+def sampling_variances(queries: Queries, shares: Floats) -> Floats:
+    """Return what drawing one respondent adds for the population, `P (1 - P)`: float64 `(q,)`.
+
+    It is the same for every mechanism: the population's variance is the respondents' plus this.
+    """
+    sets = (*queries.sets, *queries.prefixes)
+    inside = np.array([float(shares[members].sum()) for members in sets])
+    return np.maximum(inside * (1.0 - inside), 0.0)
+
+
+def prefix_spread(mechanism: Mechanism, workload: Workload) -> float | None:
+    """Return the largest `max h - min h` of the decoders of all prefixes but the last.
+
+    None for more prefixes than a collection with quantiles may have, and for more than 512 that
+    have to be decoded one by one.
+    """
+    if workload.size > _MOST_PREFIXES:
+        return None
+    prefixes = Prefixes.of(mechanism, workload.estimated)
+    if isinstance(prefixes.prepared, SetPrefixes) and workload.size > _MOST_SINGLY:
+        return None
+    return float(prefixes.spread[:-1].max(initial=0.0))
+
+
+def prefix_bound(spread: float, prefixes: int, n: int, confidence: float) -> float:
+    """Return what all prefixes of n reports err by at most, at once, with a confidence.
+
+    `R sqrt(log(2 m / delta) / (2 n))` by Hoeffding's inequality and a union over m prefixes: valid
+    for both estimands and any shares, and known before any report. For `l1-bits` `R = c` and this
+    is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4. Where the worst noise is
+    known too, `a_priori.prefix_half_widths` is tighter still.
+    """
+    level = error_level(confidence, "bernstein", prefixes)
+    return float(hoeffding_half_width(np.array(spread), n, level))

@@ -1,0 +1,148 @@
+"""The scales of least total error for a strategy: docs/theory.md section 4.
+
+    python -m ldpstream.estimators.planning.scales ldpstream.toml COLLECTION
+
+prints them for the configuration. Devices take the numbers from there, so that all of them have
+the same; they check the policy again, exactly.
+"""
+
+import argparse
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.planning.counting import gram_of
+from ldpstream.estimators.planning.scale_solver import ConvergenceError, solve_rates
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.wire.spec import load_spec
+
+Floats = NDArray[np.float64]
+
+_MOST_CELLS = 1 << 23
+_SLACK = 1e-9
+_ROUNDS = 8
+_ENOUGH = 1e-4
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class ScalePlan:
+    """`scales`, one a row of the strategy, with the total error that one respondent adds.
+
+    None where nothing is better than the default, one scale for all noisy rows. `error` is
+    predicted with these scales, as rounded, `uniform` with the default, `optimum` that of the
+    convex optimum for the default's decoder B ([ML] III-A) with discrete noise. `gap` is the
+    relative duality gap of that optimum.
+    """
+
+    scales: tuple[float, ...] | None
+    error: float
+    uniform: float
+    optimum: float
+    gap: float
+
+
+def optimal_scales(
+    policy: Policy, strategy: Strategy, workload: str | Floats, *, rounds: int = _ROUNDS
+) -> ScalePlan:
+    """Return scales of small total error for a workload (a name, or queries `(q, k)`).
+
+    For a fixed decoder B the best scales are a convex optimum ([ML] III-A); for given scales the
+    best B is weighted least squares. Each is found in turn, `rounds` times at most, which never
+    makes it worse; one round is the paper's optimum. Scales are rounded up to six digits, toward
+    privacy, and checked against the policy exactly.
+
+    Raises:
+        SpecError: as `Matrix`, and where values times rows are too many for the solver.
+        ConvergenceError: where the solver does not converge.
+        ValueError: as `gram_of`.
+    """
+    gram = gram_of(workload, policy.size)
+    best = Matrix(policy, strategy)
+    uniform = best.decoder().total_error(gram)
+    noisy = best.noised
+    constraints, budgets = _constraints(best)
+    rates = -np.log(best.rows.alphas)
+    error, optimum, gap = uniform, uniform, 0.0
+    for turn in range(rounds):
+        weights = best.decoder().row_weights(gram)
+        # A row that the decoder does not use still needs some weight, or u = 0 would be optimal.
+        weights = np.maximum(weights / weights.max(), 1e-9)
+        start = rates * (1.0 - 1e-3) / (constraints @ rates / budgets).max()
+        solved = solve_rates(weights, constraints, budgets, start)
+        rates = solved.rates
+        scales = np.zeros(strategy.rows)
+        scales[noisy] = [_round_up(scale) for scale in 1.0 / rates]
+        found = Matrix(policy, strategy, tuple(scales.tolist()))
+        reached = found.decoder().total_error(gram)
+        if turn == 0:
+            gap = solved.gap / solved.objective
+            optimum = float((best.decoder().row_weights(gram) * found.rows.variances).sum())
+        if reached >= error * (1.0 - _ENOUGH):
+            if reached < error:
+                best, error = found, reached
+            break
+        best, error = found, reached
+    return ScalePlan(best.scales, error, uniform, optimum, gap)
+
+
+def _constraints(mechanism: Matrix) -> tuple[Floats, Floats]:
+    """Return C and e of `C u <= e`: one row for each different column difference."""
+    pairs, entries = mechanism.pairs, mechanism.rows.entries
+    if pairs.count * len(entries) > _MOST_CELLS:
+        raise SpecError(
+            "scales",
+            f"at most {_MOST_CELLS} protected pairs times rows for the solver, got "
+            f"{pairs.count} times {len(entries)}",
+        )
+    gaps = np.abs(entries[:, pairs.first] - entries[:, pairs.second]).T
+    told = gaps.any(axis=1)
+    allowed = np.array([float(budget) for budget in pairs.budgets])[pairs.which]
+    order = np.flatnonzero(told)[np.argsort(allowed[told], kind="stable")]
+    # Of equal differences the first is the one with the least budget.
+    distinct, first = np.unique(gaps[order], axis=0, return_index=True)
+    budgets = allowed[order][first] * (1.0 - _SLACK)
+    return distinct.astype(np.float64), budgets
+
+
+def _round_up(scale: float) -> float:
+    return float(Context(prec=_DIGITS, rounding=ROUND_CEILING).create_decimal(Decimal(scale)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the optimal scales of a collection, as a line of its table, and the errors."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("file", help="the configuration")
+    parser.add_argument("collection", help='its collection, with mechanism = "matrix"')
+    asked = parser.parse_args(arguments)
+    try:
+        print(_report(asked.file, asked.collection))
+    except (SpecError, ConvergenceError) as error:
+        parser.exit(2, f"{error}\n")
+
+
+def _report(file: str, collection: str) -> str:
+    mechanism = load_spec(file, collection).mechanism
+    if not isinstance(mechanism, Matrix):
+        raise SpecError(f"collection.{collection}.mechanism", "matrix")
+    table = tomllib.loads(Path(file).read_text("utf-8"))["collection"][collection]
+    workload = table.get("workload", "values")
+    plan = optimal_scales(mechanism.policy, mechanism.strategy, workload)
+    head = f"# strategy {mechanism.strategy.name}, workload {workload}: total error per respondent"
+    if plan.scales is None:
+        return f"{head} {plan.error:.6g}; no better scales than equal ones, the default"
+    ratio = plan.error / plan.uniform
+    listed = ", ".join(repr(scale) for scale in plan.scales)
+    return f"{head} {plan.error:.6g}, {ratio:.4f} of that with equal scales\nscales = [{listed}]"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Predicted errors over a range of budgets: every mechanism proposed anew for each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.planning.compare import Candidate
+from ldpstream.estimators.planning.predictions import mean_variance, query_variances
+from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.order import implies
+from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.scale import scaled
+from ldpstream.mechanisms.registry.proposals import Proposal, propose
+
+Floats = NDArray[np.float64]
+
+SWEPT_QUERIES = 128
+"""The objective's queries, thinned to so many: a sweep predicts them at every budget."""
+FACTORS: tuple[float, ...] = tuple(np.geomspace(0.1, 4.0, 13).tolist())
+"""What every budget is multiplied by: evenly spaced in the logarithm."""
+
+Key = tuple[str, str]
+"""A mechanism id and the proposal's variant: the same mechanism at another budget."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Variances of one report by factor, float64 `(factors,)`, NaN where nothing is proposed.
+
+    `queries` of `total` of the objective's were predicted.
+    """
+
+    factors: Floats
+    variances: dict[Key, Floats]
+    queries: int
+    total: int
+
+
+def sweep(
+    policy: Policy,
+    domain: Domain,
+    workload: Workload,
+    objective: Objective,
+    estimand: Estimand,
+    candidates: Sequence[Candidate],
+    *,
+    factors: Sequence[float] = FACTORS,
+) -> Sweep | None:
+    """Predict the candidates that are proposed for the policy with budgets times each factor.
+
+    None where the policy's budgets are no parameters. The objective's queries are thinned.
+    """
+    queries = workload.objective(objective)
+    thinned = queries.thin(SWEPT_QUERIES)
+    keys = {(c.mechanism.id, c.variant) for c in candidates}
+    variances = {key: np.full(len(factors), np.nan) for key in sorted(keys)}
+    for place, factor in enumerate(factors):
+        try:
+            changed = scaled(policy, factor)
+        except SpecError:
+            return None
+        for proposal in _satisfying(changed, domain):
+            key = proposal.mechanism.id, proposal.variant
+            if key in variances:
+                each = query_variances(proposal.mechanism, thinned, workload.shares)
+                mean = mean_variance(each, thinned, workload.shares, estimand)
+                variances[key][place] = mean
+    known = {key: row for key, row in variances.items() if not np.isnan(row).all()}
+    return Sweep(np.array(factors), known, thinned.count, queries.total)
+
+
+def _satisfying(policy: Policy, domain: Domain) -> Iterator[Proposal]:
+    for found in propose(policy, domain):
+        if isinstance(found, Proposal) and _satisfies(found.mechanism, policy):
+            yield found
+
+
+def _satisfies(mechanism: Mechanism, policy: Policy) -> bool:
+    try:
+        return implies(mechanism.policy, policy) is None
+    except SpecError:
+        return False

@@ -1,0 +1,189 @@
+"""What a plan predicts the errors of: ranges, quantiles, top values, all values, all ranges."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.quantiles.quantiles import check_probabilities
+from ldpstream.estimators.queries.ranges import range_values
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+Objective = Literal["published", "ranges", "values"]
+"""What mechanisms are sorted by: the published ranges and quantiles, all ranges, all values."""
+
+MOST_QUERIES = 2_100
+"""Of all values or ranges so many are predicted at most, evenly spaced or drawn at random."""
+_FEWEST_QUERIES = 64
+_MOST_WORK = 500_000
+_ROUNDING = 1e-12
+_SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Sets of values, int64 arrays of indices; `total` is how many they stand for.
+
+    `prefixes` are sets too, decoded as quantiles decode them.
+    """
+
+    sets: tuple[Integers, ...]
+    total: int
+    prefixes: tuple[Integers, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of queries, prefixes included."""
+        return len(self.sets) + len(self.prefixes)
+
+    @property
+    def exact(self) -> bool:
+        """Whether these are all."""
+        return self.count == self.total
+
+    def thin(self, most: int) -> "Queries":
+        """Return at most so many of the sets, evenly spaced, and all prefixes."""
+        if len(self.sets) <= most:
+            return self
+        places = np.linspace(0, len(self.sets) - 1, most).round().astype(np.int64)
+        return Queries(tuple(self.sets[place] for place in places), self.total, self.prefixes)
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """The queries of a plan over the values of a domain, of `shape`.
+
+    `ranges` are sets of values, `quantiles` probabilities (on one ordered dimension), `top` how
+    many of the most frequent values are listed. `ordered` says whether ranges make sense. `shares`
+    are the design shares of the k values that devices give, float64 `(k,)`. Where devices give more
+    than what is estimated, `estimated` is the estimated value of each of those, int64 `(k,)`: all
+    queries are then sets of them.
+
+    Raises:
+        ValueError: where a quantile is not in (0, 1).
+    """
+
+    shape: tuple[int, ...]
+    ordered: bool
+    shares: Floats
+    ranges: tuple[Integers, ...] = ()
+    quantiles: tuple[float, ...] = ()
+    top: int = 0
+    estimated: Integers | None = None
+
+    def __post_init__(self) -> None:
+        check_probabilities(self.quantiles)
+
+    @property
+    def size(self) -> int:
+        """Number of values that are estimated."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def value_shares(self) -> Floats:
+        """The design shares of the values that are estimated, float64 `(size,)`."""
+        if self.estimated is None:
+            return self.shares
+        return np.bincount(self.estimated, self.shares, self.size).astype(np.float64)
+
+    @cached_property
+    def top_values(self) -> Integers:
+        """The values of largest share, ties to the smaller index; int64 `(top,)`."""
+        return np.argsort(-self.value_shares, kind="stable")[: self.top]
+
+    def given(self, values: Integers) -> Integers:
+        """Return the values that devices give for some that are estimated."""
+        if self.estimated is None:
+            return values
+        return np.flatnonzero(np.isin(self.estimated, values))
+
+    @cached_property
+    def range_queries(self) -> Queries:
+        """The published ranges."""
+        return self._queries(self.ranges, len(self.ranges))
+
+    @cached_property
+    def top_queries(self) -> Queries:
+        """The values of largest share."""
+        return self._queries(self.top_values[:, None], self.top_values.size)
+
+    @cached_property
+    def quantile_queries(self) -> Queries:
+        """The values up to each quantile's position."""
+        prefixes = [self.given(np.arange(p + 1)) for p in self.quantile_positions.tolist()]
+        return Queries((), len(prefixes), tuple(prefixes))
+
+    def _queries(self, sets: Iterable[Integers], total: int) -> Queries:
+        return Queries(tuple(self.given(members) for members in sets), total)
+
+    @cached_property
+    def quantile_positions(self) -> Integers:
+        """The smallest positions whose prefix holds the quantiles' shares, int64."""
+        cumulative = np.cumsum(self.value_shares)
+        cumulative[-1] = np.inf
+        wanted = np.array(self.quantiles, dtype=np.float64)
+        return np.searchsorted(cumulative, wanted - _ROUNDING)
+
+    @cached_property
+    def values(self) -> Queries:
+        """All single values, or evenly spaced ones of a large domain."""
+        every = np.arange(self.size)
+        chosen = every
+        if self.size > self._most:
+            chosen = np.linspace(0, self.size - 1, self._most).round().astype(np.int64)
+        return self._queries(chosen[:, None], self.size)
+
+    @cached_property
+    def boxes(self) -> Queries:
+        """All ranges of an ordered domain, or a fixed random sample of them; none of labels."""
+        if not self.ordered:
+            return Queries((), 0)
+        total = int(np.prod([extent * (extent + 1) // 2 for extent in self.shape], dtype=object))
+        bounds = self._every_box() if total <= self._most else self._some_boxes()
+        return self._queries((range_values(self.shape, pairs) for pairs in bounds), total)
+
+    def objective(self, name: Objective) -> Queries:
+        """Return the queries that mechanisms are sorted by.
+
+        `published` are the ranges and the prefixes at the quantiles, or the top values where there
+        is neither; `ranges` is all values' where there are no ranges.
+        """
+        if name == "published":
+            sets, prefixes = self.range_queries.sets, self.quantile_queries.prefixes
+            if not (sets or prefixes):
+                sets = self.top_queries.sets
+            if sets or prefixes:
+                return Queries(sets, len(sets) + len(prefixes), prefixes)
+        return self.boxes if name == "ranges" and self.ordered else self.values
+
+    @property
+    def _most(self) -> int:
+        return max(_FEWEST_QUERIES, min(MOST_QUERIES, _MOST_WORK // self.size))
+
+    def _every_box(self) -> Iterator[Sequence[tuple[int, int]]]:
+        axes = [
+            [(low, high) for low in range(extent) for high in range(low, extent)]
+            for extent in self.shape
+        ]
+        places = np.ndindex(*[len(axis) for axis in axes])
+        return ([axis[i] for axis, i in zip(axes, place, strict=True)] for place in places)
+
+    def _some_boxes(self) -> Iterator[Sequence[tuple[int, int]]]:
+        """Yield uniformly drawn boxes: in each dimension every pair of ends is equally likely."""
+        rng = np.random.default_rng(_SEED)
+        columns = []
+        for extent in self.shape:
+            # Of extent + 1 cuts, two different ones bound a range.
+            first = rng.integers(0, extent + 1, self._most)
+            second = (first + rng.integers(1, extent + 1, self._most)) % (extent + 1)
+            columns.append(np.sort(np.stack([first, second], axis=1), axis=1) - [0, 1])
+        return (
+            [(int(low), int(high)) for low, high in pairs]
+            for pairs in np.stack(columns, axis=1).tolist()
+        )

@@ -1,0 +1,1 @@
+"""Quantiles and their bounds from prefix sums."""

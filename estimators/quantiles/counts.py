@@ -1,0 +1,135 @@
+"""Prefixes over counts of symbols, all disclosed groups at once.
+
+Disclosed groups do not disturb each other, so they are decoded side by side, each cut after its
+first, second, ... position at once: as many decodes as the longest group has positions, not as
+many as there are prefixes. All sums that a variance needs add over groups.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.quantiles.cuts import Cuts
+from ldpstream.estimators.queries.counts import SetDecoder
+from ldpstream.estimators.queries.sums import Sums
+from ldpstream.mechanisms.interface.mechanism import Statistic
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CountPrefixes:
+    """Decodes the m prefixes `{x : position of x <= i}` of counts.
+
+    Of each cut's decoder, float64 `(cuts,)`: the anchor of least noise (see `decoding`), the least
+    and largest noise in its group, the least and largest value, and what its group adds to the mean
+    noise of uniform data. `held` is the part of the values that each prefix holds, float64 `(m,)`.
+    They depend on the mechanism and the order alone: prepare once, estimate often.
+    """
+
+    decoder: SetDecoder
+    cuts: Cuts
+    held: Floats
+    anchors: Floats
+    quietest: Floats
+    noisiest: Floats
+    least: Floats
+    largest: Floats
+    typical: Floats
+
+    @classmethod
+    def of(cls, decoder: SetDecoder, positions: Integers) -> Self:
+        """Prepare an order: the position of each value, int64 `(k,)`, >= 0."""
+        groups = decoder.groups
+        cuts = Cuts.of(groups, positions)
+        table = np.zeros((6, cuts.group.size))
+        for rank, plain in _plain(decoder, cuts):
+            at = np.flatnonzero(cuts.rank == rank)
+            anchors = decoder.best_anchors(plain)
+            h = _anchored(decoder, cuts, rank, plain, anchors)
+            noise = decoder.counts.noise_of(h, (cuts.rank_of_value <= rank).astype(np.float64))
+            measures = [anchors, *groups.value_extremes(noise), *decoder.output_extremes(h)]
+            measures.append(groups.sum_values(noise) / positions.size)
+            table[:, at] = np.stack(measures)[:, cuts.group[at]]
+        held = np.cumsum(np.bincount(positions, minlength=cuts.length)) / positions.size
+        return cls(decoder, cuts, held, *table)
+
+    def sums(self, statistic: Statistic) -> Sums:
+        """Return the sums of every prefix, q = m."""
+        cuts, groups = self.cuts, self.decoder.groups
+        total, squares = np.zeros((2, cuts.group.size))
+        for rank, plain in _plain(self.decoder, cuts):
+            at = np.flatnonzero(cuts.rank == rank)
+            anchors = np.zeros(groups.count)
+            anchors[cuts.group[at]] = self.anchors[at]
+            h = _anchored(self.decoder, cuts, rank, plain, anchors)
+            total[at] = self.decoder.sum_outputs(statistic * h)[cuts.group[at]]
+            squares[at] = self.decoder.sum_outputs(statistic * h**2)[cuts.group[at]]
+        reports = self.decoder.counts.group_reports(statistic)[cuts.group]
+        whole = cuts.accumulate(np.where(cuts.whole, reports, 0.0))
+        parted = cuts.accumulate(np.where(cuts.whole, 0.0, 1.0)) > 0.5
+
+        def parts(state: Floats) -> Floats:
+            # Where no group is cut in two, running sums would leave rounding instead of 0.
+            return np.where(parted, cuts.accumulate(np.where(cuts.whole, 0.0, state)), 0.0)
+
+        estimated = whole + parts(total)
+        least = self._envelope(self.least, np.minimum)
+        largest = self._envelope(self.largest, np.maximum)
+        least[-1] = largest[-1] = 1.0  # the whole domain
+        return Sums(
+            total=estimated,
+            squares=whole + parts(squares),
+            offset=estimated,
+            floor=parts(reports * self.quietest),
+            ceiling=parts(reports * self.noisiest),
+            least=least,
+            largest=largest,
+            slope=self._envelope(self.noisiest - self.quietest, np.maximum),
+            noisy=parts(np.where(self.noisiest > 0.0, reports, 0.0)),
+            moment=whole + parts(reports * (self.noisiest + 1.0)),
+            peak=self._envelope(self.noisiest, np.maximum) + 1.0,
+            typical_noise=parts(self.typical),
+            typical_sampling=self.held * (1.0 - self.held),
+            disclosed=groups.disclosed,
+            indicators=True,
+            reach=None,
+        )
+
+    @property
+    def worst_noise(self) -> Floats:
+        """The most noise that one user adds to each prefix, or a bound of it: float64 `(m,)`."""
+        noise = self._envelope(self.noisiest, np.maximum)
+        noise[-1] = 0.0  # the whole domain
+        return noise
+
+    def _envelope(self, ends: Floats, extreme: np.ufunc) -> Floats:
+        """Return the least or largest of the prefixes' decoders.
+
+        Exact for one group; with several, that of all cuts so far, which bounds it.
+        """
+        cuts = self.cuts
+        if self.decoder.groups.count == 1:
+            return cuts.accumulate(ends)
+        out = np.zeros(cuts.length)
+        extreme.at(out, cuts.position, ends)
+        return np.array(extreme.accumulate(out), dtype=np.float64)
+
+
+def _plain(decoder: SetDecoder, cuts: Cuts) -> Iterator[tuple[int, Floats]]:
+    """Yield each rank with the plain decoder of all groups' cuts of that rank, `(outputs,)`."""
+    plain = np.zeros(decoder.of_output.size)
+    for rank in range(cuts.ranks):
+        plain += decoder.counts.decode((cuts.rank_of_value == rank).astype(np.float64))
+        yield rank, plain
+
+
+def _anchored(decoder: SetDecoder, cuts: Cuts, rank: int, plain: Floats, anchors: Floats) -> Floats:
+    of_output = decoder.of_output
+    h = plain + anchors[of_output] * decoder.slack
+    h[cuts.whole_groups(rank, decoder.groups.count)[of_output]] = 1.0
+    return h

@@ -1,0 +1,150 @@
+"""Quantiles of one ordered dimension, with bounds: docs/theory.md section 6."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression  # type: ignore[attr-defined]  # in its __all__
+
+from ldpstream.estimators.bounds.options import ANYTIME, OptionKeywords, Options
+from ldpstream.estimators.estimate import Estimate
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Quantiles as positions on the ordered dimension, 0-based.
+
+    `p`, `value`, `low` and `high` are float64 of shape `(q,)`; the last three hold whole numbers,
+    or NaN where undefined (n = 0; the bounds where the prefixes' bounds are).
+    """
+
+    p: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def estimate_quantiles(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    probabilities: Sequence[float],
+    *,
+    prefixes: Prefixes | None = None,
+    **options: Unpack[OptionKeywords],
+) -> Quantiles:
+    """Estimate the smallest positions whose prefix holds at least the given shares.
+
+    `prefixes` says which dimension (and saves its preparation); by default the domain's own order.
+    With `simultaneous=True` the bounds of all prefixes hold together, and so those of any number of
+    quantiles, also of those chosen by looking; a quantile's bounds do not depend on which others
+    are asked for. Without, each quantile's hold on their own. Anytime bounds of the respondents'
+    quantiles are always made of simultaneous ones: as more report the quantile moves, and in time
+    any of the prefixes can be one that decides it.
+
+    Raises:
+        ValueError: where a probability is not in (0, 1), the statistic does not count n reports,
+            or an option is impossible.
+    """
+    prepared = Prefixes.of(mechanism) if prefixes is None else prefixes
+    chosen = Options(**options)
+    if chosen.method in ANYTIME and chosen.estimand == "respondents":
+        options["simultaneous"] = True
+    return invert(prepared.estimate(statistic, n, **options), probabilities)
+
+
+def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:
+    """Invert the cumulative distribution and its bounds (Woodruff 1952).
+
+    The value is the smallest x with `sigma(x) >= p`, sigma made monotone. Its interval goes from
+    `min{x : high(x) >= p}` to `1 + max{x : low(x) < p}`: with pointwise bounds each quantile holds
+    with the prefixes' confidence, because only two prefixes can be wrong about it. [ML] Algorithm 2
+    searches the raw estimates by bisection; these are not monotone, and a first crossing covers
+    too little.
+
+    Raises:
+        ValueError: where a probability is not in (0, 1).
+    """
+    p = check_probabilities(probabilities)
+    undefined = np.full(p.size, np.nan)
+    if prefixes.n == 0:
+        return Quantiles(p, undefined, undefined, undefined)
+    value = np.searchsorted(monotone(prefixes), p).astype(np.float64)
+    if np.isnan(prefixes.high).any():
+        return Quantiles(p, value, undefined, undefined)
+    low, high = crossings(prefixes.low, prefixes.high, p)
+    return Quantiles(p, value, low.astype(np.float64), high.astype(np.float64))
+
+
+def crossings(low: Floats, high: Floats, p: Floats) -> tuple[Integers, Integers]:
+    """Return `min{x : high(x) >= p}` and `1 + max{x : low(x) < p}`, int64 `(..., q)`.
+
+    `low` and `high` bound m prefixes, float64 `(..., m)`, p is float64 `(q,)`.
+    """
+    # Positions past every prefix below p: all comparisons are against running extremes.
+    most = np.maximum.accumulate(high, axis=-1)
+    least = np.minimum.accumulate(low[..., ::-1], axis=-1)[..., ::-1]
+    # The last prefix is everybody, whatever the bounds of its estimate say.
+    last = high.shape[-1] - 1
+    first, end = ((ends[..., None] < p).sum(axis=-2) for ends in (most, least))
+    return np.minimum(first, last), np.minimum(end, last)
+
+
+def monotone(prefixes: Estimate) -> Floats:
+    """Return the nearest cumulative distribution: isotonic regression, last entry 1.
+
+    Weights are the inverse variances; prefixes without error stay as they are. float64 `(m,)`.
+    """
+    variance = prefixes.se**2
+    fixed = variance == 0.0
+    fixed[-1] = True
+    out = np.where(fixed, prefixes.value, np.nan)
+    out[-1] = 1.0
+    weights = np.where(np.isfinite(variance) & ~fixed, variance, 1.0) ** -1.0
+    start, lowest = 0, 0.0
+    for end in np.flatnonzero(fixed):
+        if end > start:
+            part = slice(start, end)
+            fitted = isotonic_regression(prefixes.value[part], weights=weights[part]).x
+            # Clipping the unbounded solution solves the bounded problem.
+            out[part] = np.clip(fitted, lowest, out[end])
+        start, lowest = int(end) + 1, float(out[end])
+    return out
+
+
+def quantile_errors(
+    cumulative: Floats, positions: Sequence[float], probabilities: Sequence[float]
+) -> Floats:
+    """Return how far each p is from `(sigma(x - 1), sigma(x)]`, float64 `(q,)`: [ML] V's error.
+
+    `cumulative` is the true sigma, float64 `(m,)`, ending in 1; x are positions, 0-based.
+
+    >>> quantile_errors(np.array([0.2, 0.7, 1.0]), [1, 1, 0], [0.5, 0.1, 0.5]).round(9).tolist()
+    [0.0, 0.1, 0.3]
+
+    Raises:
+        ValueError: where a probability is not in (0, 1).
+    """
+    p, at = check_probabilities(probabilities), np.asarray(positions, dtype=np.int64)
+    below = np.where(at > 0, cumulative[at - 1], 0.0)
+    return np.maximum(0.0, np.maximum(below - p, p - cumulative[at]))
+
+
+def check_probabilities(probabilities: Sequence[float]) -> Floats:
+    """Return the probabilities of quantiles, float64 `(q,)`.
+
+    Raises:
+        ValueError: naming the first that is not in (0, 1): no value is the 0-quantile, and the
+            1-quantile, the largest value that anybody has, cannot be told from noise.
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    for outside in p[~((p > 0.0) & (p < 1.0))]:
+        raise ValueError(f"quantile: expected a number above 0 and below 1, got {outside:g}")
+    return p

@@ -1,0 +1,1 @@
+"""Linear queries of a statistic: values, sets, ranges, sums of weights."""

@@ -1,0 +1,154 @@
+"""Queries over counts of symbols, decoded with what is known without noise.
+
+A mechanism's decoder is the sum of its single values' decoders. Where the values of a group g sum
+to less noise than their complement this is wasteful: the group's total is known exactly. The
+difference of the two, `z_g = 1_g - sum_{x in g} h_x`, has mean 0 for a user of every value, so
+`h + sum_g lambda_g z_g` decodes the same query without bias for any fixed lambda. Its noise under
+uniform data is least at `lambda_g = -sum_{x in g} (Q h z_g)[x] / sum_{x in g} (Q z_g^2)[x]`, which
+depends on the channel and the query alone, never on the data. lambda = 0 is the plain decoder,
+lambda = 1 one minus the complement's.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.queries.groups import Groups, all_in_one, group_extremes, sum_groups
+from ldpstream.estimators.queries.linear import LinearQueries
+from ldpstream.estimators.queries.queries import Queries, Query
+from ldpstream.mechanisms.interface.decoder import ROUNDING, CountDecoder, LinearDecoder
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def prepare_queries(mechanism: Mechanism) -> Queries:
+    """Return what prepares a mechanism's queries, by the kind of its decoder."""
+    decoder = mechanism.decoder()
+    if isinstance(decoder, CountDecoder):
+        return SetDecoder.of(mechanism, decoder)
+    if isinstance(decoder, LinearDecoder):
+        return LinearQueries.of(mechanism, decoder)
+    raise TypeError(f"expected a CountDecoder or a LinearDecoder, got {type(decoder).__name__}")
+
+
+@dataclass(frozen=True)
+class CountQuery(Query):
+    """A query decoded by `h`, float64 `(outputs,)`; `of_square` decodes `w^2`."""
+
+    h: Floats
+    of_square: Floats
+
+    # Plain sums, not dot products: numpy adds them in one order whatever the linear algebra.
+    def total(self, statistic: Statistic) -> float:
+        """Return `sum_y N[y] h(y)`."""
+        return float((statistic * self.h).sum())
+
+    def squares(self, statistic: Statistic) -> float:
+        """Return `sum_y N[y] h(y)^2`."""
+        return float((statistic * self.h**2).sum())
+
+    def offset(self, statistic: Statistic) -> float:
+        """Return the estimate of `sum_i w(x_i)^2`."""
+        return float((statistic * self.of_square).sum())
+
+
+@dataclass(frozen=True)
+class SetDecoder(Queries):
+    """Decodes queries of one mechanism; `slack` is `z`, float64 `(outputs,)`.
+
+    `of_output` is the group of each output, int64 `(outputs,)`. Of each group, `(count,)`:
+    `slack_noise` is the sum of its values' noise in `z`, float64, and `sizes` the number of its
+    values, int64.
+    """
+
+    counts: CountDecoder
+    known: Groups
+    of_output: Integers
+    slack: Floats
+    slack_noise: Floats
+    sizes: Integers
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, decoder: CountDecoder) -> Self:
+        """Prepare a mechanism with its decoder: one decode, shared by all queries."""
+        groups, of_output = Groups.of(mechanism), decoder.output_groups()
+        slack = 1.0 - decoder.decode(np.ones(mechanism.size))
+        if of_output is None:
+            of_output = all_in_one(slack.size)
+        noise = groups.sum_values(decoder.expect(slack**2))
+        sizes = np.bincount(groups.of_value, minlength=groups.count)
+        noise[noise <= ROUNDING * sizes] = 0.0
+        return cls(decoder, groups, of_output, slack, noise, sizes)
+
+    @property
+    def decoder(self) -> CountDecoder:
+        """The mechanism's decoder."""
+        return self.counts
+
+    @property
+    def groups(self) -> Groups:
+        """What its reports disclose."""
+        return self.known
+
+    def set_query(self, indicator: Floats) -> Query:
+        """Prepare a set of values, given by its indicator, float64 `(k,)`."""
+        h = self.decode_set(indicator)
+        noise = self.counts.noise_of(h, indicator)
+        return CountQuery(indicator, noise, float(h.min()), float(h.max()), h, h)
+
+    def linear_query(self, weights: Floats) -> Query:
+        """Prepare any weights with the decoder of least noise, float64 `(k,)`.
+
+        Each group's weights are decoded as parts of their own range. So noise that is small beside
+        the squares of the weights is no rounding, and equal weights have none at all.
+        """
+        least, largest = self.groups.value_extremes(weights)
+        unit = np.where(largest > least, largest - least, 1.0)
+        of_value = self.groups.of_value
+        parts = (weights - least[of_value]) / unit[of_value]
+        decoded = self.decode(parts)
+        noise = self.counts.noise_of(decoded, parts) * unit[of_value] ** 2
+        h = decoded * unit[self.of_output] + least[self.of_output]
+        square = self.decode(weights**2)
+        return CountQuery(weights, noise, float(h.min()), float(h.max()), h, square)
+
+    def sum_outputs(self, function: Floats) -> Floats:
+        """Sum a function of the output over each group: `(outputs,)` -> `(count,)`."""
+        return sum_groups(function, self.of_output, self.groups.count)
+
+    def output_extremes(self, function: Floats) -> tuple[Floats, Floats]:
+        """Return the least and largest of a function of the output in each group."""
+        return group_extremes(function, self.of_output, self.groups.count)
+
+    def best_anchors(self, plain: Floats) -> Floats:
+        """Return the lambda of least noise for the plain decoder `h` of a query: `(count,)`."""
+        product = -self.groups.sum_values(self.decoder.expect(plain * self.slack))
+        known = self.slack_noise > 0.0
+        return np.divide(product, self.slack_noise, out=np.zeros_like(product), where=known)
+
+    def decode(self, weights: Floats) -> Floats:
+        """Return the decoder of least noise of any weights, `(k,)` -> `(outputs,)`."""
+        return self._anchored(weights, self.best_anchors(self.decoder.decode(weights)))
+
+    def decode_set(self, indicator: Floats) -> Floats:
+        """Return a set's decoder: in each group the plain one, or one minus the complement's.
+
+        lambda is rounded to 0 or 1, so that a set's estimate is a sum of its values' estimates
+        wherever it holds the smaller part of a group, and always for a single value.
+        """
+        plain = self.decoder.decode(indicator)
+        if indicator.sum() == 1.0:
+            return plain
+        # At the extremes of epsilon rounding hides what the total saves: a whole group takes it.
+        whole = self.groups.sum_values(indicator) == self.sizes
+        anchors = (whole | (self.best_anchors(plain) > 0.5 + ROUNDING)).astype(np.float64)
+        return self._anchored(indicator, anchors) if anchors.any() else plain
+
+    def _anchored(self, weights: Floats, anchors: Floats) -> Floats:
+        # Decoding the difference, not adding slack, makes whole groups exact to the last bit.
+        rest = self.decoder.decode(weights - anchors[self.groups.of_value])
+        return rest + anchors[self.of_output]

@@ -1,0 +1,69 @@
+"""Queries over statistics of sums, whose decoders' noise is known (`LinearDecoder`)."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.queries.groups import Groups
+from ldpstream.estimators.queries.queries import Queries, Query
+from ldpstream.mechanisms.interface.decoder import LinearDecoder
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LinearQuery(Query):
+    """A query decoded by a linear function of sums.
+
+    The sums do not tell `sum_i h(y_i)^2`. Its mean is `sum_i (v + w^2)(x_i)`: another linear query,
+    estimated without bias (docs/theory.md section 0).
+    """
+
+    decoder: LinearDecoder
+
+    def total(self, statistic: Statistic) -> float:
+        """Return `sum_i h(y_i)`."""
+        return self.decoder.total(self.weights, statistic)
+
+    def squares(self, statistic: Statistic) -> float:
+        """Return the estimate of `sum_i (Q h^2)[x_i]`."""
+        return self.decoder.total(self.noise + self.weights**2, statistic)
+
+    def offset(self, statistic: Statistic) -> float:
+        """Return the estimate of `sum_i w(x_i)^2`."""
+        return self.decoder.total(self.weights**2, statistic)
+
+
+@dataclass(frozen=True)
+class LinearQueries(Queries):
+    """Prepares queries of a mechanism whose statistic holds sums."""
+
+    linear: LinearDecoder
+    known: Groups
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, decoder: LinearDecoder) -> Self:
+        """Prepare a mechanism with its decoder."""
+        return cls(decoder, Groups.of(mechanism))
+
+    @property
+    def decoder(self) -> LinearDecoder:
+        """The mechanism's decoder."""
+        return self.linear
+
+    @property
+    def groups(self) -> Groups:
+        """What its reports disclose."""
+        return self.known
+
+    def set_query(self, indicator: Floats) -> Query:
+        """Prepare a set of values: its decoder is that of its indicator."""
+        return self.linear_query(indicator)
+
+    def linear_query(self, weights: Floats) -> Query:
+        """Prepare any weights, float64 `(k,)`."""
+        noise = self.linear.noise(weights)
+        return LinearQuery(weights, noise, *self.linear.span(weights), self.linear)

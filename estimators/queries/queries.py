@@ -1,0 +1,64 @@
+"""Linear queries ready to be estimated: their decoders' noise and extremes, prepared once.
+
+Counts of symbols and sums are decoded differently (`decoding`, `linear`); all that variances and
+bounds need of either is a `Query`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.queries.groups import Groups
+from ldpstream.mechanisms.interface.mechanism import Decoder, Statistic
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Query(ABC):
+    """One linear query `w` with a decoder `h`, `Q h = w`.
+
+    `weights` is `w`, float64 `(k,)`; `noise` is `v(x) = (Q h^2)[x] - w[x]^2`, float64 `(k,)`, >= 0;
+    `least` and `largest` bound `h` over all reports.
+    """
+
+    weights: Floats
+    noise: Floats
+    least: float
+    largest: float
+
+    @abstractmethod
+    def total(self, statistic: Statistic) -> float:
+        """Return `sum_i h(y_i)`."""
+
+    @abstractmethod
+    def squares(self, statistic: Statistic) -> float:
+        """Return `sum_i h(y_i)^2`, or an unbiased estimate of its mean."""
+
+    @abstractmethod
+    def offset(self, statistic: Statistic) -> float:
+        """Return an unbiased estimate of `sum_i w(x_i)^2`."""
+
+
+class Queries(ABC):
+    """Prepares the queries of one mechanism."""
+
+    @property
+    @abstractmethod
+    def decoder(self) -> Decoder:
+        """The mechanism's decoder."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> Groups:
+        """What its reports disclose."""
+
+    @abstractmethod
+    def set_query(self, indicator: Floats) -> Query:
+        """Prepare a set of values, given by its indicator, float64 `(k,)`."""
+
+    @abstractmethod
+    def linear_query(self, weights: Floats) -> Query:
+        """Prepare any weights, float64 `(k,)`."""

@@ -1,0 +1,175 @@
+"""What a statistic says of linear queries, before any division by n."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.queries.groups import all_in_one
+from ldpstream.estimators.queries.queries import Queries, Query
+from ldpstream.mechanisms.interface.decoder import LinearDecoder, SingleValues
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over n reports of q queries' decoders `h`, arrays float64 of shape `(q,)`.
+
+    `total` is `sum_i h(y_i)`, `squares` `sum_i h(y_i)^2`, and `offset` an unbiased estimate of
+    `sum_i w(x_i)^2` (of an indicator: `total` itself). `floor` and `ceiling` bound the noise
+    `sum_i v(x_i)`, `v(x) = (Q h^2)[x] - w[x]^2`, over all data that agree with what the reports
+    disclose: `sum_g N_g min_{x in g} v(x)` and the same with max. `least` and `largest` are
+    `min h` and `max h` over the outputs; `slope` is the most by which the noise of two users of one
+    group differs. `noisy` counts the reports of groups with noise; `moment` is
+    `sum_g N_g max_{x in g} (Q h^2)[x]` or more, `peak` the largest of these maxima. For one report
+    of uniform data `typical_noise` is roughly the mean noise and `typical_sampling` the variance of
+    w. `disclosed` says whether the channel discloses groups, `indicators` whether all weights are 0
+    or 1. `reach` is `max w - min w` where the statistic does not hold `sum_i h(y_i)^2`, so that
+    `squares` only estimates it; None where it does. `heaviest` is the worst noise of any user there
+    may be, where `ceiling` knows the respondents' public weights; None where it does not, and
+    `ceiling / n` is that.
+    """
+
+    disclosed: bool
+    indicators: bool
+    reach: Floats | None
+    total: Floats
+    squares: Floats
+    offset: Floats
+    floor: Floats
+    ceiling: Floats
+    least: Floats
+    largest: Floats
+    slope: Floats
+    noisy: Floats
+    moment: Floats
+    peak: Floats
+    typical_noise: Floats
+    typical_sampling: Floats
+    heaviest: Floats | None = None
+
+    @property
+    def spread(self) -> Floats:
+        """The length of the interval that decoded reports lie in, `max h - min h`."""
+        return self.largest - self.least
+
+
+def share_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Floats:
+    """Return the sums of all single values' decoders, float64 `(k,)`: n times their shares.
+
+    Raises:
+        ValueError: where the statistic does not count n reports.
+    """
+    check_counts(mechanism, statistic, n)
+    return mechanism.decoder().shares(statistic)
+
+
+def value_sums(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    *,
+    values: Integers | None = None,
+    decoded: Floats | None = None,
+) -> Sums:
+    """Return the sums of single values: of all, q = k, or of some, int64 `(q,)`.
+
+    `decoded` are the `share_sums` of all values, where the caller has them. The sums of some values
+    equal those entries of all values' bit for bit, and beside `decoded` take memory for q entries.
+
+    Raises:
+        ValueError: where the statistic does not count n reports.
+    """
+    total = share_sums(mechanism, statistic, n) if decoded is None else decoded
+    decoder, of_value = mechanism.decoder(), mechanism.decoder().groups()
+    if values is None:
+        of_all = (decoder.second_moments(statistic), *decoder.extremes(), *decoder.noise_extremes())
+        single = SingleValues(*of_all)
+        group = all_in_one(mechanism.size) if of_value is None else of_value
+    else:
+        total = total[values]
+        single = decoder.single_values(statistic, values, total)
+        group = np.zeros(values.size, dtype=np.int64) if of_value is None else of_value[values]
+    of_group = decoder.group_reports(statistic)
+    sizes = np.array([mechanism.size]) if of_value is None else np.bincount(of_value)
+    reports, others = of_group[group], sizes[group] - 1
+    quietest, noisiest = single.quietest, single.noisiest
+    share = 1.0 / mechanism.size
+    return Sums(
+        total=total,
+        squares=single.second_moments,
+        offset=total,
+        floor=reports * quietest,
+        ceiling=reports * noisiest,
+        least=single.least,
+        largest=single.largest,
+        slope=noisiest - quietest,
+        noisy=np.where(noisiest > 0.0, reports, 0.0),
+        moment=reports * (noisiest + 1.0),
+        peak=noisiest + 1.0,
+        # Few values are as noisy as the noisiest of a group, often the value itself alone.
+        typical_noise=(noisiest + others * quietest) * share,
+        typical_sampling=np.full_like(total, share * (1.0 - share)),
+        disclosed=of_value is not None,
+        indicators=True,
+        reach=np.ones(total.size) if isinstance(decoder, LinearDecoder) else None,
+    )
+
+
+def set_sums(queries: Queries, statistic: Statistic, indicators: Iterable[Floats]) -> Sums:
+    """Return the sums of sets of values, given by their indicators, each of shape `(k,)`."""
+    prepared = (queries.set_query(indicator) for indicator in indicators)
+    return query_sums(queries, statistic, prepared, indicators=True)
+
+
+def linear_sums(queries: Queries, statistic: Statistic, weights: Iterable[Floats]) -> Sums:
+    """Return the sums of any weights, each of shape `(k,)`."""
+    prepared = (queries.linear_query(row) for row in weights)
+    return query_sums(queries, statistic, prepared, indicators=False)
+
+
+def query_sums(
+    queries: Queries, statistic: Statistic, prepared: Iterable[Query], *, indicators: bool
+) -> Sums:
+    """Return the sums of prepared queries; `indicators` says that all weights are 0 or 1."""
+    groups, reports = queries.groups, queries.decoder.group_reports(statistic)
+    rows = []
+    for query in prepared:
+        quietest, noisiest = groups.value_extremes(query.noise)
+        moments = groups.value_extremes(query.noise + query.weights**2)[1]
+        rows.append(
+            (
+                query.total(statistic),
+                query.squares(statistic),
+                query.offset(statistic),
+                float((reports * quietest).sum()),
+                float((reports * noisiest).sum()),
+                query.least,
+                query.largest,
+                float((noisiest - quietest).max()),
+                float(reports[noisiest > 0.0].sum()),
+                float((reports * moments).sum()),
+                float(moments.max()),
+                float(query.noise.mean()),
+                float(query.weights.var()),
+                float(query.weights.max() - query.weights.min()),
+            )
+        )
+    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 14).T
+    reach = columns[-1] if isinstance(queries.decoder, LinearDecoder) else None
+    return Sums(groups.disclosed, indicators, reach, *columns[:-1])
+
+
+def check_counts(mechanism: Mechanism, statistic: Statistic, n: int) -> None:
+    """Refuse a statistic that does not count n reports.
+
+    Raises:
+        ValueError: naming both numbers.
+    """
+    counted = mechanism.count(statistic)
+    if counted != n:
+        raise ValueError(f"n: expected the {counted} reports that the statistic counts, got {n}")

@@ -1,0 +1,1 @@
+"""What every other room of the mechanisms uses: errors, canonical JSON, checks, times, arrays."""

@@ -1,0 +1,137 @@
+"""Checks of raw values: of configurations, as TOML gives them, and of numbers that people give."""
+
+import math
+from collections.abc import Iterable
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import TypeGuard
+
+import numpy as np
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.exact.dyadic import budget
+
+_LONGEST_NUMBER = 40
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Return whether the value is an integer (booleans are not)."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def describe(value: object) -> str:
+    """Return a short description of a raw value for an error message."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value) if abs(value) < 10**20 or isinstance(value, float) else "a huge number"
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 40 else f"a text of {len(value)} characters"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
+
+
+def number_text(number: float) -> str:
+    """Return a number as people write it: in full, whole ones without a point.
+
+    >>> number_text(1700086400.5), number_text(100.0)
+    ('1700086400.5', '100')
+    """
+    return repr(float(number)).removesuffix(".0")
+
+
+def real_number(value: object) -> float:
+    """Return a number as a float; NaN, which no domain holds, where the value is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def parse_real(text: str) -> float:
+    """Return a decimal number; NaN, which no domain holds, where the text is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def read_epsilon(value: object, path: str, *, infinite: bool = False) -> float:
+    """Return a privacy budget: a number above 0, finite unless `infinite` allows otherwise.
+
+    Raises:
+        SpecError: naming `path`.
+    """
+    expected = f"a {'' if infinite else 'finite '}number above 0, got {describe(value)}"
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise SpecError(path, expected)
+    try:
+        epsilon = float(value)
+    except OverflowError as error:
+        raise SpecError(path, expected) from error
+    if math.isnan(epsilon) or epsilon <= 0 or (math.isinf(epsilon) and not infinite):
+        raise SpecError(path, expected)
+    return epsilon
+
+
+def read_budget(value: object, path: str, *, infinite: bool = True) -> Fraction | None:
+    """Return an entry of a policy, an exact rational of at least 0, or None for infinity.
+
+    A float or a decimal text is read down to the smaller of the decimal that was written and its
+    double (`dyadic.budget`), so that the guarantee holds for both; a Fraction as it is.
+
+    Raises:
+        SpecError: naming `path`, where it is negative, NaN or no number; and where it is infinite
+            without `infinite`, or so large that no double holds it.
+
+    >>> read_budget("0.1", "policy"), read_budget("inf", "policy")
+    (Fraction(1, 10), None)
+    """
+    expected = f"a budget of at least 0{' or inf' if infinite else ''}, got {describe(value)}"
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction):
+        raise SpecError(path, expected)
+    if isinstance(value, str) and len(value) > _LONGEST_NUMBER:
+        raise SpecError(path, expected)
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise SpecError(path, expected) from None
+    if math.isnan(number) or number < 0 or (isinstance(value, Fraction) and value < 0):
+        raise SpecError(path, expected)
+    if math.isinf(number):
+        overflows = isinstance(value, str) and any(c.isdigit() for c in value)
+        if overflows or not infinite:
+            raise SpecError(path, expected)
+        return None
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, str) and number > 0:
+        return min(budget(number), Fraction(value.strip()))
+    return budget(number)
+
+
+def unknown(key: str, known: Iterable[str], *, kind: str = "key") -> str:
+    """Return `unknown KIND`, with the one among `known` that was probably meant.
+
+    >>> unknown("epsilom", ["mechanism", "epsilon"]), unknown("colour", ["epsilon"])
+    ('unknown key (did you mean epsilon?)', 'unknown key')
+    """
+    meant = get_close_matches(key, list(known), n=1, cutoff=0.65)
+    return f"unknown {kind} (did you mean {meant[0]}?)" if meant else f"unknown {kind}"
+
+
+def check_keys(given: object, allowed: frozenset[str], path: str) -> dict[str, object]:
+    """Return a table whose keys are all allowed.
+
+    Raises:
+        SpecError: naming the first unknown key, or `path` where the value is no table.
+    """
+    if not isinstance(given, dict):
+        raise SpecError(path, f"a table, got {describe(given)}")
+    for key in given:
+        if key not in allowed:
+            raise SpecError(f"{path}.{key}", f"one of the keys {', '.join(sorted(allowed))}")
+    return given

@@ -1,0 +1,1 @@
+"""Channels as exact matrices, and certificates that they keep a policy."""

@@ -1,0 +1,146 @@
+"""Certificates: a proof that the realised channel keeps its policy, as a document.
+
+The realised loss is an exact rational ratio; its logarithm is given as floats rounded outward.
+Whether the ratio is within `e^epsilon` is decided between rationals (`dyadic.exp_bounds`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.channels.channel import Channel, Violation
+from ldpstream.mechanisms.exact.dyadic import exp_floor, float_above, log_bounds
+from ldpstream.mechanisms.policies.policy import Policy
+
+ENUMERATION_LIMIT = 64
+"""Channels of up to this many values are proved by enumerating every pair and output."""
+
+
+@dataclass(frozen=True)
+class RealisedLoss:
+    """The largest ratio over all pairs with one budget: `low <= log(ratio) <= high`.
+
+    Where the ratio is within `e^budget`, high is at most the least float not below the budget.
+    """
+
+    budget: Fraction
+    ratio: Fraction
+    low: float
+    high: float
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the budget rounded up, the exact ratio as a fraction, and its logarithm's bounds.
+
+        Rounded to the nearest float a budget may lie below the upper bound of a loss that keeps it.
+        """
+        return {
+            "budget": float_above(self.budget),
+            "ratio": str(self.ratio),
+            "low": self.low,
+            "high": self.high,
+        }
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a mechanism promises, what it realises, and what leaves the device in the clear.
+
+    `losses` holds one entry for each different finite budget of `Policy.constraints`, by structure
+    under other L^p metrics than L1 those of a step in one and in all dimensions: the others follow.
+    `unprotected_pairs` counts ordered pairs of values that the policy does not protect,
+    `unprotected` says which. `proof` is "enumeration" (every constraint at every output) or
+    "structure" (the few different ratios that the mechanism's construction can produce, and the
+    tables that construct it).
+    """
+
+    mechanism: str
+    policy: Mapping[str, Json]
+    losses: tuple[RealisedLoss, ...]
+    disclosed: tuple[str, ...]
+    unprotected_pairs: int
+    unprotected: str | None
+    passed: bool
+    proof: str
+    violation: str | None = None
+
+    @property
+    def loss_low(self) -> float | None:
+        """Lower bound of the largest listed loss of a protected pair; None if unbounded."""
+        return max((loss.low for loss in self.losses), default=None)
+
+    @property
+    def loss_high(self) -> float | None:
+        """Upper bound of the largest listed loss of a protected pair; None if unbounded."""
+        return max((loss.high for loss in self.losses), default=None)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the certificate as a JSON document."""
+        return {
+            "mechanism": self.mechanism,
+            "policy": dict(self.policy),
+            "loss": {"low": self.loss_low, "high": self.loss_high},
+            "losses": [loss.to_json() for loss in self.losses],
+            "disclosed": list(self.disclosed),
+            "unprotected_pairs": self.unprotected_pairs,
+            "unprotected": self.unprotected,
+            "proof": self.proof,
+            "violation": self.violation,
+            "pass": self.passed,
+        }
+
+
+def certify_by_enumeration(
+    mechanism: str, policy: Policy, channel: Channel, disclosed: list[str]
+) -> Certificate:
+    """Prove or refute the policy at every pair and every output of an exact channel."""
+    violation = channel.satisfies(policy)
+    ratios = channel.worst_ratios(policy)
+    bounded = {b: r for b, r in ratios.items() if r is not None}
+    losses = () if len(bounded) < len(ratios) else _losses(bounded)
+    return _certificate(mechanism, policy, losses, disclosed, violation, "enumeration")
+
+
+def certify_by_structure(
+    mechanism: str,
+    policy: Policy,
+    ratios: Mapping[Fraction, Fraction],
+    disclosed: list[str],
+    *,
+    violation: str | None = None,
+    proof: str = "structure",
+) -> Certificate:
+    """Prove the policy from the largest ratio that the construction gives for each budget.
+
+    The caller has checked that its tables are what the construction assumes; where it knows the
+    place of a ratio that is too large, it names it by `violation`.
+    """
+    broken = [b for b, ratio in ratios.items() if ratio > exp_floor(b)]
+    if broken and violation is None:
+        violation = f"a ratio above e^{float(broken[0])}"
+    return _certificate(mechanism, policy, _losses(ratios), disclosed, violation, proof)
+
+
+def _losses(ratios: Mapping[Fraction, Fraction]) -> tuple[RealisedLoss, ...]:
+    return tuple(RealisedLoss(b, ratios[b], *log_bounds(ratios[b])) for b in sorted(ratios))
+
+
+def _certificate(
+    mechanism: str,
+    policy: Policy,
+    losses: tuple[RealisedLoss, ...],
+    disclosed: list[str],
+    violation: Violation | str | None,
+    proof: str,
+) -> Certificate:
+    return Certificate(
+        mechanism=mechanism,
+        policy=policy.describe(),
+        losses=losses,
+        disclosed=tuple(disclosed),
+        unprotected_pairs=policy.unprotected_pairs,
+        unprotected=policy.unprotected,
+        passed=violation is None,
+        proof=proof,
+        violation=None if violation is None else str(violation),
+    )

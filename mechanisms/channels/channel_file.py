@@ -1,0 +1,110 @@
+"""Channel files: the table of a designed channel, that devices and servers load alike.
+
+JSON with the keys `version`, `policy` (exact), `prior`, `weights` (hexadecimal numerators over
+2^64, a row for each value), `sha256` of these three in canonical JSON, and `design`, the record of
+how it came about.
+"""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.checks import check_keys, describe
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.designed import DesignedChannel
+from ldpstream.mechanisms.policies.tabled import read_policy_document
+
+VERSION: Final = 1
+_KEYS: Final = frozenset({"version", "policy", "prior", "weights", "sha256", "design"})
+_MOST_BYTES: Final = 64 << 20
+
+
+def channel_document(channel: DesignedChannel) -> dict[str, Json]:
+    """Return a channel as the document of a file."""
+    return {
+        "version": VERSION,
+        "design": dict(channel.record),
+        "sha256": channel.digest,
+        **channel.content(),
+    }
+
+
+def save_channel(path: Path, channel: DesignedChannel) -> None:
+    """Write a channel file.
+
+    Raises:
+        OSError: where it cannot be written.
+    """
+    text = json.dumps(channel_document(channel), allow_nan=False, separators=(",", ":"))
+    path.write_text(text.replace("],[", "],\n[") + "\n", encoding="ascii")
+
+
+def load_channel(given: object, base: Path) -> DesignedChannel:
+    """Return the channel of a file, whose path is relative to the folder `base`.
+
+    The table is checked, the policy is not: `DesignedChannel.certify` proves it.
+
+    Raises:
+        SpecError: for a file that cannot be read, is none of version 1, was altered, or whose
+            table is no invertible channel.
+    """
+    if not isinstance(given, str) or not given:
+        raise SpecError("channel", f"the path of a channel file, got {describe(given)}")
+    path = base / given
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise SpecError("channel", f"a file of at most {_MOST_BYTES} bytes, got {given!r}")
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError("channel", f"a readable file, got {given!r}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise SpecError("channel", f"JSON, got {given!r}: {error}") from error
+    try:
+        return read_channel(document)
+    except SpecError as error:
+        raise error.within("channel") from None
+
+
+def read_channel(document: object) -> DesignedChannel:
+    """Return the channel of a file's document.
+
+    Raises:
+        SpecError: as `load_channel`, with paths inside the document.
+    """
+    table = check_keys(document, _KEYS, "file")
+    if table.get("version") != VERSION:
+        raise SpecError("version", f"{VERSION}, got {describe(table.get('version'))}")
+    prior, record = table.get("prior"), table.get("design", {})
+    if not isinstance(prior, list) or not all(map(_is_share, prior)):
+        raise SpecError("prior", f"a list of numbers in 0..1, got {describe(prior)}")
+    if not isinstance(record, dict):
+        raise SpecError("design", f"a table, got {describe(record)}")
+    channel = DesignedChannel(
+        policy=read_policy_document(table.get("policy")),
+        weights=tuple(_row(row, place) for place, row in enumerate(_rows(table.get("weights")))),
+        prior=tuple(float(share) for share in prior),
+        record=record,
+    )
+    if table.get("sha256") != channel.digest:
+        raise SpecError("sha256", f"{channel.digest}, as the file's content has: it was altered")
+    return channel
+
+
+def _is_share(given: object) -> bool:
+    return isinstance(given, int | float) and 0 <= given <= 1
+
+
+def _rows(given: object) -> list[object]:
+    if not isinstance(given, list):
+        raise SpecError("weights", f"a list of rows, got {describe(given)}")
+    return given
+
+
+def _row(given: object, place: int) -> tuple[int, ...]:
+    if isinstance(given, list) and all(isinstance(w, str) and len(w) <= 19 for w in given):
+        try:
+            return tuple(int(weight, 16) for weight in given)
+        except ValueError:
+            pass
+    raise SpecError(f"weights[{place}]", "a list of hexadecimal numbers")

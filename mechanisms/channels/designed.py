@@ -1,0 +1,125 @@
+"""Channels given as a table: every probability a multiple of 2^-64, with the policy they keep."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json, canonical_json
+from ldpstream.mechanisms.base.checks import is_whole
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_enumeration
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.channels.prior_certificate import certify_prior
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.policies.tabled import policy_document
+
+MAX_OUTPUTS = 1 << 16
+"""Most reports of a table."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DesignedChannel:
+    """`weights[x][y]` is `P(y | x)` in units of 2^-64; `prior` is the design prior, k shares.
+
+    `record` says how the channel came about (workload, predicted variance, gap); it takes no part
+    in what the channel is. Equal by content.
+
+    Raises:
+        SpecError: where a row is not that of the policy's size, holds a negative entry or does not
+            sum to 2^64, an output has no probability for any value, the prior is no distribution
+            above 0, or different distributions of values give the same reports.
+    """
+
+    policy: Policy
+    weights: tuple[tuple[int, ...], ...]
+    prior: tuple[float, ...]
+    record: Mapping[str, Json] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        size = self.policy.size
+        if len(self.weights) != size:
+            raise SpecError("weights", f"{size} rows, one for each value, got {len(self.weights)}")
+        if not 1 <= self.outputs <= MAX_OUTPUTS:
+            raise SpecError("weights", f"1..{MAX_OUTPUTS} reports, got {self.outputs}")
+        for value, row in enumerate(self.weights):
+            if len(row) != self.outputs:
+                raise SpecError(f"weights[{value}]", f"{self.outputs} entries, got {len(row)}")
+            if not all(is_whole(weight) and weight >= 0 for weight in row):
+                raise SpecError(f"weights[{value}]", "whole numbers of at least 0")
+            if sum(row) != WORD:
+                share = float(Fraction(sum(row), WORD))
+                raise SpecError(f"weights[{value}]", f"a sum of 2^64, got {share:.17g} of it")
+        if not all(any(column) for column in zip(*self.weights, strict=True)):
+            raise SpecError("weights", "reports that some value can make")
+        self._check_prior()
+        if np.linalg.matrix_rank(self.whitened) < size:
+            raise SpecError("weights", "an invertible channel: it cannot tell all values apart")
+
+    def _check_prior(self) -> None:
+        shares = np.array(self.prior, dtype=np.float64)
+        whole = shares.shape == (self.policy.size,) and abs(float(shares.sum()) - 1.0) < 1e-9
+        if not whole or not (shares > 0.0).all():
+            raise SpecError("prior", f"{self.policy.size} numbers above 0 with sum 1")
+        if not (self.probabilities > 0.0).all():
+            raise SpecError("prior", "shares under which every report has some probability")
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports."""
+        return len(self.weights[0]) if self.weights else 0
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """`Q`, each entry correctly rounded: float64 `(k, outputs)`."""
+        return np.array(self.weights, dtype=np.float64) / WORD
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """`P(y)` where the design prior is true: float64 `(outputs,)`."""
+        shares: Floats = np.array(self.prior) @ self.matrix
+        return shares
+
+    @cached_property
+    def whitened(self) -> Floats:
+        """`Q / sqrt(P(y))`, whose singular values are the square roots of those of I."""
+        out: Floats = self.matrix / np.sqrt(self.probabilities)
+        return out
+
+    @cached_property
+    def channel(self) -> Channel:
+        """The channel in exact rationals."""
+        return Channel(
+            tuple(
+                {y: Fraction(weight, WORD) for y, weight in enumerate(row) if weight}
+                for row in self.weights
+            ),
+            self.outputs,
+        )
+
+    def certify(self, mechanism: str, disclosed: list[str]) -> Certificate:
+        """Prove or refute the policy at every output, exactly."""
+        if isinstance(self.policy, PriorPolicy):
+            return certify_prior(mechanism, self.policy, self.weights, disclosed)
+        return certify_by_enumeration(mechanism, self.policy, self.channel, disclosed)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hex, of policy, prior and weights: what devices and servers must agree on."""
+        return hashlib.sha256(canonical_json(self.content())).hexdigest()
+
+    def content(self) -> dict[str, Json]:
+        """Return policy, prior and weights as JSON, exactly."""
+        return {
+            "policy": policy_document(self.policy),
+            "prior": list(self.prior),
+            "weights": [[hex(weight) for weight in row] for row in self.weights],
+        }

@@ -1,0 +1,1 @@
+"""What values a collection has: labels, sizes, grids, intervals, and their blocks."""

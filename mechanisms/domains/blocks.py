@@ -1,0 +1,156 @@
+"""Partitions of a domain into blocks, and the ways to write one in a configuration.
+
+Inside a block values are protected from each other; the block itself is disclosed.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.checks import describe, is_whole
+from ldpstream.mechanisms.base.errors import SpecError
+
+Indices = NDArray[np.int64]
+
+
+class Blocks:
+    """A partition: `of_value[x]` is the block of value x, int64 `(k,)`, blocks numbered from 0.
+
+    Within a block, values keep their order in the domain. Immutable; equal by content.
+
+    Raises:
+        ValueError: where there is no value, or a block number between 0 and the largest is unused.
+    """
+
+    def __init__(self, of_value: NDArray[np.integer]) -> None:
+        table = np.array(of_value, dtype=np.int64)
+        if table.ndim != 1 or table.size == 0 or table.min() < 0:
+            raise ValueError("expected a block number from 0 on for each of at least one value")
+        sizes = np.bincount(table)
+        if not sizes.all():
+            raise ValueError(f"block {int(np.argmin(sizes))} holds no value")
+        table.flags.writeable = False
+        sizes.flags.writeable = False
+        self._of_value = table
+        self._sizes: Indices = sizes
+
+    @classmethod
+    def one(cls, size: int) -> "Blocks":
+        """Return the partition of `size` values into a single block: classical LDP."""
+        return cls(np.zeros(size, dtype=np.int64))
+
+    @property
+    def of_value(self) -> Indices:
+        """Block of each value, int64 `(k,)`, read-only."""
+        return self._of_value
+
+    @property
+    def sizes(self) -> Indices:
+        """Number of values of each block, int64 `(blocks,)`, read-only."""
+        return self._sizes
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return len(self._of_value)
+
+    @property
+    def count(self) -> int:
+        """Number of blocks."""
+        return len(self._sizes)
+
+    @cached_property
+    def position(self) -> Indices:
+        """Place of each value in its block, from 0, in the domain's order; int64 `(k,)`."""
+        order = np.argsort(self._of_value, kind="stable")
+        starts = np.cumsum(self._sizes) - self._sizes
+        position = np.empty_like(order)
+        position[order] = np.arange(self.size) - np.repeat(starts, self._sizes)
+        return position
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Return `(block, length)` of each run of neighbouring values of one block, in order."""
+        changes = np.flatnonzero(np.diff(self._of_value)) + 1
+        starts = np.concatenate(([0], changes))
+        lengths = np.diff(starts, append=self.size)
+        return list(zip(self._of_value[starts].tolist(), lengths.tolist(), strict=True))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hex, of the table as little-endian int32: the partition's identity."""
+        return hashlib.sha256(self._of_value.astype("<i4").tobytes()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Blocks) and np.array_equal(self._of_value, other._of_value)
+
+    def __hash__(self) -> int:
+        return int(self.digest[:15], 16)
+
+    def __repr__(self) -> str:
+        return f"Blocks({self.count} blocks of {self.size} values)"
+
+
+def consecutive_blocks(size: int, length: object, path: str) -> Blocks:
+    """Return blocks of `length` consecutive values; the last one may be shorter.
+
+    Raises:
+        SpecError: where the length is no whole number in `1..size`.
+    """
+    if not is_whole(length) or not 1 <= length <= size:
+        raise SpecError(path, f"a number of values in 1..{size}, got {describe(length)}")
+    return Blocks(np.arange(size, dtype=np.int64) // length)
+
+
+def box_blocks(shape: Sequence[int], lengths: Sequence[object], path: str) -> Blocks:
+    """Return blocks of h x w cells of a grid (or boxes of D dimensions), in row-major order.
+
+    Blocks are ragged at the far edges.
+
+    Raises:
+        SpecError: where there is not one whole number in `1..dimension` for each dimension.
+    """
+    if len(lengths) != len(shape):
+        raise SpecError(path, f"{len(shape)} numbers of cells, got {len(lengths)}")
+    table = np.zeros((1,) * len(shape), dtype=np.int64)
+    for axis, (extent, length) in enumerate(zip(shape, lengths, strict=True)):
+        if not is_whole(length) or not 1 <= length <= extent:
+            raise SpecError(
+                f"{path}[{axis}]", f"a number of cells in 1..{extent}, got {describe(length)}"
+            )
+        along = [1] * len(shape)
+        along[axis] = extent
+        block = np.arange(extent, dtype=np.int64).reshape(along) // length
+        table = table * -(-extent // length) + block
+    return Blocks(table.ravel())
+
+
+def listed_blocks(size: int, lists: Sequence[Sequence[int]], path: str) -> Blocks:
+    """Return the blocks that lists of value indices spell out, in their order.
+
+    Raises:
+        SpecError: where a block is empty, or a value is in two blocks or in none.
+    """
+    table = np.full(size, -1, dtype=np.int64)
+    for number, members in enumerate(lists):
+        if len(members) == 0:
+            raise SpecError(f"{path}[{number}]", "at least one value, got an empty block")
+        for place, value in enumerate(members):
+            if table[value] >= 0:
+                raise SpecError(
+                    f"{path}[{number}][{place}]",
+                    f"each value in one block, got one that block {int(table[value])} holds too",
+                )
+            table[value] = number
+    missing = int(np.count_nonzero(table < 0))
+    if missing:
+        raise SpecError(path, f"every value in a block, got {missing} of {size} in none")
+    return Blocks(table)
+
+
+def named_blocks(names: Sequence[str]) -> Blocks:
+    """Return the blocks that one name for each value spells out, in order of first appearance."""
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    return Blocks(np.array([numbers[name] for name in names], dtype=np.int64))

@@ -1,0 +1,155 @@
+"""Domains of integer coordinates: a size, a grid, sizes in D dimensions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.checks import describe, is_whole
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import Domain, Indices, check_extents, check_size
+
+
+class Lattice(Domain):
+    """Integer coordinates: one dimension takes an integer, more take one integer each."""
+
+    ordered: ClassVar[bool] = True
+
+    @property
+    def expected(self) -> str:
+        """Say the range of each coordinate."""
+        ranges = [f"0..{extent - 1}" for extent in self.shape]
+        if len(ranges) == 1:
+            return f"an integer in {ranges[0]}"
+        return f"{len(ranges)} integers in {', '.join(ranges)}"
+
+    def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
+        """Return the row-major indices of coordinates: `(n,)`, or `(n, D)` in D > 1 dimensions."""
+        array = _as_integers(labels, len(self.shape))
+        if array is None:
+            rows = [[v] for v in labels] if len(self.shape) == 1 else labels
+            array = self._coordinates(rows)
+        extents = np.array(self.shape, dtype=np.int64)
+        inside = np.all((array >= 0) & (array < extents), axis=1)
+        if not inside.all():
+            raise self.outside(int(np.argmin(inside)))
+        if len(self.shape) == 1:
+            return array[:, 0].astype(np.int64)
+        strides = np.cumprod((1, *self.shape[:0:-1]), dtype=np.int64)[::-1]
+        return array.astype(np.int64) @ strides
+
+    def _coordinates(self, rows: Sequence[Any] | NDArray[Any]) -> Indices:
+        """Return coordinates of mixed objects one by one, to find the first that is none."""
+        table = np.empty((len(rows), len(self.shape)), dtype=np.int64)
+        for position, row in enumerate(rows):
+            try:
+                coordinates = list(row)
+            except TypeError:
+                raise self.outside(position) from None
+            whole = [is_whole(v) or isinstance(v, np.integer) for v in coordinates]
+            if not all(whole) or len(whole) != len(self.shape):
+                raise self.outside(position)
+            if not all(0 <= v < extent for v, extent in zip(coordinates, self.shape, strict=True)):
+                raise self.outside(position)
+            table[position] = coordinates
+        return table
+
+    def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
+        """Return the row-major indices of rows of decimal integers."""
+        dimensions = len(self.shape)
+        table = np.full((len(rows), dimensions), -1, dtype=np.int64)
+        for position, row in enumerate(rows):
+            if len(row) == dimensions:
+                table[position] = [_digits(text) for text in row]
+        return self.index(table if dimensions > 1 else table[:, 0])
+
+    def label(self, index: int) -> Json:
+        """Return the coordinates of an index: an integer, or a list of them."""
+        coordinates = np.unravel_index(index, self.shape)
+        numbers: list[Json] = [int(c) for c in coordinates]
+        return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _digits(text: str) -> int:
+    """Return a decimal integer, or -1 where the text is none that any domain could hold."""
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else -1
+
+
+def _as_integers(labels: Sequence[Any] | NDArray[Any], dimensions: int) -> NDArray[Any] | None:
+    """Return integer labels as an array of shape `(n, D)`, or None where they are anything else."""
+    if len(labels) == 0:
+        return np.zeros((0, dimensions), dtype=np.int64)
+    try:
+        array = np.asarray(labels)
+    except ValueError:
+        return None
+    shape = (len(labels),) if dimensions == 1 else (len(labels), dimensions)
+    if array.dtype.kind not in "iu" or array.shape != shape:
+        return None
+    return array.reshape(len(labels), dimensions)
+
+
+@dataclass(frozen=True)
+class Size(Lattice):
+    """The integers `0..values-1`."""
+
+    values: int
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.values):
+            raise SpecError("size", f"a whole number, got {describe(self.values)}")
+        check_size(self.values, "size")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values, in one dimension."""
+        return (self.values,)
+
+    def canonical(self) -> Json:
+        """Return the size."""
+        return {"size": self.values}
+
+
+@dataclass(frozen=True)
+class Grid(Lattice):
+    """Cells of a map: `rows` x `columns`."""
+
+    rows: int
+    columns: int
+
+    def __post_init__(self) -> None:
+        check_extents((self.rows, self.columns), "grid")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return (self.rows, self.columns)
+
+    def canonical(self) -> Json:
+        """Return rows and columns."""
+        return {"grid": [self.rows, self.columns]}
+
+
+@dataclass(frozen=True)
+class Sizes(Lattice):
+    """Ordered coordinates in D dimensions of the given sizes."""
+
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.sizes:
+            raise SpecError("sizes", "at least one size")
+        check_extents(self.sizes, "sizes")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes."""
+        return self.sizes
+
+    def canonical(self) -> Json:
+        """Return the sizes."""
+        return {"sizes": list(self.sizes)}

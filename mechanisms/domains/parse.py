@@ -1,0 +1,168 @@
+"""Domains out of a configuration, with the blocks that it cuts them into."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
+from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain, Indices
+from ldpstream.mechanisms.domains.blocks import (
+    Blocks,
+    box_blocks,
+    consecutive_blocks,
+    listed_blocks,
+)
+from ldpstream.mechanisms.domains.file import read_file
+from ldpstream.mechanisms.domains.interval import Interval
+from ldpstream.mechanisms.domains.labels import Labels
+from ldpstream.mechanisms.domains.lattice import Grid, Lattice, Size, Sizes
+from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
+
+__all__ = [
+    "MAX_VALUES",
+    "Domain",
+    "Grid",
+    "Indices",
+    "Interval",
+    "Labels",
+    "Lattice",
+    "RoundedInterval",
+    "Size",
+    "Sizes",
+    "parse_blocks",
+    "parse_domain",
+]
+
+_KINDS = ("values", "size", "grid", "sizes", "interval", "file")
+_KEYS = frozenset({*_KINDS, "bins", "rounding", "blocks", "header"})
+
+
+def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
+    """Return the domain of a `domain` table, and its blocks where it names any.
+
+    `path` is the table's key path for errors; a `file` is relative to the folder `base`.
+
+    Raises:
+        SpecError: naming the key and what was expected.
+    """
+    if not isinstance(given, dict):
+        raise SpecError(path, f"a table with one of {', '.join(_KINDS)}, got {describe(given)}")
+    table = check_keys(given, _KEYS, path)
+    kinds = [kind for kind in _KINDS if kind in table]
+    if len(kinds) != 1:
+        got = ", ".join(kinds) or "none of them"
+        raise SpecError(path, f"exactly one of {', '.join(_KINDS)}, got {got}")
+    if ("bins" in table) != (kinds == ["interval"]):
+        raise SpecError(f"{path}.bins", "bins with an interval, and only there")
+    if "rounding" in table and kinds != ["interval"]:
+        raise SpecError(f"{path}.rounding", "rounding with an interval, and only there")
+    if "header" in table and kinds != ["file"]:
+        raise SpecError(f"{path}.header", "header with a file, and only there")
+    domain: Domain
+    blocks: Blocks | None = None
+    try:
+        if kinds == ["file"]:
+            domain, blocks = read_file(table["file"], base, header=table.get("header"))
+        else:
+            domain = _PARSERS[kinds[0]](table)
+    except SpecError as error:
+        raise error.within(path) from None
+    if "blocks" in table:
+        if blocks is not None:
+            raise SpecError(f"{path}.blocks", "blocks here or in the file's second column")
+        blocks = parse_blocks(table["blocks"], domain, f"{path}.blocks")
+    return domain, blocks
+
+
+def _list(table: dict[str, object], key: str) -> list[Any]:
+    given = table[key]
+    if not isinstance(given, list):
+        raise SpecError(key, f"a list, got {describe(given)}")
+    return given
+
+
+def _values(table: dict[str, object]) -> Domain:
+    return Labels(tuple(_list(table, "values")))
+
+
+def _size(table: dict[str, object]) -> Domain:
+    size = table["size"]
+    if not is_whole(size):
+        raise SpecError("size", f"a whole number, got {describe(size)}")
+    return Size(size)
+
+
+def _grid(table: dict[str, object]) -> Domain:
+    extents = _list(table, "grid")
+    if len(extents) != 2:
+        raise SpecError("grid", f"[rows, columns], got {describe(extents)}")
+    return Grid(*extents)
+
+
+def _sizes(table: dict[str, object]) -> Domain:
+    return Sizes(tuple(_list(table, "sizes")))
+
+
+def _interval(table: dict[str, object]) -> Domain:
+    bounds = _list(table, "interval")
+    several = all(isinstance(pair, list) for pair in bounds)
+    pairs = bounds if several else [bounds]
+    numbers: list[tuple[float, float]] = []
+    for axis, pair in enumerate(pairs):
+        key = f"interval[{axis}]" if several else "interval"
+        if len(pair) != 2 or not all(
+            isinstance(v, int | float) and not isinstance(v, bool) for v in pair
+        ):
+            raise SpecError(key, f"[low, high], two numbers, got {describe(pair)}")
+        try:
+            numbers.append((float(pair[0]), float(pair[1])))
+        except OverflowError:
+            raise SpecError(key, "numbers of double precision, got a huge one") from None
+    given = table["bins"]
+    bins: list[Any] = given if isinstance(given, list) else [given] * len(numbers)
+    interval = Interval(tuple(numbers), tuple(bins))
+    if "rounding" not in table:
+        return interval
+    if table["rounding"] != "random":
+        raise SpecError("rounding", f'"random", got {describe(table["rounding"])}')
+    return RoundedInterval(interval)
+
+
+_PARSERS: dict[str, Callable[[dict[str, object]], Domain]] = {
+    "values": _values,
+    "size": _size,
+    "grid": _grid,
+    "sizes": _sizes,
+    "interval": _interval,
+}
+
+
+def parse_blocks(given: object, domain: Domain, path: str) -> Blocks:
+    """Return the blocks that a `blocks` key cuts a domain into.
+
+    A number of consecutive values, `[h, w]` on a grid (one number a dimension), or a list of lists
+    of labels.
+
+    Raises:
+        SpecError: naming `path`, for anything else.
+    """
+    if is_whole(given):
+        return consecutive_blocks(domain.size, given, path)
+    if not isinstance(given, list) or not given:
+        raise SpecError(path, f"a number, [h, w] on a grid, or lists, got {describe(given)}")
+    if all(isinstance(block, list) for block in given):
+        return listed_blocks(domain.size, _indices(given, domain, path), path)
+    if isinstance(domain, Lattice) and len(domain.shape) > 1:
+        return box_blocks(domain.shape, given, path)
+    raise SpecError(path, "a number of values, or a list of lists of values")
+
+
+def _indices(lists: list[list[Any]], domain: Domain, path: str) -> list[list[int]]:
+    blocks: list[list[int]] = []
+    for number, members in enumerate(lists):
+        try:
+            blocks.append([int(i) for i in domain.index(members)])
+        except ValueOutsideDomainError as error:
+            raise SpecError(f"{path}[{number}][{error.position}]", error.expected) from None
+    return blocks

@@ -1,0 +1,108 @@
+"""Domains of real numbers, rounded at random to the points of a grid."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import Domain, Indices, check_size
+from ldpstream.mechanisms.domains.interval import Interval, width_below
+from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.exact.rounding import round_at_random
+
+
+@dataclass(frozen=True)
+class RoundedInterval(Domain):
+    """Real numbers in D intervals; the values are the edges of their bins, one more than bins.
+
+    A number is rounded at random to one of the two edges beside it, which keeps its mean and loses
+    no more privacy across an edge than anywhere else: a budget of `log(1 + epsilon)` for each step
+    protects u and v by exactly `epsilon |u - v| / width` (docs/theory.md section 5).
+    """
+
+    interval: Interval
+    ordered: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        try:
+            check_size(self.size, "bins")
+        except SpecError as error:
+            raise SpecError(error.path, f"{error.expected} edges") from None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of edges of each dimension."""
+        return tuple(bins + 1 for bins in self.interval.bins)
+
+    @property
+    def widths(self) -> tuple[float, ...]:
+        """The distance of two neighbouring edges in each dimension, as `width_below`."""
+        pairs = zip(self.interval.bounds, self.interval.bins, strict=True)
+        return tuple(
+            width_below((Fraction(high) - Fraction(low)) / bins) for (low, high), bins in pairs
+        )
+
+    @cached_property
+    def edges(self) -> tuple[NDArray[np.float64], ...]:
+        """The values of each dimension, float64 `(bins + 1,)`."""
+        return self.interval.edges
+
+    @property
+    def expected(self) -> str:
+        """Say the interval of each coordinate."""
+        return self.interval.expected
+
+    def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
+        """Return the nearest edges of numbers, without any randomness: `(n,)`, or `(n, D)`.
+
+        For what is no device's value: a policy's or a query's.
+        """
+        return self._join(
+            np.rint((column - low) / (high - low) * bins).astype(np.int64)
+            for column, (low, high), bins in self._columns(self.interval.points(labels))
+        )
+
+    def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
+        """Return one of the two edges beside each number, at random: see `round_at_random`."""
+        return self._round(self.interval.points(labels), entropy)
+
+    def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
+        """Return the same for rows of decimal numbers."""
+        return self._round(self.interval.parse_points(rows), entropy)
+
+    def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
+        """Return the nearest edges of rows of decimal numbers."""
+        points = self.interval.parse_points(rows)
+        return self.index(points if len(self.shape) > 1 else points[:, 0])
+
+    def label(self, index: int) -> Json:
+        """Return the edge of an index, or a list of them."""
+        coordinates = np.unravel_index(index, self.shape)
+        edges: list[Json] = [float(e[c]) for e, c in zip(self.edges, coordinates, strict=True)]
+        return edges[0] if len(edges) == 1 else edges
+
+    def canonical(self) -> Json:
+        """Return bounds, bins and that numbers are rounded."""
+        inner = self.interval.canonical()
+        assert isinstance(inner, dict)
+        return {**inner, "rounding": "random"}
+
+    def _columns(
+        self, points: NDArray[np.float64]
+    ) -> Iterator[tuple[NDArray[np.float64], tuple[float, float], int]]:
+        return zip(points.T, self.interval.bounds, self.interval.bins, strict=True)
+
+    def _join(self, columns: Iterable[Indices]) -> Indices:
+        return np.ravel_multi_index(tuple(columns), self.shape).astype(np.int64)
+
+    def _round(self, points: NDArray[np.float64], entropy: Entropy) -> Indices:
+        return self._join(
+            round_at_random(entropy, column, low, high, bins)
+            for column, (low, high), bins in self._columns(points)
+        )

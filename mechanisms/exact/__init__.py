@@ -1,0 +1,1 @@
+"""Exact arithmetic and randomness: dyadic probabilities, entropy, rounding, transforms."""

@@ -1,0 +1,1 @@
+"""The mechanisms, a folder a family: channel, device, decoder and proof side by side."""

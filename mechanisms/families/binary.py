@@ -1,0 +1,142 @@
+"""Two values, two budgets: the optimal channel of [CA] Theorem 2 (docs/theory.md section 1).
+
+`epsilon = [a, b]` protects the first value against the second by a, the second against the first by
+b. `a = b` is Warner's randomised response, `a = inf` Mangat's. Where the paper gives the channel in
+closed form, the probabilities here are multiples of 2^-64 that keep both constraints exactly.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import json_number
+from ldpstream.mechanisms.base.checks import describe, read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_enumeration
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.interface.decoder import CountDecoder
+from ldpstream.mechanisms.interface.dense_decoder import DenseDecoder
+from ldpstream.mechanisms.interface.mechanism import Json, Reports
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.policies.policy import BinaryPolicy
+
+
+@dataclass(frozen=True)
+class Binary(SymbolMechanism):
+    """The channel of two values with `E[0, 1] = first`, `E[1, 0] = second`.
+
+    One of the two may be infinite: a report may then reveal that value.
+
+    Raises:
+        SpecError: where a budget is no number above 0, both are infinite, or they are so small that
+            the realised channel carries nothing.
+    """
+
+    id: ClassVar[str] = "binary"
+    first: float
+    second: float
+
+    def __post_init__(self) -> None:
+        for place, epsilon in enumerate((self.first, self.second)):
+            read_epsilon(epsilon, f"epsilon[{place}]", infinite=True)
+        if math.isinf(self.first) and math.isinf(self.second):
+            raise SpecError("epsilon", "at most one infinite budget, got two: no protection at all")
+        if self.thresholds[0] >= self.thresholds[1]:
+            raise SpecError("epsilon", f"budgets of at least {SMALLEST_EPSILON}")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys."""
+        settings.only(cls.id, "epsilon")
+        path = f"{settings.path}.epsilon"
+        if settings.domain.size != 2:
+            raise SpecError(
+                f"{settings.path}.domain", f"2 values with binary, got {settings.domain.size}"
+            )
+        given = settings.keys.get("epsilon")
+        if not isinstance(given, list) or len(given) != 2:
+            raise SpecError(path, f"a list of two numbers above 0, got {describe(given)}")
+        first, second = (
+            read_epsilon(value, f"{path}[{place}]", infinite=True)
+            for place, value in enumerate(given)
+        )
+        try:
+            return cls(first, second)
+        except SpecError as error:
+            raise error.within(settings.path) from None
+
+    @property
+    def size(self) -> int:
+        """Number of values: 2."""
+        return 2
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports: 2."""
+        return 2
+
+    @property
+    def policy(self) -> BinaryPolicy:
+        """The two budgets."""
+        return BinaryPolicy(self.first, self.second)
+
+    @cached_property
+    def thresholds(self) -> tuple[int, int]:
+        """Probabilities of report 1 for the values 0 and 1, in units of 2^-64."""
+        first, second = (None if math.isinf(e) else budget(e) for e in (self.first, self.second))
+        return binary_thresholds(first, second)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return the budgets and the realised thresholds."""
+        budgets: list[Json] = [json_number(self.first), json_number(self.second)]
+        return {"epsilon": budgets, "thresholds": [hex(t) for t in self.thresholds]}
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals."""
+        rows = tuple(
+            {
+                output: Fraction(weight, WORD)
+                for output, weight in enumerate((WORD - threshold, threshold))
+                if weight
+            }
+            for threshold in self.thresholds
+        )
+        return Channel(rows=rows, outputs=2)
+
+    def certify(self) -> Certificate:
+        """Prove both realised losses, in exact arithmetic."""
+        return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..1`, into reports of shape `(n,)`.
+
+        One word a value: report 1 where it is below the value's threshold.
+        """
+        checked = self.check_values(values)
+        words = (entropy or SystemEntropy()).words(len(checked))
+        # A threshold of 2^64 does not fit a word: compare with the largest word that is a 1.
+        last = np.array([max(t - 1, 0) for t in self.thresholds], dtype=np.uint64)
+        ones = (words <= last[checked]) & (np.array(self.thresholds, dtype=object) > 0)[checked]
+        return ones.astype(np.int64)
+
+    def decoder(self) -> CountDecoder:
+        """Return the decoder `h_1(y) = (1{y = 1} - q) / (r - q)`, `h_0 = 1 - h_1`."""
+        q, r = self.thresholds
+        gap = r - q
+        # Each entry is one correctly rounded quotient of integers.
+        h = np.array([[r / gap, (r - WORD) / gap], [-q / gap, (WORD - q) / gap]])
+        return DenseDecoder(h, np.array([[(WORD - t) / WORD, t / WORD] for t in (q, r)]))
+
+    def disclosed(self) -> list[str]:
+        """Return which value a report may reveal, if one budget is infinite."""
+        unprotected = self.policy.unprotected
+        return [] if unprotected is None else [unprotected]

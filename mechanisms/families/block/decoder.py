@@ -1,0 +1,142 @@
+"""Linear queries of `block-hadamard`: one fast transform for all blocks of one size."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.exact.walsh import Number, walsh_hadamard
+from ldpstream.mechanisms.families.block.layout import BlockLayout
+from ldpstream.mechanisms.interface.decoder import Floats, Integers, SingleValues, Statistic, parts
+from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
+
+Indices = NDArray[np.int64]
+
+
+class BlockDecoder(DisclosedBlocks):
+    """`h_x(y) = c H[row of x, y]` inside the block of x, 0 elsewhere; 1 for a value alone in its.
+
+    `c = 2^64 / (2 T - 2^64)` belongs to the realised threshold T. Reports are handled in an order
+    in which blocks of one size lie side by side ("slots"), so that one call transforms them all.
+    Nothing is held for each value but what the layout holds anyway.
+    """
+
+    def __init__(self, layout: BlockLayout, threshold: int) -> None:
+        self._layout = layout
+        self._c = WORD / (2 * threshold - WORD)
+        # c^2 - 1 as one quotient of integers: the difference loses its digits at large epsilon.
+        self._own_noise = 4 * threshold * (WORD - threshold) / (2 * threshold - WORD) ** 2
+        self._contrast = (2 * threshold - WORD) / WORD
+        by_order = np.argsort(layout.orders, kind="stable")
+        orders = layout.orders[by_order]
+        self._first_slot = np.empty_like(layout.starts)
+        self._first_slot[by_order] = np.cumsum(orders) - orders
+        self._runs = _runs_of_equal(orders)
+        # Report y of block j sits in slot first_slot[j] + y - starts[j].
+        self._slot_of_report: Indices | None = None
+        if np.any(self._first_slot != layout.starts):
+            moved = np.repeat(self._first_slot - layout.starts, layout.orders)
+            self._slot_of_report = np.arange(layout.outputs) + moved
+        self.scratch = 1.0 if len(self._runs) == 1 else 3.0
+
+    def _base(self, at: slice | Integers) -> Indices:
+        """Return the first slot of the block of each of these values."""
+        return self._first_slot[self._layout.blocks.of_value[at]]
+
+    def _alone(self, at: slice | Integers) -> NDArray[np.bool_]:
+        alone: NDArray[np.bool_] = self._layout.mask[at] == 0
+        return alone
+
+    def _scale(self, at: slice | Integers) -> Floats:
+        return np.where(self._alone(at), 1.0, self._c)
+
+    def _transform(self, reports: NDArray[Number]) -> NDArray[Number]:
+        """Return the transforms of all blocks of a vector over reports, in slots."""
+        slots = reports
+        if self._slot_of_report is not None:
+            slots = np.empty_like(reports)
+            slots[self._slot_of_report] = reports
+        return self._transform_slots(slots)
+
+    def _transform_slots(self, slots: NDArray[Number]) -> NDArray[Number]:
+        if len(self._runs) == 1:
+            order, count = self._runs[0]
+            return walsh_hadamard(slots.reshape(count, order)).reshape(-1)
+        result = np.empty_like(slots)
+        start = 0
+        for order, count in self._runs:
+            end = start + order * count
+            result[start:end] = walsh_hadamard(slots[start:end].reshape(count, order)).ravel()
+            start = end
+        return result
+
+    def shares(self, statistic: Statistic) -> Floats:
+        """Return `c T[row]` of each value, T the exact integer transform of its block's counts."""
+        transformed = self._transform(statistic)
+        totals = np.empty(self._layout.blocks.size)
+        for at in parts(totals.size):
+            totals[at] = self._scale(at) * transformed[self._base(at) + self._layout.row[at]]
+        return totals
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        """Return `c^2 N_j` of each value, N_j its block's exact count."""
+        return self._moments(statistic, slice(None))
+
+    def _moments(self, statistic: Statistic, at: slice | Integers) -> Floats:
+        in_block = self.group_reports(statistic)
+        moments: Floats = self._scale(at) ** 2 * in_block[self._layout.blocks.of_value[at]]
+        return moments
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Return -c and c; for a value alone in its block 0 and 1, since there are others."""
+        return self._extremes(slice(None))
+
+    def _extremes(self, at: slice | Integers) -> tuple[Floats, Floats]:
+        return np.where(self._alone(at), 0.0, -self._c), self._scale(at)
+
+    def single_values(
+        self,
+        statistic: Statistic,
+        values: Integers,
+        shares: Floats,  # noqa: ARG002  # nothing here depends on them
+    ) -> SingleValues:
+        """Return the same of some values alone."""
+        moments = self._moments(statistic, values)
+        return SingleValues(moments, *self._extremes(values), *self._noise_extremes(values))
+
+    def decode(self, weights: Floats) -> Floats:
+        """Return `h` with `Q h = weights`: each block's weights in their rows, transformed."""
+        slots = np.zeros(self._layout.outputs)
+        for at in parts(weights.size):
+            slots[self._base(at) + self._layout.row[at]] = weights[at] * self._scale(at)
+        decoded = self._transform_slots(slots)
+        return decoded if self._slot_of_report is None else decoded[self._slot_of_report]
+
+    def expect(self, function: Floats) -> Floats:
+        """Return `(T[0] + t T[row]) / K_j` of each value, T the transform of its block, t = 1/c."""
+        transformed = self._transform(np.asarray(function, dtype=np.float64))
+        means = np.empty(self._layout.blocks.size)
+        for at in parts(means.size):
+            base = self._base(at)
+            contrast = np.where(self._alone(at), 0.0, self._contrast)
+            sums = transformed[base] + contrast * transformed[base + self._layout.row[at]]
+            means[at] = sums / (self._layout.mask[at] + 1)
+        return means
+
+    @property
+    def reports(self) -> BlockLayout:
+        """Where each block's reports lie."""
+        return self._layout
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return `c^2 - 1` (the value's own user) and `c^2` (its neighbours); 0 if it is alone."""
+        return self._noise_extremes(slice(None))
+
+    def _noise_extremes(self, at: slice | Integers) -> tuple[Floats, Floats]:
+        alone = self._alone(at)
+        return np.where(alone, 0.0, self._own_noise), np.where(alone, 0.0, self._c**2)
+
+
+def _runs_of_equal(orders: Indices) -> list[tuple[int, int]]:
+    """Return `(order, number of blocks)` for a sorted array of orders."""
+    distinct, counts = np.unique(orders, return_counts=True)
+    return list(zip(distinct.tolist(), counts.tolist(), strict=True))

@@ -1,0 +1,119 @@
+"""Hadamard response inside blocks ([CA] Section 6; docs/theory.md section 3).
+
+The block is reported exactly. Inside block j of k_j values there are `K_j = 2^ceil(log2(k_j + 1))`
+positions; the value at place i reports a uniform position of sign +1 in Sylvester's row i + 1 with
+probability `e^eps / (e^eps + 1)`, of sign -1 otherwise. A block of one value needs no noise:
+K_j = 1. One block is classical local differential privacy.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.channel import Channel, refuse_large
+from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy, bernoulli
+from ldpstream.mechanisms.exact.walsh import move_to_sign, positive
+from ldpstream.mechanisms.families.block.decoder import BlockDecoder
+from ldpstream.mechanisms.families.block.layout import BlockLayout
+from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.interface.decoder import CountDecoder
+from ldpstream.mechanisms.interface.mechanism import Json, Reports
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+
+
+@dataclass(frozen=True)
+class BlockHadamard(BlockMechanism, SymbolMechanism):
+    """Hadamard response with budget `epsilon` inside each block of a partition.
+
+    Raises:
+        SpecError: as every `BlockMechanism`, and where reports say nothing at so small an epsilon.
+    """
+
+    id: ClassVar[str] = "block-hadamard"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if 2 * self.threshold <= WORD:
+            raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports: the sum of all K_j."""
+        return self.layout.outputs
+
+    @cached_property
+    def threshold(self) -> int:
+        """Probability of a position with sign +1, in units of 2^-64; rounded toward 1/2."""
+        return sign_threshold(budget(self.epsilon))
+
+    @cached_property
+    def layout(self) -> BlockLayout:
+        """Where each block's positions lie among the reports."""
+        return BlockLayout(self.blocks)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return epsilon, the realised threshold and the partition's digest."""
+        return {
+            "epsilon": float(self.epsilon),
+            "threshold": hex(self.threshold),
+            "blocks": {"count": self.blocks.count, "sha256": self.blocks.digest},
+        }
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals.
+
+        Raises:
+            ValueError: where it holds more than 2^20 probabilities.
+        """
+        layout = self.layout
+        refuse_large(self.size, int((layout.mask + 1).sum()))
+        return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)
+
+    def _row(self, value: int) -> dict[int, Fraction]:
+        layout = self.layout
+        order = int(layout.mask[value]) + 1
+        first = int(layout.offset[value])
+        if order == 1:
+            return {first: Fraction(1)}
+        signs = positive(layout.row[value], np.arange(order))
+        high = Fraction(2 * self.threshold, WORD * order)
+        low = Fraction(2 * (WORD - self.threshold), WORD * order)
+        return {first + y: high if sign else low for y, sign in enumerate(signs)}
+
+    def worst_ratio(self) -> Fraction:
+        """Return `threshold / (2^64 - threshold)`.
+
+        Different values of a block have different rows above 0, so each position has one of two
+        probabilities with this ratio, and some position takes it.
+        """
+        self.layout.check()
+        return Fraction(self.threshold, WORD - self.threshold)
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+
+        Two words a value: n for the signs, then n for the positions. Sharing one word would leave
+        the sign's probability short of 64 bits. K_j is a power of two, so a mask draws uniformly.
+        """
+        checked = self.check_values(values)
+        source = entropy or SystemEntropy()
+        wanted = bernoulli(source, self.threshold, len(checked))
+        words = source.words(len(checked)).view(np.int64)
+        layout = self.layout
+        drawn = words & layout.mask[checked]
+        return layout.offset[checked] + move_to_sign(layout.row[checked], drawn, wanted)
+
+    def decoder(self) -> CountDecoder:
+        """Return the decoder of linear queries, by fast transforms of all blocks of one size."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> BlockDecoder:
+        return BlockDecoder(self.layout, self.threshold)

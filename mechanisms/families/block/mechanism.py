@@ -1,0 +1,102 @@
+"""What mechanisms over a partition into blocks share ([CA] Section 6; docs/theory.md section 3).
+
+The block is reported exactly; inside it the value is protected by epsilon. One block is classical
+local differential privacy.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+from ldpstream.mechanisms.base.checks import read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.certificate import (
+    ENUMERATION_LIMIT,
+    Certificate,
+    certify_by_enumeration,
+    certify_by_structure,
+)
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.interface.mechanism import Json, Mechanism
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.interface.tables import block_tables
+from ldpstream.mechanisms.policies.policy import BlockPolicy
+
+
+@dataclass(frozen=True)
+class BlockMechanism(Mechanism):
+    """A budget `epsilon` inside each block of a partition.
+
+    Raises:
+        SpecError: where epsilon is no finite number above 0, or every block holds a single value,
+            so that nothing is protected.
+    """
+
+    epsilon: float
+    blocks: Blocks
+
+    def __post_init__(self) -> None:
+        read_epsilon(self.epsilon, "epsilon")
+        if self.blocks.sizes.max() < 2:
+            raise SpecError("domain.blocks", "a block of two values or more: none is protected now")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys; without blocks there is one."""
+        settings.only(cls.id, "epsilon", "blocks")
+        epsilon = settings.read_epsilon()
+        blocks = settings.blocks or Blocks.one(settings.domain.size)
+        try:
+            return cls(epsilon, blocks)
+        except SpecError as error:
+            raise error.within(settings.path) from None
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.blocks.size
+
+    @property
+    def policy(self) -> BlockPolicy:
+        """Epsilon inside blocks, infinity between them."""
+        return BlockPolicy(self.epsilon, self.blocks)
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return the block of every value, as runs of neighbours, where there are several."""
+        return block_tables(self.blocks)
+
+    @abstractmethod
+    def worst_ratio(self) -> Fraction:
+        """Return the largest ratio of two values of a block at any report, by construction.
+
+        Raises:
+            ValueError: where the tables are not what the construction assumes.
+        """
+
+    @property
+    def listable(self) -> bool:
+        """Whether certificates enumerate the channel: up to 64 values."""
+        return self.size <= ENUMERATION_LIMIT
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss: by enumeration where the channel is small, else by structure.
+
+        Structure: blocks own disjoint reports, and inside one see `worst_ratio`.
+        """
+        if self.listable:
+            return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
+        ratios = {budget(self.epsilon): self.worst_ratio()}
+        return certify_by_structure(self.id, self.policy, ratios, self.disclosed())
+
+    def disclosed(self) -> list[str]:
+        """Return that the block is disclosed, and the values that are alone in theirs."""
+        if self.blocks.count == 1:
+            return []
+        phrases = [f"the value's block, one of {self.blocks.count}"]
+        alone = int((self.blocks.sizes == 1).sum())
+        if alone:
+            phrases.append(f"the value itself, for {alone} values alone in their block")
+        return phrases

@@ -1,0 +1,1 @@
+"""Mechanisms from block designs: randomized response and projective geometry."""

@@ -1,0 +1,142 @@
+"""Linear queries of symmetric designs inside blocks: two-valued decoders, one transform."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.walsh import Number
+from ldpstream.mechanisms.families.design.design import DesignLayout
+from ldpstream.mechanisms.families.design.support import SupportTables
+from ldpstream.mechanisms.interface.decoder import Floats, Integers, SingleValues, Statistic, parts
+from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
+
+Indices = NDArray[np.int64]
+_MAX_BATCH = 1 << 22
+
+
+class Contract(Protocol):
+    """`(blocks, order)` over reports -> the same shape: sums over the reports that support a value.
+
+    The value at place i has the i-th sum. Exact in integers, and symmetric: it also gives, for each
+    report, the sum over the values that it supports.
+    """
+
+    def __call__(self, reports: NDArray[Number], /) -> NDArray[Number]:
+        """Return the sums."""
+        ...
+
+
+class DesignDecoder(DisclosedBlocks):
+    """`h_x` is `high` at the reports of x's block that support x, `low` at its others, 0 elsewhere.
+
+    The value at place i of a block has the number i among the block's reports; `contracts` holds
+    one transform for each design of the layout.
+    """
+
+    def __init__(self, layout: DesignLayout, contracts: Sequence[Contract]) -> None:
+        # What the transforms of designs other than the trivial one take.
+        self.scratch = 2.0 if all(d.inside == 1 for d in layout.designs) else 8.0
+        self._layout = layout
+        self._contracts = contracts
+        self._place = layout.blocks.position
+        self._tables = SupportTables.of([d.support for d in layout.designs])
+        self._unlikely = np.array([float(d.unlikely) for d in layout.designs])
+        self._excess = np.array([float(d.likely - d.unlikely) for d in layout.designs])
+
+    def _kind(self, at: slice | Integers) -> Indices:
+        """Return the number of the design of each of these values."""
+        return self._layout.kinds[self._layout.blocks.of_value[at]]
+
+    def _slot(self, at: slice | Integers) -> Indices:
+        """Return the report that has each of these values' place in its block."""
+        return self._layout.offset[at] + self._place[at]
+
+    def _batches(self) -> Iterator[tuple[Contract, Indices]]:
+        """Yield each transform with the reports of blocks that it takes, int64 `(g, order)`."""
+        layout = self._layout
+        for kind, (design, contract) in enumerate(
+            zip(layout.designs, self._contracts, strict=True)
+        ):
+            starts = layout.starts[layout.kinds == kind]
+            step = max(1, _MAX_BATCH // design.order)
+            for first in range(0, len(starts), step):
+                yield contract, starts[first : first + step, None] + np.arange(design.order)
+
+    def _contract(self, reports: NDArray[Number]) -> NDArray[Number]:
+        out = np.empty_like(reports)
+        for contract, places in self._batches():
+            if len(places) == 1:
+                block = slice(int(places[0, 0]), int(places[0, -1]) + 1)
+                out[block] = contract(reports[None, block])[0]
+            else:
+                out[places] = contract(reports[places])
+        return out
+
+    def _in_block(self, sums: NDArray[Number], at: slice | Integers) -> NDArray[Number]:
+        """Return the entry of each of these values' blocks: `(blocks,)` -> `(q,)`."""
+        return sums[self._layout.blocks.of_value[at]]
+
+    def shares(self, statistic: Statistic) -> Floats:
+        """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
+        supporting, in_block = self._contract(statistic), self.group_reports(statistic)
+        sums = np.empty(self._place.size)
+        for at in parts(sums.size):
+            found = supporting[self._slot(at)]
+            sums[at] = self._tables.shares(self._kind(at), found, self._in_block(in_block, at))
+        return sums
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        """Return `high^2 S_x + low^2 (N_j - S_x)`."""
+        supporting, in_block = self._contract(statistic), self.group_reports(statistic)
+        every = slice(None)
+        found, of_block = supporting[self._slot(every)], self._in_block(in_block, every)
+        return self._tables.single_values(self._kind(every), found, of_block).second_moments
+
+    def single_values(self, statistic: Statistic, values: Integers, shares: Floats) -> SingleValues:
+        """Return the same of some values alone: their shares tell S_x."""
+        kinds, in_block = self._kind(values), self._in_block(self.group_reports(statistic), values)
+        supporting = self._tables.supporting(kinds, shares, in_block)
+        return self._tables.single_values(kinds, supporting, in_block)
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Return `low` and `high`; 0 and 1 for a value alone in its block."""
+        kinds = self._kind(slice(None))
+        return self._tables.low[kinds], self._tables.high[kinds]
+
+    def decode(self, weights: Floats) -> Floats:
+        """Return `h` with `Q h = weights`: the weights supported, scaled, and moved by `low`."""
+        layout = self._layout
+        placed, moved = np.zeros(layout.outputs), np.empty(weights.size)
+        for at in parts(weights.size):
+            kinds = self._kind(at)
+            placed[self._slot(at)] = self._tables.step[kinds] * weights[at]
+            moved[at] = self._tables.low[kinds] * weights[at]
+        of_block = np.bincount(layout.blocks.of_value, moved, layout.blocks.count)
+        decoded: Floats = self._contract(placed)
+        decoded += np.repeat(of_block, layout.orders)
+        return decoded
+
+    def expect(self, function: Floats) -> Floats:
+        """Return `Q f`: the sum over the block, and again over the reports that support."""
+        reports = np.asarray(function, dtype=np.float64)
+        supporting, in_block = (
+            self._contract(reports),
+            np.add.reduceat(reports, self.reports.starts),
+        )
+        means = np.empty(self._place.size)
+        for at in parts(means.size):
+            kinds, found = self._kind(at), supporting[self._slot(at)]
+            of_block = self._in_block(in_block, at)
+            means[at] = self._unlikely[kinds] * of_block + self._excess[kinds] * found
+        return means
+
+    @property
+    def reports(self) -> DesignLayout:
+        """Where each block's reports lie."""
+        return self._layout
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return the smaller and the larger of the own user's noise and a neighbour's."""
+        return self._tables.noise_extremes(self._kind(slice(None)))

@@ -1,0 +1,102 @@
+"""Symmetric designs inside blocks, and where their reports lie.
+
+In a block there are `order` reports, `inside` of them support each value, and `overlap` support
+both of any two. A report supports its user's value with probability `T / 2^64`, and is uniform over
+the reports that do, or over those that do not. Randomised response is the design `(k, 1, 0)`,
+projective geometry response that of points and hyperplanes (docs/theory.md section 8).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.entropy import WORD, Words
+from ldpstream.mechanisms.families.design.support import ALONE, Support
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Design:
+    """A design with its realised threshold T: `order`, `inside` and `overlap` as above."""
+
+    order: int
+    inside: int
+    overlap: int
+    threshold: int
+
+    @property
+    def outside(self) -> int:
+        """Number of reports that do not support a given value."""
+        return self.order - self.inside
+
+    @cached_property
+    def support(self) -> Support:
+        """How often a report supports a value: its own user's, and another's."""
+        if self.outside == 0:
+            return ALONE
+        own = Fraction(self.threshold, WORD)
+        kept = Fraction(self.overlap, self.inside)
+        won = Fraction(self.inside - self.overlap, self.outside)
+        return Support(own, own * kept + (1 - own) * won)
+
+    @property
+    def likely(self) -> Fraction:
+        """Probability of each report that supports the user's value."""
+        return Fraction(self.threshold, WORD * self.inside)
+
+    @property
+    def unlikely(self) -> Fraction:
+        """Probability of each other report; 0 where there is none."""
+        return Fraction(WORD - self.threshold, WORD * max(1, self.outside))
+
+    @property
+    def ratio(self) -> Fraction:
+        """The largest ratio of two values' probabilities of one report."""
+        return self.likely / self.unlikely
+
+
+SINGLE = Design(order=1, inside=1, overlap=0, threshold=WORD)
+"""A value alone in its block: one report, no noise."""
+
+
+class DesignLayout:
+    """The tables that draw and decode reports: block j owns `order_j` consecutive reports.
+
+    `designs` are the different ones, by ascending size of their blocks. For each block, int64
+    `(blocks,)`: `kinds` numbers its design, `orders` is its number of reports, `starts` its first;
+    `thresholds`, uint64, is T (2^64 - 1 for a value alone, which nobody compares). For each value,
+    int64 `(k,)`: `offset` is its block's first report.
+    """
+
+    def __init__(self, blocks: Blocks, of_size: Mapping[int, Design]) -> None:
+        sizes = sorted(of_size)
+        self.blocks = blocks
+        self.designs = tuple(of_size[size] for size in sizes)
+        self.kinds: Indices = np.searchsorted(np.array(sizes), blocks.sizes)
+        self.orders: Indices = np.array([d.order for d in self.designs], dtype=np.int64)[self.kinds]
+        self.starts: Indices = np.cumsum(self.orders) - self.orders
+        self.outputs = int(self.orders.sum())
+        self.offset: Indices = self.starts[blocks.of_value]
+        thresholds = [min(d.threshold, WORD - 1) for d in self.designs]
+        self.thresholds: Words = np.array(thresholds, dtype=np.uint64)[self.kinds]
+
+    def check(self) -> None:
+        """Check what the proof by structure assumes of the tables.
+
+        Raises:
+            ValueError: where blocks overlap, or one has fewer reports than values.
+        """
+        sound = (
+            bool(np.all(self.starts[1:] == self.starts[:-1] + self.orders[:-1]))
+            and bool(np.all(self.orders >= self.blocks.sizes))
+            and bool(np.all((self.orders == 1) == (self.blocks.sizes == 1)))
+            and bool(np.all(self.offset == self.starts[self.blocks.of_value]))
+        )
+        if not sound:
+            raise ValueError("the tables of the designs are not what their proof assumes")

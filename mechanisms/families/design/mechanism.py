@@ -1,0 +1,97 @@
+"""What mechanisms that realise a symmetric design inside each block share."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.channel import Channel, refuse_large
+from ldpstream.mechanisms.exact.walsh import Number
+from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.families.design.decoder import DesignDecoder
+from ldpstream.mechanisms.families.design.design import SINGLE, Design, DesignLayout
+from ldpstream.mechanisms.interface.decoder import CountDecoder
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+
+
+@dataclass(frozen=True)
+class DesignMechanism(BlockMechanism, SymbolMechanism):
+    """A design for each size of block; a block of one value needs no noise: it has one report.
+
+    Raises:
+        SpecError: as every `BlockMechanism`, and where epsilon is so small that the reports of a
+            block would say nothing at the resolution of 2^-64.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(design.support.gap <= 0 for design in self.layout.designs):
+            raise SpecError("epsilon", "a larger number: at this one reports say nothing")
+
+    @abstractmethod
+    def design(self, size: int) -> Design:
+        """Return the design of blocks of this many values, two or more."""
+
+    @abstractmethod
+    def supporting(self, size: int, place: int) -> NDArray[np.int64]:
+        """Return the reports that support the value at a place of a block of this size."""
+
+    @abstractmethod
+    def contract(self, size: int, reports: NDArray[Number]) -> NDArray[Number]:
+        """Sum over the reports that support, in blocks of this size: see `design_decoder`."""
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports of all blocks."""
+        return self.layout.outputs
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The different sizes of blocks, ascending."""
+        return tuple(np.unique(self.blocks.sizes).tolist())
+
+    @cached_property
+    def layout(self) -> DesignLayout:
+        """Where each block's reports lie."""
+        of_size = {size: self.design(size) if size > 1 else SINGLE for size in self.sizes}
+        return DesignLayout(self.blocks, of_size)
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals.
+
+        Raises:
+            ValueError: where it holds more than 2^20 probabilities.
+        """
+        refuse_large(self.size, int((self.layout.orders * self.blocks.sizes).sum()))
+        return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)
+
+    def _row(self, value: int) -> dict[int, Fraction]:
+        first, block = int(self.layout.offset[value]), self.blocks.of_value[value]
+        design, size = self.layout.designs[self.layout.kinds[block]], int(self.blocks.sizes[block])
+        if size == 1:
+            return {first: Fraction(1)}
+        row = dict.fromkeys(range(first, first + design.order), design.unlikely)
+        for report in self.supporting(size, int(self.blocks.position[value])).tolist():
+            row[first + report] = design.likely
+        return row
+
+    def worst_ratio(self) -> Fraction:
+        """Return the largest `likely / unlikely` of the designs.
+
+        Every value of a block gives each report one of these two probabilities, and reports that
+        support one value and not another take their ratio.
+        """
+        self.layout.check()
+        return max(design.ratio for design in self.layout.designs if design.outside)
+
+    def decoder(self) -> CountDecoder:
+        """Return the decoder of linear queries."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> DesignDecoder:
+        return DesignDecoder(self.layout, [partial(self.contract, size) for size in self.sizes])

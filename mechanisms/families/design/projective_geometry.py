@@ -1,0 +1,115 @@
+"""Projective geometry response inside blocks (docs/theory.md section 8).
+
+Feldman, Nelson, Nguyen, Talwar 2022, *Private Frequency Estimation via Projective Geometry*. The
+block is reported exactly; its values and reports are points of a projective space (`geometry`), and
+with probability `T / 2^64` a report is uniform over the points orthogonal to the value's, else over
+all others. Nearly the least variance that epsilon allows, in `log2 K` bits, K a little above k.
+
+Where we differ: the space is chosen by the exact variance of the realised channel
+(`geometry_choice`) instead of a prime near `e^eps + 1`; values' coordinates are read backward.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.exact.entropy import (
+    Entropy,
+    SystemEntropy,
+    bernoulli_each,
+    uniform_below,
+)
+from ldpstream.mechanisms.exact.walsh import Number
+from ldpstream.mechanisms.families.design.design import Design
+from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.design.geometry_choice import choose, realise
+from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
+from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
+from ldpstream.mechanisms.interface.mechanism import Json, Reports
+
+
+@dataclass(frozen=True)
+class ProjectiveGeometry(DesignMechanism):
+    """Projective geometry response with budget `epsilon` inside each block of a partition."""
+
+    id: ClassVar[str] = "projective-geometry"
+
+    def geometry(self, size: int) -> Geometry:
+        """Return the space of blocks of this many values, two or more."""
+        return choose(budget(self.epsilon), size)
+
+    def design(self, size: int) -> Design:
+        """Return the design of points and hyperplanes."""
+        return realise(budget(self.epsilon), self.geometry(size))
+
+    def supporting(self, size: int, place: int) -> NDArray[np.int64]:
+        """Return the points orthogonal to the value's."""
+        geometry = self.geometry(size)
+        numbers = np.arange(geometry.inside, dtype=np.int64)
+        return geometry.complete(np.full_like(numbers, place), numbers)
+
+    def contract(self, size: int, reports: NDArray[Number]) -> NDArray[Number]:
+        """Sum over hyperplanes; a block of one value has one report."""
+        return reports if size == 1 else hyperplane_sums(self.geometry(size), reports)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return epsilon, the space and threshold of each size of block, and the digest."""
+        spaces: list[Json] = [
+            {
+                "size": size,
+                "q": self.geometry(size).q,
+                "dimension": self.geometry(size).dimension,
+                "threshold": hex(design.threshold),
+            }
+            for size, design in zip(self.sizes, self.layout.designs, strict=True)
+            if size > 1
+        ]
+        return {
+            "epsilon": float(self.epsilon),
+            "spaces": spaces,
+            "blocks": {"count": self.blocks.count, "sha256": self.blocks.digest},
+        }
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+
+        n words decide who reports an orthogonal point. Then, by ascending size of the blocks, the
+        points of all values in blocks of that size are drawn.
+        """
+        checked = self.check_values(values)
+        source = entropy or SystemEntropy()
+        layout, block = self.layout, self.blocks.of_value[checked]
+        wanted = bernoulli_each(source, layout.thresholds[block])
+        place = self.blocks.position[checked]
+        points = np.zeros(len(checked), dtype=np.int64)
+        kinds = layout.kinds[block]
+        for kind in np.unique(kinds).tolist():
+            if self.sizes[kind] > 1:
+                here = np.flatnonzero(kinds == kind)
+                geometry = self.geometry(self.sizes[kind])
+                points[here] = _draw(geometry, source, place[here], wanted[here])
+        return layout.starts[block] + points
+
+
+def _draw(
+    geometry: Geometry, source: Entropy, values: Reports, wanted: NDArray[np.bool_]
+) -> Reports:
+    """Return for each value a uniform point, orthogonal where wanted, not orthogonal elsewhere.
+
+    The former by its number in the hyperplane; the latter by rejection, round by round: at least
+    half of all points are not orthogonal to a given one.
+    """
+    points = np.empty_like(values)
+    inside = np.flatnonzero(wanted)
+    lower = uniform_below(source, geometry.inside, len(inside))
+    points[inside] = geometry.complete(values[inside], lower)
+    left = np.flatnonzero(~wanted)
+    while left.size:
+        drawn = uniform_below(source, geometry.points, left.size)
+        points[left] = drawn
+        left = left[geometry.orthogonal(values[left], drawn)]
+    return points

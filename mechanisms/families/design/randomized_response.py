@@ -1,0 +1,78 @@
+"""Randomised response among all values of a block (docs/theory.md section 8).
+
+The block is reported exactly, and inside it the value itself with probability `T / 2^64`, each
+other value of the block equally likely: k-ary randomised response (Kairouz, Bonawitz, Ramage 2016,
+Section 2), with `T / (2^64 - T) * (k_j - 1) <= e^eps`. Best where blocks are small against
+`e^eps`; a block of two values is Warner's channel.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
+from ldpstream.mechanisms.exact.entropy import (
+    Entropy,
+    SystemEntropy,
+    bernoulli_each,
+    uniform_below_each,
+)
+from ldpstream.mechanisms.exact.walsh import Number
+from ldpstream.mechanisms.families.design.design import Design
+from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
+from ldpstream.mechanisms.interface.mechanism import Json, Reports
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(DesignMechanism):
+    """k-ary randomised response with budget `epsilon` inside each block of a partition."""
+
+    id: ClassVar[str] = "randomized-response"
+
+    def design(self, size: int) -> Design:
+        """Return the design in which each report supports one value."""
+        return Design(size, 1, 0, set_threshold(budget(self.epsilon), 1, size - 1))
+
+    def supporting(self, size: int, place: int) -> NDArray[np.int64]:  # noqa: ARG002 - one design
+        """Return the value's own report."""
+        return np.array([place], dtype=np.int64)
+
+    def contract(
+        self,
+        size: int,  # noqa: ARG002 - the same for every size
+        reports: NDArray[Number],
+    ) -> NDArray[Number]:
+        """Return the reports themselves: each supports the value of its number."""
+        return reports
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return epsilon, the realised threshold of each size of block, and the digest."""
+        thresholds: list[Json] = [
+            {"size": size, "threshold": hex(design.threshold)}
+            for size, design in zip(self.sizes, self.layout.designs, strict=True)
+            if size > 1
+        ]
+        return {
+            "epsilon": float(self.epsilon),
+            "thresholds": thresholds,
+            "blocks": {"count": self.blocks.count, "sha256": self.blocks.digest},
+        }
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+
+        n words decide who reports the own value; n more, and again one for each that is rejected,
+        draw one of the other values of the block.
+        """
+        checked = self.check_values(values)
+        source = entropy or SystemEntropy()
+        layout, block = self.layout, self.blocks.of_value[checked]
+        own = bernoulli_each(source, layout.thresholds[block])
+        others = layout.orders[block] - 1
+        drawn = uniform_below_each(source, np.maximum(others, 1))
+        place = self.blocks.position[checked]
+        other = drawn + (drawn >= place)
+        return layout.starts[block] + np.where(own | (others == 0), place, other)

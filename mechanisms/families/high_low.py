@@ -1,0 +1,198 @@
+"""Sensitive values hidden among all, the others mostly in the clear ([CA] Section 5).
+
+With s sensitive values there are `S = 2^ceil(log2(s + 1))` Hadamard positions (reports `0..S-1`)
+and one plain report for each other value (`S..`, in the domain's order). The i-th sensitive value
+(from 0) reports a uniform position of sign +1 in Sylvester's row i + 1 with probability
+`e^eps / (e^eps + 1)`, of sign -1 otherwise; another value its plain report with probability
+`t = tanh(eps / 2)`, else any position. See docs/theory.md section 2. The paper's (13) writes row x,
+which would give the first value the constant row 0; its own sets S_i are rows i + 1, as here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.checks import is_whole, read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.certificate import (
+    ENUMERATION_LIMIT,
+    Certificate,
+    certify_by_enumeration,
+    certify_by_structure,
+)
+from ldpstream.mechanisms.channels.channel import Channel, refuse_large
+from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.exact.walsh import move_to_sign, positive, sign_order
+from ldpstream.mechanisms.families.high_low_decoder import HighLowDecoder
+from ldpstream.mechanisms.interface.decoder import CountDecoder
+from ldpstream.mechanisms.interface.mechanism import Json, Reports
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.policies.policy import HighLowPolicy
+
+
+@dataclass(frozen=True)
+class HighLow(SymbolMechanism):
+    """Protects the `sensitive` ones of `values` values with budget `epsilon`.
+
+    Raises:
+        SpecError: where epsilon is no finite number above 0 or so small that reports say nothing,
+            no value is sensitive, or one is outside `0..values-1`.
+    """
+
+    id: ClassVar[str] = "high-low"
+    epsilon: float
+    values: int
+    sensitive: frozenset[int]
+
+    def __post_init__(self) -> None:
+        read_epsilon(self.epsilon, "epsilon")
+        if not self.sensitive:
+            raise SpecError("sensitive", "at least one value to protect, got none")
+        if not all(is_whole(value) and 0 <= value < self.values for value in self.sensitive):
+            raise SpecError("sensitive", f"values in 0..{self.values - 1}")
+        if self.values < 2:
+            raise SpecError("domain", f"at least 2 values, got {self.values}")
+        if 2 * self.threshold <= WORD:
+            raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys."""
+        settings.only(cls.id, "epsilon", "sensitive")
+        epsilon = settings.read_epsilon()
+        sensitive = settings.read_sensitive()
+        try:
+            return cls(epsilon, settings.domain.size, sensitive)
+        except SpecError as error:
+            raise error.within(settings.path) from None
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.values
+
+    @property
+    def positions(self) -> int:
+        """Number S of Hadamard positions."""
+        return sign_order(len(self.sensitive))
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports: S positions and a plain one for each value that is not sensitive."""
+        return self.positions + self.values - len(self.sensitive)
+
+    @property
+    def policy(self) -> HighLowPolicy:
+        """Epsilon from sensitive values to all, infinity from the others."""
+        return HighLowPolicy(self.epsilon, self.values, self.sensitive)
+
+    @cached_property
+    def threshold(self) -> int:
+        """Probability of a position with sign +1, in units of 2^-64; rounded toward 1/2.
+
+        The plain report has `2 threshold - 2^64`: the channel stays tight, and unbiased with one
+        constant `c = 2^64 / (2 threshold - 2^64)` for all values.
+        """
+        return sign_threshold(budget(self.epsilon))
+
+    @cached_property
+    def row(self) -> NDArray[np.int64]:
+        """Row of Sylvester's matrix of each value, int64 `(k,)`; 0 where it is not sensitive."""
+        rows = np.zeros(self.values, dtype=np.int64)
+        rows[sorted(self.sensitive)] = np.arange(1, len(self.sensitive) + 1)
+        return rows
+
+    @cached_property
+    def plain(self) -> NDArray[np.int64]:
+        """Plain report of each value, int64 `(k,)`; -1 where it is sensitive and has none."""
+        rank = np.cumsum(self.row == 0) - 1
+        return np.where(self.row == 0, self.positions + rank, -1)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return epsilon, the realised threshold and the digest of the sensitive values."""
+        return {
+            "epsilon": float(self.epsilon),
+            "threshold": hex(self.threshold),
+            "sensitive": {"count": len(self.sensitive), "sha256": self.policy.digest},
+        }
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return the sensitive values' numbers, ascending."""
+        numbers: list[Json] = [*sorted(self.sensitive)]
+        return {"sensitive": numbers}
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals.
+
+        Raises:
+            ValueError: where it holds more than 2^20 probabilities.
+        """
+        refuse_large(self.values, self.values * self.positions)
+        return Channel(tuple(self._row(value) for value in range(self.values)), self.outputs)
+
+    def _row(self, value: int) -> dict[int, Fraction]:
+        S, T = self.positions, self.threshold
+        if self.row[value] == 0:
+            row = dict.fromkeys(range(S), Fraction(2 * (WORD - T), WORD * S))
+            return row | {int(self.plain[value]): Fraction(2 * T - WORD, WORD)}
+        high, low = Fraction(2 * T, WORD * S), Fraction(2 * (WORD - T), WORD * S)
+        signs = positive(self.row[value], np.arange(S))
+        return {y: high if sign else low for y, sign in enumerate(signs)}
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss: by enumeration up to 64 values, by structure at any size.
+
+        Structure: a sensitive value reports positions only, each with one of two probabilities; any
+        other value of either kind gives each position at least the smaller one. So no ratio exceeds
+        `threshold / (2^64 - threshold)`, and with two values some position takes it.
+        """
+        if self.size <= ENUMERATION_LIMIT:
+            return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
+        protected = self.row[self.row > 0]
+        if len(np.unique(protected)) < len(self.sensitive) or protected.max() >= self.positions:
+            raise ValueError("the tables of high-low are not what its proof assumes")
+        ratio = Fraction(self.threshold, WORD - self.threshold)
+        return certify_by_structure(
+            self.id, self.policy, {budget(self.epsilon): ratio}, self.disclosed()
+        )
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+
+        Two words a value: n that decide the sign, or whether the report is plain; then n for the
+        positions, of which a mask draws uniformly since S is a power of two.
+        """
+        checked = self.check_values(values)
+        source = entropy or SystemEntropy()
+        decisions = source.words(len(checked))
+        rows = self.row[checked]
+        hidden = rows > 0
+        limits = np.array([2 * self.threshold - WORD, self.threshold], dtype=np.uint64)
+        chosen = decisions < limits[hidden.astype(np.int64)]
+        drawn = source.words(len(checked)).view(np.int64) & np.int64(self.positions - 1)
+        return np.where(chosen & ~hidden, self.plain[checked], move_to_sign(rows, drawn, chosen))
+
+    def decoder(self) -> CountDecoder:
+        """Return the decoder of linear queries."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> HighLowDecoder:
+        return HighLowDecoder(self.row, self.plain, self.positions, self.threshold)
+
+    def disclosed(self) -> list[str]:
+        """Return that a value that is not sensitive may be reported in the clear."""
+        exposed = self.values - len(self.sensitive)
+        if not exposed:
+            return []
+        often = (2 * self.threshold - WORD) / WORD
+        return [
+            f"the value itself, with probability {often:.4g}, for {exposed} values not sensitive"
+        ]

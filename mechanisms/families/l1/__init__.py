@@ -1,0 +1,1 @@
+"""Ordered domains under a distance: geometric noise and noisy bits."""

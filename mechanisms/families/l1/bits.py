@@ -1,0 +1,214 @@
+"""One noisy bit a position on ordered domains ([ML] Section IV; docs/theory.md section 5).
+
+In each dimension of m values, x is the vector `b = (-1, .., -1, +1, .., +1)`, +1 from entry x on:
+neighbours differ in one entry, which is flipped with probability `1/(e^epsilon + 1)`. Products of
+entries over the dimensions sum up to all ranges. Where the paper flips and sends the last entry
+too, here it is +1 as everybody knows, so it costs nothing, has no noise, and every marginal comes
+for free.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.certificate import (
+    ENUMERATION_LIMIT,
+    Certificate,
+    certify_by_enumeration,
+)
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, sign_threshold
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.families.l1.bit_rows import ones_from, packed_bernoulli, row_bytes
+from ldpstream.mechanisms.families.l1.bits_decoder import L1BitsDecoder
+from ldpstream.mechanisms.families.l1.sign_sums import add_products
+from ldpstream.mechanisms.families.l1.step import StepMechanism
+from ldpstream.mechanisms.families.l1.step_certificate import certify_steps
+from ldpstream.mechanisms.interface.decoder import LinearDecoder
+from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
+
+LONGEST_REPORT_BYTES = 8192
+MOST_VALUES = 1 << 20
+_MOST_NOISE_TERMS = 1 << 24
+_MOST_LISTED_BITS = 10
+_MOST_CHANNEL_ENTRIES = 1 << 17
+_CHUNK_BYTES = 1 << 22
+_LARGEST_SUM = 1e240
+
+
+@dataclass(frozen=True)
+class L1Bits(StepMechanism):
+    """One noisy bit for each index step; see `StepMechanism` for the fields.
+
+    Reports are rows of packed bits, uint8 `(n, report_bytes)`: entries 0 to m - 2 of one dimension
+    after the other, 1 for +1, the unused bits of the last byte 0 (`bit_rows`).
+
+    Raises:
+        SpecError: as `StepMechanism`, and where epsilon is so small that reports say nothing or
+            that decoders leave the range of floats, or its reports or its statistic would be too
+            large.
+    """
+
+    id: ClassVar[str] = "l1-bits"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if 2 * self.threshold <= WORD:
+            raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
+        # Sums of noise queries hold 1/t once for each dimension beside the noise's own 1/t^2.
+        if 3 * len(self.extents) * -math.log(self.contrast) > math.log(_LARGEST_SUM):
+            raise SpecError("epsilon", f"a larger number in {len(self.extents)} dimensions")
+
+    @classmethod
+    def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
+        """Refuse domains whose reports or statistics are out of proportion."""
+        extents = tuple(extent for extent in shape if extent > 1)
+        longest = 8 * LONGEST_REPORT_BYTES
+        bits = sum(extents) - len(extents)
+        if bits > longest:
+            raise SpecError(path, f"at most {longest} bits a report, one a position, got {bits}")
+        most = min(MOST_VALUES, _MOST_NOISE_TERMS >> len(extents))
+        size = math.prod(extents)
+        if size > most:
+            raise SpecError(
+                path,
+                f"at most {most} values in {len(extents)} dimensions, as every report adds to a "
+                f"sum for each, got {size}",
+            )
+
+    def sum_out(self, table: Statistic) -> Statistic:
+        """Return the sums with the last weight's entry, which is 1."""
+        return table[:, -1].copy()
+
+    @cached_property
+    def threshold(self) -> int:
+        """The probability of keeping an entry in units of 2^-64: T of `dyadic.sign_threshold`."""
+        return sign_threshold(self.policy.step)
+
+    @property
+    def contrast(self) -> float:
+        """The realised t, the mean of an entry of +1: `(2 T - 2^64) / 2^64`."""
+        return (2 * self.threshold - WORD) / WORD
+
+    @property
+    def report_bits(self) -> int:
+        """Number of noisy entries of a report."""
+        return sum(self.extents) - len(self.extents)
+
+    @property
+    def report_bytes(self) -> int:
+        """Length of a report: one bit for each noisy entry, in whole bytes."""
+        return row_bytes(self.report_bits)
+
+    @property
+    def statistic_size(self) -> int:
+        """Length of the statistic: a sum for each combination of entries, one of each dimension."""
+        return self.size
+
+    def possible_reports(self) -> Reports:
+        """Return all rows of bits, the numbers `0..2^bits - 1` little-endian.
+
+        Raises:
+            ValueError: where there are more than 1024.
+        """
+        if self.report_bits > _MOST_LISTED_BITS:
+            raise ValueError(f"the 2^{self.report_bits} reports are too many to list")
+        numbers = np.arange(1 << self.report_bits, dtype="<i8")
+        rows: Reports = numbers.view(np.uint8).reshape(-1, 8)[:, : self.report_bytes].copy()
+        return rows
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals.
+
+        Raises:
+            ValueError: where there are more than 1024 reports, or 2^17 pairs of value and report.
+        """
+        reports = self.possible_reports()
+        if self.size * len(reports) > _MOST_CHANNEL_ENTRIES:
+            raise ValueError(f"the channel of {self.size} values is too large to enumerate")
+        keep, flip = Fraction(self.threshold, WORD), Fraction(WORD - self.threshold, WORD)
+        powers = [
+            keep ** (self.report_bits - flips) * flip**flips
+            for flips in range(self.report_bits + 1)
+        ]
+        plain = self._plain(np.arange(self.size))
+        flips = np.bitwise_count(plain[:, None, :] ^ reports).sum(axis=2, dtype=np.int64)
+        rows = [{y: powers[count] for y, count in enumerate(row)} for row in flips.tolist()]
+        return Channel(tuple(rows), len(reports))
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss: by enumeration where values and reports can be listed.
+
+        Structure otherwise: entries are independent, and one step of one coordinate changes the
+        plain sign of exactly one of them, whose two probabilities have the ratio
+        `T / (2^64 - T)`. Steps add up as in `step_certificate`.
+        """
+        policy, ratio = self.policy, Fraction(self.threshold, WORD - self.threshold)
+        if self.size <= ENUMERATION_LIMIT and self.report_bits <= _MOST_LISTED_BITS:
+            return certify_by_enumeration(self.id, policy, self.channel(), self.disclosed())
+        return certify_steps(self.id, policy, ratio, self.disclosed())
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)`, into reports, uint8 `(n, report_bytes)`.
+
+        A report's coins, 1 where an entry is kept, come from `bit_rows.packed_bernoulli`, over many
+        reports at once.
+        """
+        checked, source = self.check_values(values), entropy or SystemEntropy()
+        reports = np.empty((len(checked), self.report_bytes), dtype=np.uint8)
+        step = max(1, _CHUNK_BYTES // self.report_bytes)
+        for start in range(0, len(checked), step):
+            plain = self._plain(checked[start : start + step])
+            kept = packed_bernoulli(source, self.threshold, plain.size).reshape(plain.shape)
+            reports[start : start + step] = plain ^ (~kept & self._used)
+        return reports
+
+    def _plain(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the rows of values before any flip: ones from the coordinate on, by dimension."""
+        rows = np.zeros((len(values), self.report_bytes), dtype=np.uint8)
+        ends = np.cumsum([extent - 1 for extent in self.extents])
+        rest = values
+        for extent, end in zip(self.extents[::-1], ends[::-1], strict=True):
+            rest, coordinate = np.divmod(rest, extent)
+            rows ^= ones_from(end - (extent - 1) + coordinate, self.report_bytes)
+            rows ^= ones_from(np.array([end]), self.report_bytes)
+        return rows
+
+    @cached_property
+    def _used(self) -> NDArray[np.uint8]:
+        """The bits that a report uses, as a row."""
+        used: NDArray[np.uint8] = ~ones_from(np.array([self.report_bits]), self.report_bytes)[0]
+        return used
+
+    def encode(self, reports: Reports) -> NDArray[np.uint8]:
+        """Return reports as they are: uint8 of shape `(n, report_bytes)`."""
+        return np.ascontiguousarray(reports, dtype=np.uint8)
+
+    def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
+        """Return the payload and which rows are reports: those whose unused bits are 0."""
+        unused = payload[:, -1] & ~self._used[-1]
+        return payload, unused == 0
+
+    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+        """Add the products of the entries of reports, uint8 `(n, report_bytes)`, in place."""
+        add_products(statistic, reports, self.extents)
+
+    def absorb_times(
+        self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
+    ) -> None:
+        """Add the products, each as often as `times` says, int64 `(n,)` in 0..2^24, in place."""
+        add_products(statistic, reports, self.extents, times)
+
+    def decoder(self) -> LinearDecoder:
+        """Return the decoder of linear queries, by differences along each dimension."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> L1BitsDecoder:
+        return L1BitsDecoder(self.threshold, self.extents)

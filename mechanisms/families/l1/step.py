@@ -1,0 +1,128 @@
+"""What mechanisms on ordered domains share: a budget for each index step, and private weights.
+
+Theirs is the policy `E = epsilon * |x - x'|_p` (docs/theory.md sections 5 and 8). A private weight
+is one more dimension (`private_weights`), which the sums of the values alone leave out again.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+from ldpstream.mechanisms.base.canonical import json_number
+from ldpstream.mechanisms.base.checks import read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import Domain, check_extents
+from ldpstream.mechanisms.families.l1.metric_settings import read_metric
+from ldpstream.mechanisms.families.weights.private import WeightedDomain, weighted_shape
+from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Statistic
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.policies.lp_norm import check_p
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+
+
+@dataclass(frozen=True)
+class StepMechanism(Mechanism):
+    """Budget `epsilon` for each index step, in dimensions of `shape` values.
+
+    With a `p` above 1 the budget is epsilon times the L^p distance, kept by `lp_norm.l1_epsilon` a
+    step. Values count in row-major order. `widths` are those of the bins of an interval, one a
+    dimension, and `rounded` says that numbers are rounded at random to the edges: both only serve
+    to say what the policy means for real numbers. `weighted` says that the last dimension is a
+    weight.
+
+    Raises:
+        SpecError: where epsilon is no finite number above 0, the shape is no domain, or p is no
+            whole number in 1..64 or infinity.
+    """
+
+    epsilon: float
+    shape: tuple[int, ...]
+    widths: tuple[float, ...] | None = None
+    rounded: bool = False
+    p: float = 1
+    weighted: bool = False
+
+    def __post_init__(self) -> None:
+        read_epsilon(self.epsilon, "epsilon")
+        check_extents(self.shape, "shape")
+        object.__setattr__(self, "p", check_p(self.p, "p"))
+        self.check_shape(self.shape, "shape")
+
+    @classmethod
+    def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
+        """Refuse domains that are out of proportion; by default none.
+
+        Raises:
+            SpecError: naming the path and the reason.
+        """
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys."""
+        settings.only(cls.id, "epsilon", "policy", "weights")
+        policy = read_metric(settings, cls.id)
+        weighted = weighted_shape(settings, policy)
+        shape = policy.shape if weighted is None else weighted
+        cls.check_shape(shape, f"{settings.path}.domain")
+        try:
+            return cls(
+                policy.epsilon,
+                shape,
+                policy.widths,
+                policy.rounded,
+                policy.p,
+                weighted is not None,
+            )
+        except SpecError as error:
+            raise error.within(settings.path) from None
+
+    def report_domain(self, domain: Domain) -> Domain:
+        """Return the domain, with the weights after the values where there are any."""
+        return WeightedDomain(domain, self.shape[-1] - 1) if self.weighted else domain
+
+    def marginal(self, statistic: Statistic) -> tuple[Self, Statistic] | None:
+        """Return the mechanism of the values alone, and their sums over all weights."""
+        if not self.weighted:
+            return None
+        alone = replace(self, shape=self.shape[:-1], weighted=False)
+        return alone, self.sum_out(statistic.reshape(-1, self.shape[-1]))
+
+    @abstractmethod
+    def sum_out(self, table: Statistic) -> Statistic:
+        """Return the statistic of the values alone, of one given as rows by value."""
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def policy(self) -> MetricPolicy:
+        """Epsilon times the L^p distance."""
+        return MetricPolicy(self.epsilon, self.shape, self.widths, self.rounded, p=self.p)
+
+    @property
+    @abstractmethod
+    def threshold(self) -> int:
+        """The realised probability that a step's budget calls for, in units of 2^-64."""
+
+    @cached_property
+    def extents(self) -> tuple[int, ...]:
+        """The sizes of the dimensions of two values or more: others have nothing to send."""
+        return tuple(length for length in self.shape if length > 1)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return epsilon, the realised threshold, the shape, and p where it is not 1."""
+        return {
+            "epsilon": float(self.epsilon),
+            "threshold": hex(self.threshold),
+            "shape": list(self.shape),
+            **({} if self.p == 1 else {"p": json_number(self.p)}),
+        }
+
+    def disclosed(self) -> list[str]:
+        """Return nothing: any value can give any report."""
+        return []

@@ -1,0 +1,1 @@
+"""Localized information privacy: priors and levels."""

@@ -1,0 +1,152 @@
+"""Values together with the device's own prior, its chosen budget, or both."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.checks import number_text, parse_real, real_number
+from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.domains.base import Domain, Indices
+from ldpstream.mechanisms.families.lip.settings import Prior
+
+_PRIOR_EXPECTED = "a prior above 0 and below 1"
+
+
+@dataclass(frozen=True)
+class PriorDomain(Domain):
+    """Labels `[value, prior]`, `[value, epsilon]` or `[value, prior, epsilon]`.
+
+    `values` is the collection's domain of two values. What comes beside the value says which level
+    it is in: its own index is `2 * level + value`. A device's prior must be above 0 and below 1,
+    its epsilon one of those on offer. Lines of text have the same columns.
+    """
+
+    ordered: ClassVar[bool] = False
+    values: Domain
+    prior: Prior
+    epsilons: tuple[float, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of pairs of a level and a value, in one dimension."""
+        return (self._levels * self.values.size,)
+
+    @property
+    def _levels(self) -> int:
+        return (len(self.prior.edges) - 1) * len(self.epsilons)
+
+    @property
+    def estimated(self) -> Domain:
+        """The collection's own domain."""
+        return self.values
+
+    def estimated_indices(self) -> Indices:
+        """Return the value's index of each pair, int64 `(k,)`."""
+        return np.tile(np.arange(self.values.size), self._levels)
+
+    @property
+    def expected(self) -> str:
+        """Say what a value must be, and what stands beside it."""
+        beside = [_PRIOR_EXPECTED] * self.prior.local
+        beside += [self._epsilon_expected] * (len(self.epsilons) > 1)
+        return f"{self.values.expected}, with {' and '.join(beside)} beside it"
+
+    @cached_property
+    def _epsilon_expected(self) -> str:
+        return f"one of the epsilons {', '.join(map(number_text, self.epsilons))}"
+
+    @property
+    def _extra(self) -> int:
+        """Number of entries beside the value."""
+        return self.prior.local + (len(self.epsilons) > 1)
+
+    @cached_property
+    def _places(self) -> dict[float, int]:
+        return {epsilon: place for place, epsilon in enumerate(self.epsilons)}
+
+    def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
+        """Return the indices of n labels, int64 of shape `(n,)`.
+
+        Raises:
+            TypeError: for a single text, whose characters would pass for labels.
+            ValueOutsideDomainError: naming the position of the first bad label, and what was
+                expected: the value, the prior or the epsilon.
+        """
+        if isinstance(labels, str):
+            raise TypeError("expected a sequence of labels, got a single text")
+        listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
+        rows: list[Sequence[Any]] = [
+            row if isinstance(row, list | tuple) and row else [None] for row in listed
+        ]
+        levels = self._levels_of([row[1:] for row in rows])
+        return self._joined(levels, self.values.index([row[0] for row in rows[: levels.good]]))
+
+    def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
+        """Return the indices of rows of text: the value's columns, then the prior, then epsilon.
+
+        Raises:
+            ValueOutsideDomainError: as `index` does.
+        """
+        extra = self._extra
+        levels = self._levels_of([[parse_real(text) for text in row[-extra:]] for row in rows])
+        values = [row[:-extra] for row in rows[: levels.good]]
+        return self._joined(levels, self.values.parse_columns(values))
+
+    def _joined(self, levels: "_Levels", values: Indices) -> Indices:
+        """Return the pairs' indices; a bad level counts where all values before are good."""
+        if levels.expected is not None:
+            raise ValueOutsideDomainError(levels.good, levels.expected)
+        return self.values.size * np.array(levels.found, dtype=np.int64) + values
+
+    def _levels_of(self, beside: Sequence[Sequence[object]]) -> "_Levels":
+        """Return the level of each row, up to the first that has none, and what it should have."""
+        found: list[int] = []
+        for given in beside:
+            numbers = [real_number(entry) for entry in given]
+            if len(numbers) != self._extra:
+                return _Levels(found, self.expected)
+            level = 0
+            if self.prior.local:
+                if not 0.0 < numbers[0] < 1.0:
+                    return _Levels(found, f"{_PRIOR_EXPECTED} beside the value")
+                level = bisect_right(self.prior.edges, numbers[0]) - 1
+            if len(self.epsilons) > 1:
+                if numbers[-1] not in self._places:
+                    return _Levels(found, f"{self._epsilon_expected} beside the value")
+                level = level * len(self.epsilons) + self._places[numbers[-1]]
+            found.append(level)
+        return _Levels(found, None)
+
+    def label(self, index: int) -> Json:
+        """Return `[value, [low, high] of its prior's level]`, with the epsilon, as far as given."""
+        level, value = divmod(index, self.values.size)
+        of_prior, place = divmod(level, len(self.epsilons))
+        label: list[Json] = [self.values.label(value)]
+        if self.prior.local:
+            label.append(list(self.prior.edges[of_prior : of_prior + 2]))
+        if len(self.epsilons) > 1:
+            label.append(self.epsilons[place])
+        return label
+
+    def canonical(self) -> Json:
+        """Return the values' domain: levels and budgets are among the mechanism's parameters."""
+        return self.values.canonical()
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The levels of the rows before the first bad one, and what was expected there, if any is."""
+
+    found: list[int]
+    expected: str | None
+
+    @property
+    def good(self) -> int:
+        """How many rows have a level."""
+        return len(self.found)

@@ -1,0 +1,160 @@
+"""Two values under localized information privacy ([LIP]; docs/theory.md section 7).
+
+A report tells the level, of prior and epsilon, in the clear, and one bit through the level's
+channel: the best one that keeps eps-LIP at every prior of the level, rounded to multiples of
+2^-64. [LIP] Theorem 2 gives another channel, `q0 = P/e^eps`, `q1 = (1 - P)/e^eps`, which violates
+the bound for most priors (P = 0.01, epsilon 1: 4.15); where it keeps it, both are the same.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.certificate import Certificate
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.families.lip.certificate import certify_lip
+from ldpstream.mechanisms.families.lip.decoder import LipDecoder
+from ldpstream.mechanisms.families.lip.domain import PriorDomain
+from ldpstream.mechanisms.families.lip.settings import (
+    MAX_CHANNELS,
+    Prior,
+    read_epsilons,
+    read_prior,
+)
+from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.policies.lip import Level, level_thresholds
+from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+
+
+@dataclass(frozen=True)
+class Lip(SymbolMechanism):
+    """One prior or levels of priors, and one budget or several to choose from.
+
+    Values and reports are (level, bit), numbered `2 * level + bit`; the level is
+    `prior level * len(epsilons) + place of the budget`, and P(bit = 1) the prior.
+
+    Raises:
+        SpecError: where a budget is no finite number above 0, given twice or so small that reports
+            say nothing, or there are more than 8,192 levels.
+    """
+
+    id: ClassVar[str] = "lip"
+    prior: Prior
+    epsilons: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        read_epsilons(list(self.epsilons), "epsilon")
+        if self.size > 2 * MAX_CHANNELS:
+            raise SpecError("prior.levels", f"at most {MAX_CHANNELS} levels times budgets")
+        if min(self.epsilons) < SMALLEST_EPSILON or any(r <= q for q, r in self.thresholds):
+            raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys."""
+        settings.only(cls.id, "epsilon", "prior")
+        if settings.domain.size != 2:
+            raise SpecError(
+                f"{settings.path}.domain", f"2 values with {cls.id}, got {settings.domain.size}"
+            )
+        epsilons = read_epsilons(settings.keys.get("epsilon"), f"{settings.path}.epsilon")
+        prior = read_prior(settings.keys.get("prior"), f"{settings.path}.prior")
+        try:
+            return cls(prior, epsilons)
+        except SpecError as error:
+            raise error.within(settings.path) from None
+
+    def report_domain(self, domain: Domain) -> Domain:
+        """Return the domain of values with their prior and budget, where devices give any."""
+        if not self.prior.local and len(self.epsilons) == 1:
+            return domain
+        return PriorDomain(domain, self.prior, self.epsilons)
+
+    @property
+    def size(self) -> int:
+        """Number of values: two a level."""
+        return 2 * (len(self.prior.edges) - 1) * len(self.epsilons)
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports: two a level."""
+        return self.size
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """The interval of priors and the budget of every level."""
+        return self.prior.channels(self.epsilons)
+
+    @cached_property
+    def thresholds(self) -> tuple[tuple[int, int], ...]:
+        """Probabilities of bit 1 for the bits 0 and 1, in units of 2^-64, of every level."""
+        return tuple(level_thresholds(level) for level in self.levels)
+
+    @property
+    def policy(self) -> LipPolicy:
+        """Levels disclosed, eps-LIP in each."""
+        return LipPolicy(self.levels, self.thresholds)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return the prior or its levels' edges, the budgets, and the realised thresholds."""
+        prior: Json = self.prior.value
+        if self.prior.local:
+            prior = {"edges": list(self.prior.edges)}
+        return {
+            "prior": prior,
+            "epsilon": [float(epsilon) for epsilon in self.epsilons],
+            "thresholds": [[hex(q), hex(r)] for q, r in self.thresholds],
+        }
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals: two rows a level."""
+        rows = tuple(
+            {2 * level: Fraction(WORD - t, WORD), 2 * level + 1: Fraction(t, WORD)}
+            for level, pair in enumerate(self.thresholds)
+            for t in pair
+        )
+        return Channel(rows, self.outputs)
+
+    def certify(self) -> Certificate:
+        """Prove LIP at every prior of every level, in exact arithmetic."""
+        return certify_lip(self.id, self.policy, self.disclosed())
+
+    @cached_property
+    def _table(self) -> NDArray[np.uint64]:
+        """The thresholds by value: all are above 0 and below 2^64."""
+        return np.array([t for pair in self.thresholds for t in pair], dtype=np.uint64)
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+
+        One word a value: bit 1 where it is below the value's threshold. The level stays.
+        """
+        checked = self.check_values(values)
+        words = (entropy or SystemEntropy()).words(len(checked))
+        ones = words < self._table[checked]
+        return (checked & -2) | ones
+
+    def decoder(self) -> LipDecoder:
+        """Return the decoder of linear queries: unbiased whatever the priors are."""
+        return LipDecoder(self.thresholds)
+
+    def disclosed(self) -> list[str]:
+        """Return what a report tells in the clear: the level."""
+        said = []
+        if self.prior.local and len(self.prior.edges) > 2:
+            said.append(f"the level of the device's prior, one of {len(self.prior.edges) - 1}")
+        if len(self.epsilons) > 1:
+            said.append(f"the chosen epsilon, one of {len(self.epsilons)}")
+        return said

@@ -1,0 +1,1 @@
+"""The matrix mechanism: rows of a strategy with discrete Laplace noise."""

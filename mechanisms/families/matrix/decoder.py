@@ -1,0 +1,192 @@
+"""Linear queries from sums of noisy rows: weighted least squares (docs/theory.md section 4).
+
+A user of value x adds `A[:, x]` plus noise of variances `v_j` to the sums, and 1 to the number of
+reports of its group, which is exact. A query `w` is answered by `c . row + d`, with
+`A^T c + d = w` on the group's values and the least `sum_j c_j^2 v_j`: the generalised least squares
+estimate, in which the exact numbers are constraints. [ML] use `W = BA` for any B; this is the B of
+least error for the same noise.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
+from ldpstream.mechanisms.interface.decoder import Floats, Integers, LinearDecoder, Statistic
+
+_LARGEST_RESIDUAL = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixDecoder(LinearDecoder):
+    """Decodes a statistic of G groups: m sums and the number of reports, group after group.
+
+    `group` is the group of each value, int64 `(k,)`, numbered from 0 as a report discloses it.
+    """
+
+    rows: LaplaceRows
+    group: Integers
+    count: int
+
+    def shares(self, statistic: Statistic) -> Floats:
+        """Return the sums of every single value's decoder."""
+        sums, reports = self._parts(statistic)
+        out = self.offsets * reports[self.group]
+        for members, row in zip(self._members, sums, strict=True):
+            out[members] += row @ self.gains[:, members]
+        return out
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        """Return estimates of `sum_i (Q h_x^2)[x_i]`: each report's noise, and `w^2 = w`."""
+        return self.shares(statistic) + self.group_reports(statistic)[self.group] * self._own_noise
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Return the extremes over all reports: every row on its own reaches both ends."""
+        low, high = self.rows.low[:, None] * self.gains, self.rows.high[:, None] * self.gains
+        least = np.minimum(low, high).sum(axis=0) + self.offsets
+        largest = np.maximum(low, high).sum(axis=0) + self.offsets
+        if self.count > 1:
+            least, largest = np.minimum(least, 0.0), np.maximum(largest, 0.0)
+        return least, largest
+
+    def noise(self, weights: Floats) -> Floats:
+        """Return `sum_j c_j^2 v_j` of each value's group: the same whatever the value in it."""
+        squares = (self._coefficients(weights)[0] ** 2 * self.rows.variances).sum(axis=1)
+        return np.asarray(squares[self.group])
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return the noise of each single value's estimate, twice: it is constant in a group."""
+        return self._own_noise.copy(), self._own_noise.copy()
+
+    def groups(self) -> Integers | None:
+        """Return the group of each value; None where there is only one."""
+        return self.group if self.count > 1 else None
+
+    def group_reports(self, statistic: Statistic) -> Integers:
+        """Return the number of reports of each group."""
+        return self._parts(statistic)[1]
+
+    def total(self, weights: Floats, statistic: Statistic) -> float:
+        """Return `sum_i h_w(y_i)`."""
+        coefficients, constants = self._coefficients(weights)
+        sums, reports = self._parts(statistic)
+        return float((coefficients * sums).sum() + (constants * reports).sum())
+
+    def span(self, weights: Floats) -> tuple[float, float]:
+        """Return the extremes of `h_w`: wide, as the ranges hold all but 2^-64 of the noise.
+
+        So bounds that need the range of h (`bernstein`) are wide for small n.
+        """
+        coefficients, constants = self._coefficients(weights)
+        low, high = self.rows.low * coefficients, self.rows.high * coefficients
+        least = np.minimum(low, high).sum(axis=1) + constants
+        largest = np.maximum(low, high).sum(axis=1) + constants
+        return float(least.min()), float(largest.max())
+
+    def row_weights(self, gram: Floats) -> Floats:
+        """Return `b_j = (B^T B)[j, j]` of a workload W with the decoder `B = W H^T`: `(m,)`.
+
+        `gram` is `W^T W`, float64 `(k, k)` (`workload`). A user adds `sum_j b_j v_j` to the total
+        variance of its estimates ([ML] III). With several groups, that of the mean over all values.
+        """
+        out = np.zeros(self.rows.count)
+        for at in self._members:
+            gains = self.gains[:, at]
+            out += len(at) / len(self.group) * ((gains @ gram[np.ix_(at, at)]) * gains).sum(axis=1)
+        return out
+
+    def total_error(self, gram: Floats) -> float:
+        """Return the total variance that one user adds to the estimates of a workload."""
+        return float((self.row_weights(gram) * self.rows.variances).sum())
+
+    @cached_property
+    def _own_noise(self) -> Floats:
+        """The noise of each single value's estimate, float64 `(k,)`."""
+        return np.asarray((self.gains**2 * self.rows.variances[:, None]).sum(axis=0))
+
+    def _parts(self, statistic: Statistic) -> tuple[Integers, Integers]:
+        """Return the sums `(G, m)` and the numbers of reports `(G,)`."""
+        table = statistic.reshape(self.count, -1)
+        return table[:, :-1], table[:, -1]
+
+    def _coefficients(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return c of each group, `(G, m)`, and d, `(G,)`.
+
+        Where a query is constant on a group its decoder is that constant, without noise.
+        """
+        coefficients, constants = np.zeros((self.count, self.rows.count)), np.empty(self.count)
+        for group in range(self.count):
+            members = self._members[group]
+            here = weights[members]
+            constants[group] = here[0]
+            if (here != here[0]).any():
+                coefficients[group] = self._group_gains[group] @ here
+                constants[group] = self.offsets[members] @ here
+        return coefficients, constants
+
+    @cached_property
+    def _group_gains(self) -> list[Floats]:
+        """The columns of `gains` of each group, not copied at every query."""
+        if self.count == 1:
+            return [self.gains]
+        return [np.ascontiguousarray(self.gains[:, at]) for at in self._members]
+
+    @cached_property
+    def _members(self) -> list[Integers]:
+        return [np.flatnonzero(self.group == group) for group in range(self.count)]
+
+    @property
+    def gains(self) -> Floats:
+        """`H`, the coefficients c of every single value in its own group, float64 `(m, k)`."""
+        return self._solution[0]
+
+    @property
+    def offsets(self) -> Floats:
+        """The constant d of every single value, float64 `(k,)`."""
+        return self._solution[1]
+
+    @cached_property
+    def _solution(self) -> tuple[Floats, Floats]:
+        gains, offsets = np.zeros(self.rows.entries.shape), np.zeros(len(self.group))
+        for members in self._members:
+            entries = self.rows.entries[:, members].astype(np.float64)
+            solved = least_squares(entries, np.sqrt(self.rows.variances))
+            if solved is None:
+                raise ValueError("expected a strategy that answers every query")
+            gains[:, members] = solved
+            # d of value x is what the first value of the group lacks.
+            offsets[members] = -entries[:, 0] @ solved
+            offsets[members[0]] += 1.0
+        return gains, offsets
+
+
+def least_squares(entries: Floats, deviations: Floats) -> Floats | None:
+    """Return the coefficients of least noise of every value: float64 `(m, k)`.
+
+    `entries` is A, `(m, k)`; `deviations` the noise's standard deviation of each row, `(m,)`. With
+    one value as the reference the constant drops out, and the columns' differences D from it
+    remain: `D^T c = w - w_0`, of least norm in units of the deviations, by QR decomposition. None
+    where differences depend on each other (or nearly: beyond 1e-6 in double precision), so that
+    some query has no answer.
+    """
+    size = entries.shape[1]
+    solved = np.zeros(entries.shape)
+    if size == 1:
+        return solved
+    used = (entries != entries[:, :1]).any(axis=1)
+    differences = (entries[used, 1:] - entries[used, :1]) / deviations[used, None]
+    if len(differences) < size - 1:
+        return None
+    q, r = np.linalg.qr(differences)
+    try:
+        inverse = np.linalg.solve(r, q.T).T
+    except np.linalg.LinAlgError:
+        return None
+    residual = np.abs(differences.T @ inverse - np.eye(size - 1)).max()
+    if not residual < _LARGEST_RESIDUAL:
+        return None
+    part = inverse / deviations[used, None]
+    solved[used, 1:] = part
+    solved[used, 0] = -part.sum(axis=1)
+    return solved

@@ -1,0 +1,244 @@
+"""Linear counting under any policy: rows of a strategy with noise ([ML] Section III).
+
+A report is the value's column of the strategy A, each row with two-sided geometric noise and
+clamped to a range that it all but never leaves. Where the paper adds continuous Laplace noise,
+which leaks through the rounding of floats, integer rows take the discrete one: the same condition
+on the scales, and slightly less noise (docs/theory.md section 4).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.certificate import (
+    ENUMERATION_LIMIT,
+    Certificate,
+    certify_by_enumeration,
+    certify_by_structure,
+)
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
+from ldpstream.mechanisms.families.matrix.channel import channel_of_rows, refuse_many
+from ldpstream.mechanisms.families.matrix.choice import least_error
+from ldpstream.mechanisms.families.matrix.decoder import MatrixDecoder
+from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
+from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
+from ldpstream.mechanisms.families.matrix.proof import told_apart, worst_ratios
+from ldpstream.mechanisms.families.matrix.row_codec import RowCodec
+from ldpstream.mechanisms.families.matrix.rows import RealisedRows, realise
+from ldpstream.mechanisms.families.matrix.settings import read_matrix_settings
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy, strategy_tables
+from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.interface.tables import policy_tables
+from ldpstream.mechanisms.policies.policy import Policy
+
+_MAX_STATISTIC = 1 << 24
+
+
+@dataclass(frozen=True)
+class Matrix(Mechanism):
+    """The rows of a strategy over the values of a policy, with the same noise or with `scales`.
+
+    `scales` holds one number for each row of the strategy, s_j of the noise; by default all rows
+    share the smallest that keeps the policy. Rows of one entry carry nothing and are left out; rows
+    that tell apart only what the policy does not protect at all are exact: a report discloses the
+    group of values that they are the same for.
+
+    Raises:
+        SpecError: where the policy is one of another number of values, protects nothing, or has a
+            budget of 0 between values that the strategy tells apart; where scales break the
+            policy; where the noise is beyond 2^30; where some query has no answer.
+    """
+
+    id: ClassVar[str] = "matrix"
+    target: Policy
+    strategy: Strategy
+    scales: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.target.size != self.strategy.size:
+            expected = f"one of {self.strategy.size} values, got {self.target.size}"
+            raise SpecError("policy", expected)
+        if self.statistic_size > _MAX_STATISTIC:
+            raise SpecError("policy", f"fewer groups than {self._groups} with so many rows")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys; see `matrix_settings`."""
+        settings.only(cls.id, "epsilon", "policy", "strategy", "workload", "scales")
+        read = read_matrix_settings(settings)
+        try:
+            found = [cls(read.policy, strategy, read.scales) for strategy in read.strategies]
+        except SpecError as error:
+            raise error.within(settings.path) from None
+        if len(found) == 1:
+            return found[0]
+        decoders = [one.decoder() for one in found]
+        return found[least_error(decoders, read.workload, size=read.policy.size)]
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.strategy.size
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that the noise keeps."""
+        return self.target
+
+    @cached_property
+    def pairs(self) -> ProtectedPairs:
+        """The pairs of values that decide over the policy."""
+        return ProtectedPairs.of(self.target)
+
+    @cached_property
+    def _realised(self) -> RealisedRows:
+        return realise(self.strategy, self.pairs, self.scales)
+
+    @property
+    def rows(self) -> LaplaceRows:
+        """The noisy rows as realised."""
+        return self._realised.noisy
+
+    @property
+    def noised(self) -> NDArray[np.bool_]:
+        """Which rows of the strategy are the noisy ones, bool of shape `(rows,)`."""
+        return self._realised.noised
+
+    @property
+    def _groups(self) -> int:
+        return self._realised.groups
+
+    @cached_property
+    def _codec(self) -> RowCodec:
+        """Ranges of a report's numbers: the group where there are several, then the rows."""
+        ends = np.array([[0], [self._groups - 1]] if self._groups > 1 else [[], []], dtype=np.int64)
+        low, high = np.concatenate([ends, np.stack([self.rows.low, self.rows.high])], axis=1)
+        return RowCodec(low, high)
+
+    @property
+    def report_bytes(self) -> int:
+        """Length of a report: each number in the fewest bytes that hold its range."""
+        return self._codec.bytes
+
+    @property
+    def statistic_size(self) -> int:
+        """Of each group the sums of the noisy rows, and the number of reports."""
+        return self._groups * (self.rows.count + 1)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return the strategy, its realised noise and the disclosed groups, and the policy."""
+        rows = self.rows
+        kept: dict[str, Json] = {"name": self.strategy.name}
+        if self.strategy.name not in STRATEGIES:
+            kept |= {"rows": self.strategy.rows, "sha256": self.strategy.digest}
+        thresholds: list[Json] = [hex(t) for t in rows.thresholds]
+        reaches: list[Json] = list(rows.reaches)
+        policy = {key: entry for key, entry in self.target.describe().items() if key != "guarantee"}
+        out: dict[str, Json] = {
+            "policy": policy,
+            "strategy": kept,
+            "thresholds": thresholds,
+            "reaches": reaches,
+            "groups": self._groups,
+        }
+        if self.scales is not None:
+            out["scales"] = [float(scale) for scale in self.scales]
+        return out
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return what a device needs to know of policy and strategy beside the parameters."""
+        return policy_tables(self.target) | strategy_tables(self.strategy)
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals, outputs as in `possible_reports`.
+
+        Raises:
+            ValueError: where its probabilities, products over the rows, are too many or too long.
+        """
+        return channel_of_rows(self.rows, self._realised.group, self._groups)
+
+    def possible_reports(self) -> Reports:
+        """Return every report: groups, and in each all combinations of the rows' ranges.
+
+        Raises:
+            ValueError: where they are too many to list.
+        """
+        refuse_many(self.rows, self.size, self._groups)
+        ends = zip(self._codec.low.tolist(), self._codec.high.tolist(), strict=True)
+        return np.array(
+            list(product(*(range(low, high + 1) for low, high in ends))), dtype=np.int64
+        )
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss: by enumeration where the channel is small, else by structure.
+
+        Structure: see `matrix_proof`. Only the policy's pairs are compared, which is all it needs.
+        """
+        if self.size <= ENUMERATION_LIMIT:
+            try:
+                channel = self.channel()
+            except ValueError:
+                pass
+            else:
+                return certify_by_enumeration(self.id, self.target, channel, self.disclosed())
+        ratios = worst_ratios(self.rows, self.pairs)
+        return certify_by_structure(
+            self.id,
+            self.target,
+            ratios,
+            self.disclosed(),
+            violation=told_apart(self._realised.group, self.pairs),
+        )
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports, int64 `(n, width)`.
+
+        The group comes first where there are several, then the noisy rows.
+        """
+        checked = self.check_values(values)
+        noisy = self.rows.privatize(checked, entropy or SystemEntropy())
+        if self._groups == 1:
+            return noisy
+        return np.concatenate([self._realised.group[checked][:, None], noisy], axis=1)
+
+    def encode(self, reports: Reports) -> NDArray[np.uint8]:
+        """Encode n reports as uint8 of shape `(n, report_bytes)`."""
+        return self._codec.encode(reports)
+
+    def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
+        """Decode uint8 of shape `(n, report_bytes)`; rows outside the ranges are marked False."""
+        return self._codec.decode(payload)
+
+    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+        """Add n reports: the rows' sums, and their number, in each report's group."""
+        table = statistic.reshape(self._groups, -1)
+        if self._groups == 1:
+            table[0, :-1] += reports.sum(axis=0, dtype=np.int64)
+            table[0, -1] += len(reports)
+            return
+        np.add.at(table[:, :-1], reports[:, 0], reports[:, 1:])
+        table[:, -1] += np.bincount(reports[:, 0], minlength=self._groups)
+
+    def decoder(self) -> MatrixDecoder:
+        """Return the decoder of linear queries, by weighted least squares."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> MatrixDecoder:
+        return MatrixDecoder(self.rows, self._realised.group, self._groups)
+
+    def disclosed(self) -> list[str]:
+        """Return the group of the value where exact rows tell groups apart."""
+        if self._groups == 1:
+            return []
+        return [
+            f"which of {self._groups} groups the value is in: the policy lets them be told apart"
+        ]

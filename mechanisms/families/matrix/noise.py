@@ -1,0 +1,125 @@
+"""Rows of integers with discrete Laplace noise, clamped to fixed ranges (docs/theory.md section 4).
+
+Row j of value x is `clamp(A[j, x] + D)`, `P(D = d) = (1 - a)/(1 + a) a^|d|`, `a = e^(-1/s_j)` as a
+multiple of 2^-64: the discrete Laplace, or two-sided geometric, distribution (`two_sided`). The
+range reaches so far beyond the row's entries that less than 2^-64 of the noise is clamped.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.dyadic import log_bounds
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
+from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
+
+Integers = NDArray[np.int64]
+Rows = NDArray[np.int32]
+
+_CELLS = 1 << 20
+# 65 log 2, rounded up.
+_CLIPPED = Fraction(450545669, 10**7)
+LARGEST_REACH = 1 << 30
+
+
+def reach(threshold: int) -> int:
+    """Return an R with `2 a^(R + 1) / (1 + a) < 2^-64`: what the noise exceeds so rarely.
+
+    The least one, or one more: `R + 1 = ceil(65 log 2 / log(1/a))`, the quotient rounded up.
+
+    >>> reach(1), reach(1 << 63)
+    (1, 65)
+    """
+    rate = Fraction(log_bounds(Fraction(WORD, threshold))[0])
+    return max(math.ceil(_CLIPPED / rate) - 1, 1) if rate else LARGEST_REACH + 1
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceRows:
+    """m noisy rows over k values.
+
+    `entries` is int32 `(m, k)`; row j has `alpha = thresholds[kinds[j]] / 2^64`, kinds int64
+    `(m,)`, and a range that goes `reaches[kinds[j]]` beyond its entries on both sides.
+    """
+
+    entries: Rows
+    thresholds: tuple[int, ...]
+    reaches: tuple[int, ...]
+    kinds: Integers
+
+    @property
+    def count(self) -> int:
+        """Number of rows m."""
+        return len(self.entries)
+
+    @cached_property
+    def low(self) -> Integers:
+        """The least report of each row, int64 `(m,)`."""
+        ends: Integers = self.entries.min(axis=1).astype(np.int64)
+        return ends - np.array(self.reaches, dtype=np.int64)[self.kinds]
+
+    @cached_property
+    def high(self) -> Integers:
+        """The largest report of each row, int64 `(m,)`."""
+        ends: Integers = self.entries.max(axis=1).astype(np.int64)
+        return ends + np.array(self.reaches, dtype=np.int64)[self.kinds]
+
+    @cached_property
+    def alphas(self) -> NDArray[np.float64]:
+        """Alpha of each row, float64 `(m,)`."""
+        return np.array([threshold / WORD for threshold in self.thresholds])[self.kinds]
+
+    @cached_property
+    def variances(self) -> NDArray[np.float64]:
+        """The noise's variance `2 a/(1 - a)^2` of each row, float64 `(m,)`.
+
+        Clamping changes it by less than `2^-64` times the squared length of the range, and the
+        mean by less than `2^-64` times the length: below any rounding of float64.
+        """
+        # 1 - alpha in floating point would lose its digits.
+        of_kind = [2 * t * WORD / (WORD - t) ** 2 for t in self.thresholds]
+        return np.array(of_kind)[self.kinds]
+
+    def privatize(self, values: Integers, entropy: Entropy) -> Integers:
+        """Return the reports of values, int64 `(n,)`, as int64 `(n, m)`: a fresh draw a row.
+
+        Values are drawn in batches of `2^20 / m` (at least one), in order.
+        """
+        out = np.empty((len(values), self.count), dtype=np.int64)
+        step = max(1, _CELLS // self.count)
+        last = self.high - self.low
+        for start in range(0, len(values), step):
+            cells = self._columns[values[start : start + step]]
+            n = len(cells)
+            moved = self._noise.move(
+                entropy, cells.ravel(), np.tile(last, n), np.tile(self.kinds, n)
+            )
+            out[start : start + n] = moved.reshape(n, self.count) + self.low
+        return out
+
+    def row_channel(self, row: int) -> list[dict[int, Fraction]]:
+        """Return one row's channel: of each value, the exact probability of each report."""
+        alpha = Fraction(self.thresholds[self.kinds[row]], WORD)
+        low, high = int(self.low[row]), int(self.high[row])
+        ends = [alpha**d / (1 + alpha) for d in range(high - low + 1)]
+        return [
+            {
+                y: ends[abs(y - a)] * (1 if y in (low, high) else 1 - alpha)
+                for y in range(low, high + 1)
+            }
+            for a in self.entries[row].tolist()
+        ]
+
+    @cached_property
+    def _columns(self) -> Integers:
+        """The values' columns, from the least report of each row on, int64 `(k, m)`."""
+        return np.ascontiguousarray((self.entries - self.low[:, None]).T)
+
+    @cached_property
+    def _noise(self) -> TwoSidedGeometric:
+        largest = int((self.high - self.low).max()) + 1
+        return TwoSidedGeometric(self.thresholds, largest)

@@ -1,0 +1,153 @@
+"""The pairs of values that a policy protects, and how far apart a strategy puts them.
+
+Noise of scale s on a row loses `|A[j, x] - A[j, x']| / s` between two values; the losses of the
+rows add ([ML] Theorem 1). Both directions of a pair lose the same: the smaller of their budgets
+counts.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.budgets import by_entries
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Rows = NDArray[np.int32]
+
+LARGEST_BUDGET = Fraction(512)
+"""Larger budgets count as this one: exponentials beyond it have no use, and stay exact below it."""
+_MOST_LISTED = 1000
+_CELLS = 1 << 22
+_FEW_DIRECT = 1 << 26
+_FEW_LEVELS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class ProtectedPairs:
+    """P unordered pairs of different values, each with a finite budget in a direction at least.
+
+    `first`, `second` and `which` are int64 of shape `(P,)`; pair p has `budgets[which[p]]`, exact.
+    The budgets of all other pairs follow from them (`Policy.pairs`).
+    """
+
+    size: int
+    first: Integers
+    second: Integers
+    which: Integers
+    budgets: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, policy: Policy) -> "ProtectedPairs":
+        """Return the pairs of a policy.
+
+        Raises:
+            SpecError: where they would have to be looked at one by one, and are too many, and for a
+                policy that asks more than budgets of pairs.
+        """
+        if by_entries(policy) is not policy:
+            raise SpecError("policy", "budgets of pairs of values, got odds against priors")
+        if isinstance(policy, BlockPolicy):
+            return cls._of_blocks(policy)
+        few = isinstance(policy, GraphPolicy) or (
+            isinstance(policy, MetricPolicy) and policy.p == 1
+        )
+        if policy.size > _MOST_LISTED and not few:
+            expected = f"at most {_MOST_LISTED} values, or blocks, a graph or l1, got {policy.size}"
+            raise SpecError("policy", expected)
+        found: dict[tuple[int, int], Fraction] = {}
+        for value, other in policy.pairs():
+            entry = policy.entry(value, other)
+            if entry is not None:
+                pair = (value, other) if value < other else (other, value)
+                entry = min(entry, LARGEST_BUDGET)
+                found[pair] = min(entry, found.get(pair, entry))
+        budgets = tuple(sorted(set(found.values())))
+        places = {entry: place for place, entry in enumerate(budgets)}
+        table = np.array(list(found), dtype=np.int64).reshape(-1, 2)
+        which = np.array([places[entry] for entry in found.values()], dtype=np.int64)
+        return cls(policy.size, table[:, 0], table[:, 1], which, budgets)
+
+    @classmethod
+    def _of_blocks(cls, policy: BlockPolicy) -> "ProtectedPairs":
+        """All pairs inside blocks, without a call for each of them."""
+        pairs = []
+        for block in range(policy.blocks.count):
+            members = np.flatnonzero(policy.blocks.of_value == block)
+            pairs.append(members[np.stack(np.triu_indices(members.size, 1))])
+        first, second = np.concatenate(pairs, axis=1)
+        entry = min(budget(policy.epsilon), LARGEST_BUDGET)
+        return cls(policy.size, first, second, np.zeros_like(first), (entry,))
+
+    @property
+    def count(self) -> int:
+        """Number of pairs P."""
+        return len(self.first)
+
+    def components(self) -> Integers:
+        """Return, of each value, the least value that chains of pairs join to it: int64 `(k,)`."""
+        label = np.arange(self.size)
+        while True:
+            ends = np.minimum(label[self.first], label[self.second])
+            joined = label.copy()
+            for side in (self.first, self.second):
+                np.minimum.at(joined, side, ends)
+                np.minimum.at(joined, label[side], ends)
+            joined = joined[joined]
+            if np.array_equal(joined, label):
+                return label
+            label = joined
+
+    def distances(self, rows: Rows) -> Integers:
+        """Return `sum_j |A[j, x] - A[j, x']|` of each pair, int64 `(P,)`, exact."""
+        levels = np.unique(rows)
+        if len(levels) > _FEW_LEVELS or self.count * len(rows) <= _FEW_DIRECT:
+            return self.weighted(rows, np.ones(len(rows))).astype(np.int64)
+        # |a - b| counts the levels between a and b; products of 0 and 1 are exact in float64.
+        total = np.zeros((self.size, self.size))
+        for step, level in zip(np.diff(levels), levels[1:], strict=True):
+            above = (rows >= level).astype(np.float64)
+            ones = above.sum(axis=0)
+            total += int(step) * (ones[:, None] + ones - 2.0 * (above.T @ above))
+        return total[self.first, self.second].astype(np.int64)
+
+    def weighted(self, rows: Rows, weights: Floats) -> Floats:
+        """Return `sum_j weights[j] |A[j, x] - A[j, x']|`, float64 `(P,)`.
+
+        Weights are >= 0, so the relative error is below `2^-50 rows`; whole weights are exact.
+        """
+        out = np.empty(self.count)
+        columns = np.ascontiguousarray(rows.T)
+        step = max(1, _CELLS // max(1, len(rows)))
+        for start in range(0, self.count, step):
+            at = slice(start, start + step)
+            gaps = np.abs(columns[self.first[at]] - columns[self.second[at]])
+            out[at] = gaps @ weights
+        return out
+
+    def patterns(self, rows: Rows, kinds: Integers, places: Integers) -> dict[tuple[int, ...], int]:
+        """Return what some of the pairs lose: each different pattern, with a pair that has it.
+
+        A pattern holds the distance in the rows of each kind, and the number of the budget.
+        `kinds` is the kind of each row, int64 `(rows,)`, numbered from 0.
+        """
+        found: dict[tuple[int, ...], int] = {}
+        count = int(kinds.max()) + 1
+        step = max(1, _CELLS // (count + 1))
+        for start in range(0, len(places), step):
+            at = places[start : start + step]
+            part = replace(self, first=self.first[at], second=self.second[at])
+            gaps = [part.distances(rows[kinds == kind]) for kind in range(count)]
+            table, example = np.unique(
+                np.stack([*gaps, self.which[at]], axis=1), axis=0, return_index=True
+            )
+            for pattern, place in zip(table.tolist(), at[example].tolist(), strict=True):
+                found.setdefault(tuple(pattern), place)
+        return found

@@ -1,0 +1,61 @@
+"""What a strategy's realised noise loses, exactly: the largest ratio for each budget.
+
+Two columns that differ by d_j in row j give each report probabilities whose ratio is at most
+`prod_j a_j^-d_j`, clamped or not, and some report reaches it: the one far beyond both in every row.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.dyadic import log_estimate
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
+from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
+
+_MARGIN = 1e-9
+_LONGEST_BITS = 4096
+_KEPT_BITS = 512
+
+
+def worst_ratios(rows: LaplaceRows, pairs: ProtectedPairs) -> dict[Fraction, Fraction]:
+    """Return the largest ratio of the pairs of each budget.
+
+    Floats leave out the pairs that are surely below another of the same budget: their relative
+    error is some 1e-12. Of the others all different products are computed in fractions; those of
+    more than 4096 bits are rounded up to a multiple of 2^-512, so that a certificate can hold them.
+    """
+    rates = np.array([log_estimate(Fraction(WORD, t)) for t in rows.thresholds])
+    if len(rates) == 1:
+        losses = rates[0] * pairs.distances(rows.entries)
+    else:
+        losses = pairs.weighted(rows.entries, rates[rows.kinds])
+    largest = np.zeros(len(pairs.budgets))
+    np.maximum.at(largest, pairs.which, losses)
+    near = np.flatnonzero(losses >= largest[pairs.which] * (1.0 - _MARGIN))
+    worst = dict.fromkeys(pairs.budgets, Fraction(1))
+    for *counts, which in pairs.patterns(rows.entries, rows.kinds, near):
+        budget = pairs.budgets[which]
+        worst[budget] = max(worst[budget], _ratio(rows.thresholds, counts))
+    return worst
+
+
+def told_apart(group: NDArray[np.int64], pairs: ProtectedPairs) -> str | None:
+    """Return the first pair with a finite budget whose groups, which reports disclose, differ."""
+    apart = np.flatnonzero(group[pairs.first] != group[pairs.second])
+    if not apart.size:
+        return None
+    value, other = int(pairs.first[apart[0]]), int(pairs.second[apart[0]])
+    return f"values {value} and {other}: reports disclose which of them it is"
+
+
+def _ratio(thresholds: Sequence[int], counts: Sequence[int]) -> Fraction:
+    top = bottom = 1
+    for threshold, count in zip(thresholds, counts, strict=True):
+        top *= WORD**count
+        bottom *= threshold**count
+    if top.bit_length() > _LONGEST_BITS:
+        return Fraction(-((-top << _KEPT_BITS) // bottom), 1 << _KEPT_BITS)
+    return Fraction(top, bottom)

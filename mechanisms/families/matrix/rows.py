@@ -1,0 +1,112 @@
+"""A strategy under a policy: which rows get noise, of which scale, and what exact rows disclose."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.exact.dyadic import geometric_threshold
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.matrix.decoder import least_squares
+from ldpstream.mechanisms.families.matrix.noise import LARGEST_REACH, LaplaceRows, reach
+from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
+from ldpstream.mechanisms.families.matrix.scales import (
+    check_rates,
+    harmless_rows,
+    read_rates,
+    uniform_rate,
+)
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RealisedRows:
+    """The noisy rows, and the group of each value that the exact ones disclose.
+
+    `noised` says which rows of the strategy the noisy ones are, bool `(rows,)`; `group` is int64
+    `(k,)`, numbered from 0.
+    """
+
+    noisy: LaplaceRows
+    noised: NDArray[np.bool_]
+    group: Integers
+
+    @property
+    def groups(self) -> int:
+        """Number of groups, 1 where nothing is disclosed."""
+        return int(self.group.max()) + 1
+
+
+def realise(
+    strategy: Strategy, pairs: ProtectedPairs, scales: Sequence[float] | None
+) -> RealisedRows:
+    """Return a strategy's rows with the noise that keeps a policy, or refuse.
+
+    Without scales all rows share one, and rows that tell no protected pair apart are exact. Rows of
+    one entry are left out: they say no more than the number of reports.
+
+    Raises:
+        SpecError: as `Matrix`.
+    """
+    entries = strategy.entries
+    harmless = harmless_rows(entries, pairs)
+    rates: Sequence[Fraction | None]
+    varied = (entries != entries[:, :1]).any(axis=1)
+    if scales is None:
+        if harmless.all():
+            raise SpecError("policy", "a budget between values that the strategy tells apart")
+        shared = uniform_rate(entries[~harmless], pairs)
+        rates = [None if free else shared for free in harmless.tolist()]
+    else:
+        rates = read_rates(scales, entries, harmless)
+    kept = [j for j, rate in enumerate(rates) if rate is not None and varied[j]]
+    finite = [rate for j in kept if (rate := rates[j]) is not None]
+    if not kept:
+        raise SpecError("scales", "a number above 0 for some row that is not constant")
+    if scales is not None:
+        check_rates(entries[kept], finite, pairs)
+    exact = entries[[rate is None for rate in rates]]
+    noised = np.zeros(strategy.rows, dtype=np.bool_)
+    noised[kept] = True
+    realised = RealisedRows(_laplace(entries[kept], finite), noised, _groups(exact, strategy.size))
+    if strategy.name not in STRATEGIES:
+        _check_answers(realised)
+    return realised
+
+
+def _laplace(entries: NDArray[np.int32], rates: Sequence[Fraction]) -> LaplaceRows:
+    """Return the rows with their alphas in units of 2^-64, rounded up."""
+    of_rate = {rate: geometric_threshold(rate) for rate in set(rates)}
+    thresholds = tuple(sorted(set(of_rate.values())))
+    if thresholds[-1] >= WORD:
+        raise SpecError("policy", "larger budgets: these drown every row in noise")
+    reaches = tuple(reach(threshold) for threshold in thresholds)
+    if max(reaches) > LARGEST_REACH:
+        raise SpecError("policy", f"larger budgets, for noise of at most {LARGEST_REACH}")
+    places = {threshold: kind for kind, threshold in enumerate(thresholds)}
+    kinds = np.array([places[of_rate[rate]] for rate in rates], dtype=np.int64)
+    return LaplaceRows(entries, thresholds, reaches, kinds)
+
+
+def _groups(exact: NDArray[np.int32], size: int) -> Integers:
+    if not len(exact):
+        return np.zeros(size, dtype=np.int64)
+    return np.unique(exact, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _check_answers(realised: RealisedRows) -> None:
+    """Refuse rows that leave some query without an answer."""
+    noisy = realised.noisy
+    for group in range(realised.groups):
+        entries = noisy.entries[:, realised.group == group].astype(np.float64)
+        if least_squares(entries, np.sqrt(noisy.variances)) is None:
+            raise SpecError(
+                "strategy",
+                "rows that answer every query: with a row of ones, as many independent rows as "
+                f"values, {len(realised.group)}",
+            )

@@ -1,0 +1,178 @@
+"""Strategies of linear counting: the integer queries that a report answers ([ML] Section III).
+
+A strategy is a matrix A, one row a query, one column a value: a report is the value's column with
+noise on every row. The built-in ones answer every linear query of an ordered line together with
+the number of reports, which is known without error (docs/theory.md section 4).
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.csv_rows import read_rows
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.interface.tables import MAX_TABLE_BYTES
+
+Entries = NDArray[np.int32]
+
+MAX_VALUES: Final = 2048
+"""Largest domain: decoders are made by dense algebra."""
+MAX_ROWS: Final = 2 * MAX_VALUES
+LARGEST_ENTRY: Final = 1 << 20
+
+
+class Strategy:
+    """A matrix A of integers, `entries[j, x]`, int32 of shape `(rows, k)`, read-only.
+
+    `name` is one of `STRATEGIES`, or "file". Immutable; equal by content.
+
+    Raises:
+        SpecError: for no row or too many, fewer than two values or too many, or a huge entry.
+    """
+
+    def __init__(self, name: str, entries: NDArray[np.integer]) -> None:
+        rows, size = entries.shape
+        if not 2 <= size <= MAX_VALUES:
+            raise SpecError("domain", f"2..{MAX_VALUES} values with a strategy, got {size}")
+        if not 1 <= rows <= MAX_ROWS:
+            raise SpecError("strategy", f"1..{MAX_ROWS} rows, got {rows}")
+        if np.abs(entries).max() > LARGEST_ENTRY:
+            raise SpecError("strategy", f"integers of at most {LARGEST_ENTRY} in size")
+        table = np.array(entries, dtype="<i4", order="C")
+        table.flags.writeable = False
+        self.name: Final = name
+        self.entries: Final[Entries] = table
+        self.digest: Final = hashlib.sha256(table.tobytes()).hexdigest()
+        """SHA-256, in hex, of the entries as int32 little-endian, row by row."""
+
+    @classmethod
+    def built_in(cls, name: str, size: int) -> "Strategy":
+        """Return one of `STRATEGIES` for a domain of `size` values."""
+        if size > MAX_VALUES:
+            raise SpecError("domain", f"at most {MAX_VALUES} values with a strategy, got {size}")
+        return cls(name, STRATEGIES[name](size))
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return int(self.entries.shape[1])
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.entries.shape[0])
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by content."""
+        if not isinstance(other, Strategy):
+            return NotImplemented
+        return (self.name, self.rows, self.digest) == (other.name, other.rows, other.digest)
+
+    def __hash__(self) -> int:
+        """Hash by content."""
+        return hash((self.name, self.rows, self.digest))
+
+    def __repr__(self) -> str:
+        """Show name and shape."""
+        return f"Strategy({self.name!r}, {self.rows} x {self.size})"
+
+
+def identity(size: int) -> Entries:
+    """Return one row a value."""
+    return np.eye(size, dtype=np.int32)
+
+
+def prefix(size: int) -> Entries:
+    """Return the prefixes `x <= j` but for the whole: row j is 1 up to value j, `k - 1` rows.
+
+    The lower triangle of [ML] III-B without its last row, which is the number of reports.
+    """
+    return np.tri(size - 1, size, dtype=np.int32)
+
+
+def hierarchical(size: int) -> Entries:
+    """Return the nodes of a binary tree over the values but for its root, level by level."""
+    nodes = [(start, stop) for start, _, stop in _splits(size)]
+    leaves = {(x, x + 1) for x in range(size)}
+    ordered = sorted(leaves | set(nodes), key=lambda node: (node[0] - node[1], node))
+    rows = np.zeros((len(ordered) - 1, size), dtype=np.int32)
+    for row, (start, stop) in zip(rows, ordered[1:], strict=True):
+        row[start:stop] = 1
+    return rows
+
+
+def haar(size: int) -> Entries:
+    """Return Haar wavelets: of each inner node +1 on its first half, -1 on its second.
+
+    The same tree as `hierarchical`: halves differ by one value where the size is no power of two.
+    """
+    rows = np.zeros((size - 1, size), dtype=np.int32)
+    for row, (start, middle, stop) in zip(rows, _splits(size), strict=True):
+        row[start:middle] = 1
+        row[middle:stop] = -1
+    return rows
+
+
+def _splits(size: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the inner nodes of the tree as `(start, middle, stop)`, level by level."""
+    level = [(0, size)]
+    while level:
+        below = []
+        for start, stop in level:
+            if stop - start > 1:
+                middle = (start + stop + 1) // 2
+                yield start, middle, stop
+                below += [(start, middle), (middle, stop)]
+        level = below
+
+
+STRATEGIES: Final[Mapping[str, Callable[[int], Entries]]] = MappingProxyType(
+    {"prefix": prefix, "haar": haar, "hierarchical": hierarchical, "identity": identity}
+)
+"""The built-in strategies by name; of equally good ones the first is the best."""
+
+
+def read_strategy(given: object, base: Path, *, size: int) -> Strategy:
+    """Return the strategy of a CSV file without a header: a row a line, one integer a value.
+
+    The path is relative to the folder `base`.
+
+    Raises:
+        SpecError: for a file that cannot be read, a line that does not hold `size` integers, or
+            what `Strategy` refuses.
+    """
+    if size > MAX_VALUES:
+        raise SpecError("domain", f"at most {MAX_VALUES} values with a strategy, got {size}")
+    rows: list[list[int]] = []
+    for where, row in read_rows(given, base):
+        if len(row) != size:
+            raise SpecError(where, f"{size} integers, one for each value, got {len(row)}")
+        if len(rows) == MAX_ROWS:
+            raise SpecError("file", f"at most {MAX_ROWS} rows")
+        rows.append([_integer(text, f"{where} column {i}") for i, text in enumerate(row, 1)])
+    if not rows:
+        raise SpecError("file", "at least one row of integers, got none")
+    return Strategy("file", np.array(rows, dtype=np.int64))
+
+
+def _integer(text: str, where: str) -> int:
+    digits = text.strip().removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 7):
+        raise SpecError(where, f"an integer of at most {LARGEST_ENTRY} in size")
+    return int(text)
+
+
+_DOCUMENT_BYTES: Final = 4
+
+
+def strategy_tables(strategy: Strategy) -> dict[str, Json]:
+    """Return the rows of a strategy that is none of the built-in ones."""
+    if strategy.name in STRATEGIES or strategy.entries.size * _DOCUMENT_BYTES > MAX_TABLE_BYTES:
+        return {}
+    return {"strategy": strategy.entries.tolist()}

@@ -1,0 +1,139 @@
+"""A channel out of a file, designed for a policy and a workload (docs/theory.md section 8).
+
+`ldpstream plan --optimise FILE` writes it: the channel of least variance that any policy allows
+(pairs of values, a graph's metric, or localized information privacy of k values), rounded to
+multiples of 2^-64 so that the policy holds exactly. A certificate proves that at every report.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import canonical_json
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.certificate import Certificate
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.channels.channel_file import load_channel
+from ldpstream.mechanisms.channels.designed import DesignedChannel
+from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
+from ldpstream.mechanisms.families.table_decoder import TableDecoder
+from ldpstream.mechanisms.interface.mechanism import Json, Reports
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.interface.tables import text_table
+from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.step_epsilon import refuse_rounding
+
+
+@dataclass(frozen=True)
+class Optimal(SymbolMechanism):
+    """The mechanism of a designed channel. A report is the number of a column."""
+
+    id: ClassVar[str] = "optimal"
+    design: DesignedChannel
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys: `channel`, the path of a channel file.
+
+        The policy is proved here, so that no device uses a file that breaks it: within a second for
+        256 values.
+
+        Raises:
+            SpecError: for a file that is none, or of another number of values, or that breaks its
+                own policy, naming the pair of values and the report.
+        """
+        settings.only(cls.id, "channel")
+        # The file proves its policy for the grid's values, not for the numbers between them.
+        refuse_rounding(settings.domain, settings.path)
+        given = settings.keys.get("channel")
+        path = f"{settings.path}.channel"
+        try:
+            design = load_channel(given, settings.base)
+        except SpecError as error:
+            raise error.within(settings.path) from None
+        if design.policy.size != settings.domain.size:
+            raise SpecError(
+                path, f"a channel of {settings.domain.size} values, got {design.policy.size}"
+            )
+        mechanism = cls(design)
+        violation = mechanism.certify().violation
+        if violation is not None:
+            raise SpecError(path, f"a channel that keeps its policy, got {violation}")
+        return mechanism
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.design.policy.size
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports: the channel's columns."""
+        return self.design.outputs
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the file."""
+        return self.design.policy
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return the number of reports, and the digest of policy, design prior and table."""
+        return {"outputs": self.outputs, "channel": {"sha256": self.design.digest}}
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return policy, design prior and table, as the text that is hashed."""
+        return text_table("channel", canonical_json(self.design.content()))
+
+    def channel(self) -> Channel:
+        """Return the channel in exact rationals."""
+        return self.design.channel
+
+    def certify(self) -> Certificate:
+        """Prove the policy at every output, for the pairs whose budgets imply all others."""
+        return self._certificate
+
+    @cached_property
+    def _certificate(self) -> Certificate:
+        return self.design.certify(self.id, self.disclosed())
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+
+        One word a value: the report whose interval of the value's 2^64 words it falls in.
+        """
+        checked = self.check_values(values)
+        words = (entropy or SystemEntropy()).words(len(checked))
+        reports = np.empty(len(checked), dtype=np.int64)
+        for value in np.unique(checked).tolist():
+            outputs, ends = self._intervals[value]
+            own = np.flatnonzero(checked == value) if len(checked) > 1 else slice(None)
+            reports[own] = outputs[np.searchsorted(ends, words[own], side="right")]
+        return reports
+
+    @cached_property
+    def _intervals(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.uint64]], ...]:
+        """Of each value the possible reports, and where all their intervals but the last end."""
+        intervals = []
+        for row in self.design.weights:
+            outputs = np.array([y for y, weight in enumerate(row) if weight], dtype=np.int64)
+            ends = np.cumsum(np.array([row[y] for y in outputs[:-1]], dtype=np.uint64))
+            intervals.append((outputs, ends))
+        return tuple(intervals)
+
+    def decoder(self) -> TableDecoder:
+        """Return the decoder of least variance for the design prior, unbiased for all others."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> TableDecoder:
+        return TableDecoder(self.design)
+
+    def disclosed(self) -> list[str]:
+        """Return what the policy leaves unprotected."""
+        unprotected = self.policy.unprotected
+        return [] if unprotected is None else [unprotected]

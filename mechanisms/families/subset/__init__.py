@@ -1,0 +1,1 @@
+"""Subset selection inside disclosed blocks."""

@@ -1,0 +1,144 @@
+"""Linear queries of `subset-selection`, from how many reports hold each value."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.design.support import SupportTables
+from ldpstream.mechanisms.families.subset.layout import SubsetLayout
+from ldpstream.mechanisms.families.subset.subsets import Subsets
+from ldpstream.mechanisms.interface.decoder import (
+    ROUNDING,
+    Floats,
+    Integers,
+    LinearDecoder,
+    SingleValues,
+    Statistic,
+    parts,
+)
+
+Indices = NDArray[np.int64]
+
+
+class SubsetDecoder(LinearDecoder):
+    """`h_x` is `high` at reports that hold x, `low` at the others of its block, 0 elsewhere.
+
+    A report of a block always holds as many values, so that `sum_x h_x = 1` over its block: a query
+    is decoded as `mean_j N_j` and its deviations u from its mean in each block,
+    `h_w = mean_j + step sum_(x in report) u_x`. Whole blocks are so exact.
+    """
+
+    scratch = 1.0
+
+    def __init__(self, layout: SubsetLayout, subsets: Sequence[Subsets]) -> None:
+        self._blocks = layout.blocks
+        self._kinds = layout.kinds
+        self._tables = SupportTables.of([s.support for s in subsets])
+        self._chosen = np.array([s.chosen for s in subsets], dtype=np.int64)[layout.kinds]
+        own = [Fraction(s.threshold, WORD) for s in subsets]
+        self._spread = np.array([float(s.spread) for s in subsets])
+        self._own_spread = np.array([float(a * (1 - a)) for a in own])
+
+    def _kind(self, at: slice | Integers) -> Indices:
+        """Return the number of the subsets of each of these values."""
+        return self._kinds[self._blocks.of_value[at]]
+
+    def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
+        return statistic[: self._blocks.size], statistic[self._blocks.size :]
+
+    def _centred(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the mean of each block, `(blocks,)`, and each value's deviation, `(k,)`."""
+        of_value, count = self._blocks.of_value, self._blocks.count
+        means: Floats = np.bincount(of_value, weights, count) / self._blocks.sizes
+        return means, weights - means[of_value]
+
+    def shares(self, statistic: Statistic) -> Floats:
+        """Return `step I_x + low N_j`, I_x being the number of reports that hold x."""
+        held, reports = self._split(statistic)
+        sums = np.empty(held.size)
+        for at in parts(held.size):
+            in_block = reports[self._blocks.of_value[at]]
+            sums[at] = self._tables.shares(self._kind(at), held[at], in_block)
+        return sums
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        """Return `high^2 I_x + low^2 (N_j - I_x)`: the sums themselves, no estimates."""
+        return self._single_values(statistic, slice(None)).second_moments
+
+    def single_values(
+        self,
+        statistic: Statistic,
+        values: Integers,
+        shares: Floats,  # noqa: ARG002  # nothing here depends on them
+    ) -> SingleValues:
+        """Return the same of some values alone."""
+        return self._single_values(statistic, values)
+
+    def _single_values(self, statistic: Statistic, at: slice | Integers) -> SingleValues:
+        held, reports = self._split(statistic)
+        in_block = reports[self._blocks.of_value[at]]
+        return self._tables.single_values(self._kind(at), held[at], in_block)
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Return `low` and `high`; 0 and 1 for a value alone in its block."""
+        kinds = self._kind(slice(None))
+        return self._tables.low[kinds], self._tables.high[kinds]
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return the smaller and the larger of the own user's noise and a neighbour's."""
+        return self._tables.noise_extremes(self._kind(slice(None)))
+
+    def noise(self, weights: Floats) -> Floats:
+        """Return `step^2 (spread SS_x + a (1 - a) (w_x - mean of the others)^2)`.
+
+        SS_x is the sum of squares of the other values of the block around their mean: the report's
+        sum varies by which of the others it holds, and by whether it holds x.
+        """
+        of_value = self._blocks.of_value
+        _, u = self._centred(weights)
+        squares = np.bincount(of_value, u**2, self._blocks.count)
+        noise, largest = np.empty(weights.size), np.abs(weights).max()
+        for at in parts(weights.size):
+            kinds, sizes = self._kind(at), self._blocks.sizes[of_value[at]]
+            # A value's distance from the mean of the others, over that from the mean of all.
+            stretch = sizes / np.maximum(sizes - 1, 1)
+            others = np.maximum(squares[of_value[at]] - u[at] ** 2 * stretch, 0.0)
+            own = self._own_spread[kinds] * (u[at] * stretch) ** 2
+            step = self._tables.step[kinds]
+            found = step**2 * (self._spread[kinds] * others + own)
+            # The deviations of equal weights are rounding, not noise.
+            found[found <= (ROUNDING * step * largest) ** 2] = 0.0
+            noise[at] = found
+        return noise
+
+    def total(self, weights: Floats, statistic: Statistic) -> float:
+        """Return `sum_j mean_j N_j + sum_x step u_x I_x`."""
+        held, reports = self._split(statistic)
+        means, u = self._centred(weights)
+        steps = self._tables.step[self._kind(slice(None))]
+        return float((means * reports).sum() + (steps * u * held).sum())
+
+    def span(self, weights: Floats) -> tuple[float, float]:
+        """Return the extremes of `h_w`: the reports of the least and the largest weights."""
+        of_value, sizes, count = self._blocks.of_value, self._blocks.sizes, self._blocks.count
+        means, u = self._centred(weights)
+        order = np.lexsort((u, of_value))
+        block = of_value[order]
+        rank = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[block]
+        steps = (self._tables.step[self._kind(slice(None))] * u)[order]
+        lowest = rank < self._chosen[block]
+        highest = rank >= (sizes - self._chosen)[block]
+        least = means + np.bincount(block[lowest], steps[lowest], count)
+        largest = means + np.bincount(block[highest], steps[highest], count)
+        return float(least.min()), float(largest.max())
+
+    def groups(self) -> Indices | None:
+        """Return the block of each value; None where there is one block."""
+        return None if self._blocks.count == 1 else self._blocks.of_value
+
+    def group_reports(self, statistic: Statistic) -> Indices:
+        """Return the reports of each block, which the statistic counts."""
+        return self._split(statistic)[1].copy()

@@ -1,0 +1,1 @@
+"""Sums of weights, protected as a dimension or in the clear."""

@@ -1,0 +1,161 @@
+"""Weights after values, and private ones as one more dimension (docs/theory.md section 5).
+
+A device gives a weight in `0..largest` after its value. A private one is randomised as any
+coordinate is, so two weights w apart are protected by w epsilon; public ones are in
+`public_weights`. Estimates are about the values, and about the sums of their weights.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
+from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain, Indices
+from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+
+LARGEST_WEIGHT: Final = 65_535
+
+
+@dataclass(frozen=True)
+class WeightedDomain(Domain):
+    """Labels `[value, weight]`, or `[coordinate, .., weight]` in D > 1 dimensions.
+
+    `values` is the collection's own domain; weights are whole numbers in `0..largest`. An index is
+    `(largest + 1) * value + weight`. Lines of text have the weight as their last column. `public`
+    says that weights leave the device as they are.
+    """
+
+    ordered: ClassVar[bool] = True
+    values: Domain
+    largest: int
+    public: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the values, and the number of weights."""
+        return (*self.values.shape, self.largest + 1)
+
+    @property
+    def estimated(self) -> Domain:
+        """The collection's own domain."""
+        return self.values
+
+    def estimated_indices(self) -> Indices:
+        """Return the value's index of each pair, int64 `(k,)`."""
+        return np.repeat(np.arange(self.values.size), self.largest + 1)
+
+    @property
+    def expected(self) -> str:
+        """Say what a value must be, and what stands after it."""
+        return f"{self.values.expected}, with {self._weight_expected} after it"
+
+    @property
+    def _weight_expected(self) -> str:
+        return f"a weight, a whole number in 0..{self.largest},"
+
+    def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
+        """Return the indices of n labels, int64 of shape `(n,)`."""
+        rows, weights = self._split(labels)
+        return self._joined(self.values.index(rows), weights, len(labels))
+
+    def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
+        """Return the indices that n labels go to, where the values' domain rounds at random."""
+        rows, weights = self._split(labels)
+        return self._joined(self.values.place(rows, entropy=entropy), weights, len(labels))
+
+    def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
+        """Return the indices of rows of text: the value's columns, then the weight."""
+        weights = self._weights([row[-1] if row else None for row in rows])
+        values = self.values.parse_columns([row[:-1] for row in rows[: len(weights)]])
+        return self._joined(values, weights, len(rows))
+
+    def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
+        """Return the same, where the values' domain rounds at random."""
+        weights = self._weights([row[-1] if row else None for row in rows])
+        columns = [row[:-1] for row in rows[: len(weights)]]
+        return self._joined(self.values.place_columns(columns, entropy=entropy), weights, len(rows))
+
+    def label(self, index: int) -> Json:
+        """Return the value's label, or its entries, and the weight."""
+        value, weight = divmod(index, self.largest + 1)
+        label = self.values.label(value)
+        if len(self.values.shape) > 1 and isinstance(label, list):
+            return [*label, weight]
+        return [label, weight]
+
+    def canonical(self) -> Json:
+        """Return the values' domain and the largest weight."""
+        values = self.values.canonical()
+        assert isinstance(values, dict)
+        return {**values, "weights": {"public" if self.public else "private": self.largest}}
+
+    def _split(self, labels: Sequence[Any] | NDArray[Any]) -> tuple[Any, Indices]:
+        """Return the values' labels up to the first bad weight, and these weights."""
+        columns = len(self.values.shape)
+        if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == columns + 1:
+            weights = self._weights(labels[:, -1].tolist())
+            values = labels[: len(weights), :-1]
+            return (values[:, 0] if columns == 1 else values), weights
+        rows = [row if isinstance(row, list | tuple) else () for row in labels]
+        weights = self._weights([row[-1] if len(row) == columns + 1 else None for row in rows])
+        rows = rows[: len(weights)]
+        return [row[0] if columns == 1 else list(row[:-1]) for row in rows], weights
+
+    def _weights(self, given: Sequence[object]) -> Indices:
+        """Return the weights up to the first that is none, int64."""
+        found: list[int] = []
+        for entry in given:
+            weight = _whole(entry)
+            if not 0 <= weight <= self.largest:
+                break
+            found.append(weight)
+        return np.array(found, dtype=np.int64)
+
+    def _joined(self, values: Indices, weights: Indices, n: int) -> Indices:
+        """Return the pairs' indices; a bad weight counts where all values before it are good."""
+        if len(weights) < n:
+            raise ValueOutsideDomainError(len(weights), f"{self._weight_expected} after the value")
+        return values * (self.largest + 1) + weights
+
+
+def _whole(entry: object) -> int:
+    """Return a weight, or -1 where it is no whole number."""
+    if isinstance(entry, str):
+        text = entry.strip()
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
+    if isinstance(entry, float | np.floating) and float(entry).is_integer():
+        return int(entry)
+    return int(entry) if is_whole(entry) or isinstance(entry, np.integer) else -1
+
+
+def weighted_shape(settings: Settings, policy: MetricPolicy) -> tuple[int, ...] | None:
+    """Return the shape with the weights' dimension that a collection asks for; None without one.
+
+    Raises:
+        SpecError: where `weights` is no `{ private = N }`, the pairs of value and weight are too
+            many, or the policy is another distance than L1, which has no meaning with weights.
+    """
+    if "weights" not in settings.keys:
+        return None
+    path = f"{settings.path}.weights"
+    table = check_keys(settings.keys["weights"], frozenset({"private"}), path)
+    largest = table.get("private")
+    if not is_whole(largest) or not 1 <= largest <= LARGEST_WEIGHT:
+        given = "none" if largest is None else describe(largest)
+        raise SpecError(
+            f"{path}.private", f"the largest weight, a number in 1..{LARGEST_WEIGHT}, got {given}"
+        )
+    if policy.p != 1:
+        raise SpecError(path, "weights under the L1 metric only")
+    shape = (*policy.shape, largest + 1)
+    if prod(shape) > MAX_VALUES:
+        raise SpecError(path, f"at most {MAX_VALUES} pairs of value and weight, got {prod(shape)}")
+    return shape

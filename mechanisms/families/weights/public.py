@@ -1,0 +1,239 @@
+"""Public weights: a number beside a value that leaves the device in the clear.
+
+The value is randomised as without it, whatever the weight; so two values of one weight are as well
+protected as before, and the weight not at all (docs/theory.md section 5). The statistic is that of
+the values three times: of the reports, of the reports each times its weight, and each times its
+square. The second gives sums of weights, the third their noise.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.certificate import (
+    ENUMERATION_LIMIT,
+    Certificate,
+    certify_by_enumeration,
+)
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.families.weights.private import WeightedDomain
+from ldpstream.mechanisms.families.weights.public_decoder import MOST_TOLD_APART, PairDecoder
+from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
+
+LARGEST_PUBLIC_WEIGHT: Final = 4_095
+"""Sums of squared weights stay below 2^63 for 2^39 reports (550 billion) of one statistic."""
+
+_LISTED_PAIRS = 1 << 20
+
+
+@dataclass(frozen=True)
+class PublicWeights(Mechanism):
+    """The mechanism `values`, with a weight in `0..largest` beside each value.
+
+    A value here is a pair of value and weight, `(largest + 1) * value + weight`. Reports are rows
+    of bytes, uint8 `(n, report_bytes)`: the value's own report as it is encoded, then the weight,
+    little-endian in the fewest whole bytes that hold `largest`.
+
+    Raises:
+        SpecError: where the largest weight is no whole number in 1..4095, so that sums of squares
+            might not be exact.
+    """
+
+    values: Mechanism
+    largest: int
+
+    def __post_init__(self) -> None:
+        _check_largest(self.largest, "weights.public")
+
+    @classmethod
+    @abstractmethod
+    def configure_values(cls, settings: Settings) -> Mechanism:
+        """Build the mechanism of the values alone, from settings without weights."""
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys."""
+        path = f"{settings.path}.weights"
+        table = check_keys(settings.keys.get("weights"), frozenset({"public"}), path)
+        keys = {key: given for key, given in settings.keys.items() if key != "weights"}
+        values = cls.configure_values(replace(settings, keys=keys))
+        return cls(values, _check_largest(table.get("public"), f"{path}.public"))
+
+    def report_domain(self, domain: Domain) -> Domain:
+        """Return the domain with the weights after the values."""
+        return WeightedDomain(self.values.report_domain(domain), self.largest, public=True)
+
+    def marginal(self, statistic: Statistic) -> tuple[Mechanism, Statistic]:
+        """Return the mechanism of the values and its own statistic, the first of the three."""
+        return self.values, self.powers(statistic)[0].copy()
+
+    def powers(self, statistic: Statistic) -> Statistic:
+        """Return the values' statistics with each report once, w_i times and w_i^2 times.
+
+        int64 of shape `(3, values.statistic_size)`, a view.
+        """
+        return statistic.reshape(3, -1)
+
+    @property
+    def weights(self) -> int:
+        """Number of weights, 0 included."""
+        return self.largest + 1
+
+    @property
+    def size(self) -> int:
+        """Number of pairs of value and weight."""
+        return self.values.size * self.weights
+
+    @property
+    def weight_bytes(self) -> int:
+        """Length of a weight: the fewest whole bytes that hold the largest."""
+        return -(-self.largest.bit_length() // 8)
+
+    @property
+    def report_bytes(self) -> int:
+        """Length of a value's report and a weight."""
+        return self.values.report_bytes + self.weight_bytes
+
+    @property
+    def report_bits(self) -> int:
+        """Number of bits of a value's report and of a weight."""
+        return self.values.report_bits + self.largest.bit_length()
+
+    @property
+    def statistic_size(self) -> int:
+        """Length of three statistics of the values."""
+        return 3 * self.values.statistic_size
+
+    @cached_property
+    def policy(self) -> PublicWeightPolicy:
+        """The values' policy under one weight; different weights are not protected."""
+        return PublicWeightPolicy(self.values.policy, self.weights)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return those of the values' mechanism, and the largest weight."""
+        return {**self.values.parameters(), "weights": self.largest}
+
+    def possible_reports(self) -> Reports:
+        """Return every report of a value with every weight, the weight running fastest.
+
+        Raises:
+            ValueError: where they are too many to list.
+        """
+        own = self.values.encode(self.values.possible_reports())
+        if len(own) * self.weights > _LISTED_PAIRS:
+            raise ValueError(f"the {len(own) * self.weights} reports are too many to list")
+        weights = np.tile(np.arange(self.weights, dtype=np.int64), len(own))
+        return self._row(np.repeat(own, self.weights, axis=0), weights)
+
+    def channel(self) -> Channel:
+        """Return the values' channel once for each weight.
+
+        Raises:
+            ValueError: where it is too large to enumerate.
+        """
+        own = self.values.channel()
+        if own.size * own.outputs * self.weights > _LISTED_PAIRS:
+            raise ValueError(f"the channel of {self.size} pairs is too large to enumerate")
+        rows = tuple(
+            {y * self.weights + weight: p for y, p in row.items()}
+            for row in own.rows
+            for weight in range(self.weights)
+        )
+        return Channel(rows, own.outputs * self.weights)
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss: by enumeration up to 64 pairs, else by structure.
+
+        Structure: the weight has no influence on a value's report, so that the ratios of two pairs
+        of one weight are those of their values, which are proved as without weights.
+        """
+        own = self.values.certify()
+        policy, disclosed = self.policy, self.disclosed()
+        if self.size <= ENUMERATION_LIMIT and own.proof == "enumeration":
+            return certify_by_enumeration(self.id, policy, self.channel(), disclosed)
+        return replace(
+            own,
+            policy=policy.describe(),
+            disclosed=tuple(disclosed),
+            unprotected_pairs=policy.unprotected_pairs,
+            unprotected=policy.unprotected,
+            proof="structure",
+        )
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise the values of pairs, int64 `(n,)`; their weights stay as they are."""
+        own, weights = np.divmod(self.check_values(values), self.weights)
+        return self._row(self.values.encode(self.values.privatize(own, entropy=entropy)), weights)
+
+    def _row(self, own: NDArray[np.uint8], weights: NDArray[np.int64]) -> Reports:
+        little = weights.astype("<i8").view(np.uint8).reshape(-1, 8)[:, : self.weight_bytes]
+        return np.concatenate([own, little], axis=1)
+
+    def _weights_of(self, reports: Reports) -> NDArray[np.int64]:
+        table = np.zeros((len(reports), 8), dtype=np.uint8)
+        table[:, : self.weight_bytes] = reports[:, self.values.report_bytes :]
+        return table.view("<i8")[:, 0].astype(np.int64, copy=False)
+
+    def _values_of(self, reports: Reports) -> tuple[Reports, NDArray[np.bool_]]:
+        return self.values.decode(np.ascontiguousarray(reports[:, : self.values.report_bytes]))
+
+    def encode(self, reports: Reports) -> NDArray[np.uint8]:
+        """Return reports as they are: uint8 of shape `(n, report_bytes)`."""
+        return np.asarray(reports, dtype=np.uint8).reshape(-1, self.report_bytes)
+
+    def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
+        """Return the payload and which rows are a report of a value with a weight."""
+        _, valid = self._values_of(payload)
+        return payload, valid & (self._weights_of(payload) <= self.largest)
+
+    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+        """Add reports once, times their weights, and times the squares of these, in place."""
+        if not len(reports):
+            return
+        own, weights = self._values_of(reports)[0], self._weights_of(reports)
+        plain, weighted, squared = self.powers(statistic)
+        self.values.absorb(plain, own)
+        self.values.absorb_times(weighted, own, weights)
+        self.values.absorb_times(squared, own, weights**2)
+
+    def count(self, statistic: Statistic) -> int:
+        """Return the number of reports, whatever their weights."""
+        return self.values.count(self.powers(statistic)[0])
+
+    def decoder(self) -> PairDecoder:
+        """Return the decoder of queries of pairs, such as one value with one weight.
+
+        Three sums tell three weights apart. Where there are more, ask about values (`marginal`),
+        and about sums of weights with `estimators.weights`.
+
+        Raises:
+            ValueError: where there are more than three weights.
+        """
+        if self.weights > MOST_TOLD_APART:
+            raise ValueError(f"sums do not tell {self.weights} weights apart")
+        return PairDecoder(self.values.decoder(), self.weights)
+
+    def disclosed(self) -> list[str]:
+        """Return what the values' mechanism discloses, and the weight."""
+        return [*self.values.disclosed(), "the weight"]
+
+
+def _check_largest(given: object, path: str) -> int:
+    if not is_whole(given) or not 1 <= given <= LARGEST_PUBLIC_WEIGHT:
+        raise SpecError(
+            path,
+            f"the largest weight, a number in 1..{LARGEST_PUBLIC_WEIGHT} (sums of the squares of "
+            f"larger ones might overflow), got {'none' if given is None else describe(given)}",
+        )
+    return given

@@ -1,0 +1,1 @@
+"""The interface that all mechanisms share: reports, statistics, decoders, settings."""

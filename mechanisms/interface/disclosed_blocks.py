@@ -1,0 +1,48 @@
+"""Decoders of mechanisms whose reports of a block follow one another: each discloses its block."""
+
+from abc import abstractmethod
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
+
+Indices = NDArray[np.int64]
+
+
+class ReportsOfBlocks(Protocol):
+    """Where reports lie: block j owns `orders[j]` consecutive ones from `starts[j]` on.
+
+    Both are int64 `(blocks,)`.
+    """
+
+    blocks: Blocks
+    orders: Indices
+    starts: Indices
+
+
+class DisclosedBlocks(CountDecoder):
+    """The groups that reports disclose are the blocks."""
+
+    @property
+    @abstractmethod
+    def reports(self) -> ReportsOfBlocks:
+        """Where each block's reports lie."""
+
+    def groups(self) -> Indices | None:
+        """Return the block of each value; None where there is one block."""
+        blocks = self.reports.blocks
+        return None if blocks.count == 1 else blocks.of_value
+
+    def output_groups(self) -> Indices | None:
+        """Return the block of each report; None where there is one block."""
+        layout = self.reports
+        if layout.blocks.count == 1:
+            return None
+        return np.repeat(np.arange(layout.blocks.count, dtype=np.int64), layout.orders)
+
+    def group_reports(self, statistic: Statistic) -> Indices:
+        """Return the number of reports of each block."""
+        return np.add.reduceat(statistic, self.reports.starts)

@@ -1,0 +1,206 @@
+"""The one interface that every mechanism implements.
+
+A mechanism is a frozen specification: a permanent id, its parameters and its policy. Everything
+else follows from it: the channel (exact rationals), the certificate, `privatize`, the fixed-length
+encoding of reports, the exact statistic, and the decoder of linear queries. Devices and servers
+build it from the same parameters, so they cannot drift.
+
+Notation of `docs/theory.md`: `k` values, a report `y`, the channel `Q[x, y] = P(y | x)`, counts
+`N[y]` of `n` reports, decoders `h` with `Q h = w` for a linear query `w`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json as Json
+from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.channels.certificate import Certificate
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.interface.decoder import Decoder as Decoder
+from ldpstream.mechanisms.interface.decoder import Floats as Floats
+from ldpstream.mechanisms.interface.decoder import Statistic as Statistic
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.policies.policy import Policy
+
+Reports = NDArray[Any]
+"""n reports, one a row: int64 symbols of shape `(n,)`, or integers of shape `(n, width)`."""
+
+
+class Mechanism(ABC):
+    """A frozen specification of a local randomiser.
+
+    Concrete mechanisms are frozen dataclasses, registered once in
+    `ldpstream.mechanisms.registry.registry`.
+    """
+
+    id: ClassVar[str]
+    """Permanent identifier, as written in configurations and hashed into fingerprints."""
+
+    @classmethod
+    @abstractmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys.
+
+        Raises:
+            SpecError: naming the key's path and what was expected, also for keys it does not have.
+        """
+
+    def report_domain(self, domain: Domain) -> Domain:
+        """Return the domain whose labels devices give, of `size` values.
+
+        By default the collection's own; a mechanism that takes more than a value extends it.
+        """
+        return domain
+
+    def marginal(self, statistic: Statistic) -> "tuple[Mechanism, Statistic] | None":
+        """Return the mechanism of the values that are asked about alone, and its statistic.
+
+        Where devices give more than these and the rest can be summed out exactly; None otherwise.
+        """
+        del statistic
+        return None
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of values `k`; values are the integers `0..k-1`."""
+
+    @property
+    @abstractmethod
+    def report_bytes(self) -> int:
+        """Length of one encoded report in bytes, the same for every value."""
+
+    @property
+    def report_bits(self) -> int:
+        """Number of bits that say which report it is; by default all bits of its bytes."""
+        return 8 * self.report_bytes
+
+    @property
+    @abstractmethod
+    def statistic_size(self) -> int:
+        """Length of the statistic, a vector of exact int64."""
+
+    @property
+    @abstractmethod
+    def policy(self) -> Policy:
+        """The policy `E` that the channel satisfies."""
+
+    @abstractmethod
+    def parameters(self) -> Mapping[str, Json]:
+        """Return the canonical realised parameters: what the fingerprint hashes."""
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return what a device needs beside the parameters, which hold only its digest.
+
+        By default nothing. docs/wire.md, "Device document", describes each table.
+        """
+        return {}
+
+    @abstractmethod
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals.
+
+        Its outputs are numbered as in `possible_reports`.
+
+        Raises:
+            ValueError: where it is too large to enumerate; `certify` still works there.
+        """
+
+    @abstractmethod
+    def possible_reports(self) -> Reports:
+        """Return every report that some value can produce, each once.
+
+        Raises:
+            ValueError: where they are too many to list.
+        """
+
+    @abstractmethod
+    def certify(self) -> Certificate:
+        """Prove the realised loss against the policy, in exact arithmetic."""
+
+    @abstractmethod
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports, one a row.
+
+        `entropy` is the operating system's by default; a seeded one is for tests and simulation.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first bad value, never the value.
+        """
+
+    def check_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return values as int64 of shape `(n,)`.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first bad value.
+        """
+        array = np.asarray(values)
+        expected = f"an integer in 0..{self.size - 1}"
+        if array.size == 0:
+            return np.zeros(0, dtype=np.int64)
+        if array.dtype.kind not in "iu" or array.ndim != 1:
+            raise ValueOutsideDomainError(0, expected)
+        # One comparison finds both ends: a negative number is huge as unsigned.
+        if array.dtype.kind == "i":
+            array = array.astype(np.int64, copy=False)
+            outside = array.view(np.uint64) >= self.size
+        else:
+            outside = array >= self.size
+        if outside.any():
+            raise ValueOutsideDomainError(int(np.argmax(outside)), expected)
+        return array.astype(np.int64, copy=False)
+
+    @abstractmethod
+    def encode(self, reports: Reports) -> NDArray[np.uint8]:
+        """Encode n reports as uint8 of shape `(n, report_bytes)`."""
+
+    @abstractmethod
+    def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
+        """Decode uint8 of shape `(n, report_bytes)`: `(n reports, in range (n,))`.
+
+        A report that no value can produce is marked False; its row may be any report.
+        """
+
+    def empty(self) -> Statistic:
+        """Return the statistic of no reports: int64 zeros of shape `(statistic_size,)`."""
+        return np.zeros(self.statistic_size, dtype=np.int64)
+
+    @abstractmethod
+    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+        """Add n reports to a statistic in place; exact, associative, commutative."""
+
+    def few(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
+        """Return what n reports add, `(place, count)` each, where that is cheaper than `absorb`.
+
+        None where it is not, by default always.
+        """
+        del reports
+        return None
+
+    def absorb_times(
+        self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
+    ) -> None:
+        """Add each of n reports as often as `times` says, int64 `(n,)`, >= 0, in place; exact.
+
+        This general form takes memory for every repetition: mechanisms that count by weights
+        override it.
+        """
+        self.absorb(statistic, np.repeat(reports, times, axis=0))
+
+    def count(self, statistic: Statistic) -> int:
+        """Return the number of reports that a statistic holds."""
+        return int(self.decoder().group_reports(statistic).sum())
+
+    @abstractmethod
+    def decoder(self) -> Decoder:
+        """Return the decoder of linear queries."""
+
+    @abstractmethod
+    def disclosed(self) -> list[str]:
+        """Return what leaves the device in the clear by this mechanism, one phrase each."""

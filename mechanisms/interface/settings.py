@@ -1,0 +1,98 @@
+"""What a configuration says to a mechanism about a collection."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ldpstream.mechanisms.base.checks import read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.policies.config import read_policy
+from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.sensitive import read_sensitive
+from ldpstream.mechanisms.policies.step_epsilon import read_step_epsilon, refuse_rounding
+
+MECHANISM_KEYS: Final = (
+    "epsilon",
+    "sensitive",
+    "policy",
+    "prior",
+    "strategy",
+    "workload",
+    "scales",
+    "channel",
+    "weights",
+)
+"""The keys of a collection that are for its mechanism alone; each mechanism reads some."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The keys of a collection that a mechanism may read; it refuses those it does not know.
+
+    `path` is the collection's key path, `keys` those of `MECHANISM_KEYS` that are given, raw, and
+    `base` the folder that files are relative to. A key that is absent is None, which TOML cannot
+    hold: whoever reads it refuses that as it does every other wrong value, and says what is right.
+    """
+
+    path: str
+    domain: Domain
+    blocks: Blocks | None
+    keys: Mapping[str, object]
+    base: Path
+
+    def only(self, mechanism: str, *names: str) -> None:
+        """Refuse every key but these, and blocks unless `"blocks"` is among them.
+
+        Raises:
+            SpecError: naming the first key that the mechanism does not have.
+        """
+        if self.blocks is not None and "blocks" not in names:
+            raise SpecError(f"{self.path}.domain.blocks", f"no blocks with {mechanism}")
+        for key in self.keys:
+            if key not in names:
+                raise SpecError(f"{self.path}.{key}", f"no such key with {mechanism}")
+
+    def read_epsilon(self) -> float:
+        """Return the one finite budget.
+
+        Raises:
+            SpecError: where it is absent or anything else, or numbers are rounded at random, which
+                only budgets for each step make sense of.
+        """
+        refuse_rounding(self.domain, self.path)
+        return read_epsilon(self.keys.get("epsilon"), f"{self.path}.epsilon")
+
+    def read_step_epsilon(self) -> float:
+        """Return the budget of one index step of an ordered domain.
+
+        See `step_epsilon.read_step_epsilon`.
+
+        Raises:
+            SpecError: where it is absent or no finite number above 0.
+        """
+        return read_step_epsilon(self.keys.get("epsilon"), self.domain, f"{self.path}.epsilon")
+
+    def read_sensitive(self) -> frozenset[int]:
+        """Return the indices of the sensitive values.
+
+        Raises:
+            SpecError: where there is none, one is listed twice, or one is outside the domain.
+        """
+        return read_sensitive(self.keys.get("sensitive"), self.domain, f"{self.path}.sensitive")
+
+    def read_policy(self) -> Policy:
+        """Return the policy of the `policy` key, in any of its forms (`policy_spec.read_policy`).
+
+        Raises:
+            SpecError: where it is absent, or whatever its form refuses.
+        """
+        return read_policy(
+            self.keys.get("policy"),
+            domain=self.domain,
+            epsilon=self.keys.get("epsilon"),
+            base=self.base,
+            path=self.path,
+        )

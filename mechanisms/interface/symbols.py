@@ -1,0 +1,83 @@
+"""Mechanisms whose report is one symbol, and whose statistic counts the symbols.
+
+A report is an integer in `0..outputs-1`, sent little-endian in the fewest whole bytes.
+"""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.interface.decoder import CountDecoder
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports, Statistic
+
+_FEW: Final = 16
+
+
+class SymbolMechanism(Mechanism):
+    """Encoding and statistic shared by all mechanisms that report one symbol."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """Number of possible reports; reports are the integers `0..outputs-1`."""
+
+    def possible_reports(self) -> Reports:
+        """Return the symbols `0..outputs-1`, int64."""
+        return np.arange(self.outputs, dtype=np.int64)
+
+    @property
+    def report_bytes(self) -> int:
+        """Length of a report: the fewest whole bytes that hold every symbol, at least 1."""
+        return -(-self.report_bits // 8)
+
+    @property
+    def report_bits(self) -> int:
+        """Number of bits that number every symbol, at least 1."""
+        return max(1, (self.outputs - 1).bit_length())
+
+    @property
+    def statistic_size(self) -> int:
+        """Length of the statistic: one count for each symbol."""
+        return self.outputs
+
+    def encode(self, reports: Reports) -> NDArray[np.uint8]:
+        """Encode reports, shape `(n,)`, as uint8 of shape `(n, report_bytes)`."""
+        table = np.ascontiguousarray(reports, dtype="<i8").view(np.uint8).reshape(-1, 8)
+        return table[:, : self.report_bytes]
+
+    def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
+        """Decode uint8 of shape `(n, report_bytes)`: `(reports, in range)`, each of shape `(n,)`.
+
+        A symbol that does not exist is marked False, and its number is 0.
+        """
+        table = np.zeros((len(payload), 8), dtype=np.uint8)
+        table[:, : self.report_bytes] = payload
+        reports = table.view("<i8")[:, 0].astype(np.int64, copy=False)
+        valid = reports < self.outputs
+        if not valid.all():
+            reports[~valid] = 0
+        return reports, valid
+
+    @abstractmethod
+    def decoder(self) -> CountDecoder:
+        """Return the decoder of linear queries."""
+
+    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+        """Add reports, shape `(n,)`, to the counts in place."""
+        statistic += np.bincount(reports, minlength=self.outputs)
+
+    def few(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
+        """Return each symbol of a few reports with its number."""
+        if len(reports) > _FEW:
+            return None
+        return list(Counter(reports.tolist()).items())
+
+    def absorb_times(
+        self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
+    ) -> None:
+        """Add to each report's count as often as `times` says, int64 `(n,)`, in place."""
+        np.add.at(statistic, reports, times)

@@ -1,0 +1,190 @@
+"""The budget ledger of one person's device: what has been reported, and what it has spent.
+
+It gives one report a window, keeps it, and gives the same one whenever it is asked again: asking
+again leaks nothing. It adds up exact losses and refuses what goes beyond the budget. What it
+protects, and what not: docs/devices.md. Needs the standard library's sqlite3 beside numpy.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
+from ldpstream.mechanisms.ledger.spent import Spent, WindowSpent, read_spent
+from ldpstream.mechanisms.ledger.store import LedgerStore
+from ldpstream.mechanisms.ledger.terms import Budget, Terms, whole_ms
+from ldpstream.mechanisms.policies.spending import SumPolicy
+from ldpstream.mechanisms.wire.one_report import SECRET_BYTES
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+__all__ = ["BudgetError", "Ledger", "LedgerError", "Release", "Spent", "WindowSpent"]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A report that may leave the device: uint8 `(1, report_bytes)`, and its cut time.
+
+    `fresh` says that it was drawn now, `sent` that it was marked as arrived.
+    """
+
+    payload: NDArray[np.uint8]
+    time_ms: int
+    start_ms: int
+    fresh: bool
+    sent: bool
+
+
+class Ledger:
+    """One person's ledger in a file; several processes may share it.
+
+    `budget` is what all reports of a period may lose together: a number (for any pair of values of
+    any collection; read as the decimal that was written), or a policy over the values of at most
+    256 that all given collections share, budget by budget. `horizon_ms` is the length of a period,
+    periods beginning at multiples of it since the epoch, or None: one period for ever. `specs` are
+    the collections that may report, each with the length of its windows in milliseconds.
+
+    Raises:
+        LedgerError: where the file is there but is no whole ledger (an empty one is none), cannot
+            be used, holds reports of a spec that is not among `specs` but would have to be compared
+            pair by pair, or windows of another length; where a window does not divide the horizon,
+            or is not that of `one_report`.
+        SpecError: for a budget that is no finite number above 0, or of the wrong values.
+        TypeError: for a length that is no whole number.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        specs: Iterable[tuple[CollectionSpec, int]],
+        budget: Budget,
+        horizon_ms: int | None = None,
+    ) -> None:
+        self._terms = Terms(specs, budget, horizon_ms)
+        self._store = LedgerStore(Path(path))
+        try:
+            with self._store.reading():
+                self._terms.check_known(self._store)
+        except BaseException:
+            self._store.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._store.close()
+
+    @cached_property
+    def secret(self) -> bytes:
+        """The secret of the device's tokens: random bytes, on disk before anybody has seen them."""
+        with self._store.writing():
+            return self._store.secret(secrets.token_bytes(SECRET_BYTES))
+
+    def release(
+        self, spec: CollectionSpec, label: Any, *, time_ms: int, entropy: Entropy | None = None
+    ) -> Release:
+        """Return the report of the window that holds a time: a fresh one, or the one it has.
+
+        The first report of a window stands, whatever label is given later, and so does its time. A
+        fresh one is on disk, and charged, before it is returned.
+
+        Raises:
+            BudgetError: where a fresh report would spend more than the period has left.
+            LedgerError: for a spec that is not the ledger's, a window whose report has been
+                forgotten, a file that cannot be used, and one that others have meanwhile used in a
+                way that would have been refused above.
+            ValueOutsideDomainError: for a bad label, without it.
+            ValueError: for a time that is not in whole milliseconds, of the years 1 to 9999.
+        """
+        spec.domain.index([label])
+        return self._release(spec, time_ms, lambda: spec.privatize([label], entropy=entropy))
+
+    def release_index(
+        self, spec: CollectionSpec, index: int, *, time_ms: int, entropy: Entropy | None = None
+    ) -> Release:
+        """Do the same for a value by its number in `0..k-1`."""
+        values = spec.mechanism.check_values(np.array([index]))
+        return self._release(
+            spec, time_ms, lambda: spec.mechanism.privatize(values, entropy=entropy)
+        )
+
+    def _release(self, spec: CollectionSpec, time_ms: int, draw: Callable[[], Reports]) -> Release:
+        window_ms, time_ms = self._terms.window_ms(spec), whole_ms(time_ms)
+        cut_ms = time_ms - time_ms % spec.precision_ms
+        # By the cut time: that is the window in which the report is counted.
+        start_ms = cut_ms - cut_ms % window_ms
+        with self._store.reading():
+            kept = self._kept(spec, start_ms)
+        if kept is not None:
+            return kept
+        with self._store.writing():
+            # Another process may have come first.
+            kept = self._kept(spec, start_ms)
+            if kept is not None:
+                return kept
+            self._terms.charge(self._store, spec, start_ms)
+            payload = spec.mechanism.encode(draw())
+            self._store.add(spec.fingerprint, start_ms, cut_ms, payload.tobytes())
+        return Release(payload, cut_ms, start_ms, fresh=True, sent=False)
+
+    def _kept(self, spec: CollectionSpec, start_ms: int) -> Release | None:
+        row = self._store.find(spec.fingerprint, start_ms)
+        if row is None:
+            return None
+        if row.report is None:
+            raise LedgerError(
+                f"{spec.name}: expected a window after those that were forgotten, got one that "
+                "has had its report"
+            )
+        payload = np.frombuffer(row.report, dtype=np.uint8).reshape(1, -1)
+        return Release(payload, row.time_ms, start_ms, fresh=False, sent=row.sent)
+
+    def mark_sent(self, spec: CollectionSpec, starts_ms: Iterable[int]) -> None:
+        """Say that the reports of these windows have arrived, so that they need not go again."""
+        with self._store.writing():
+            for start_ms in starts_ms:
+                self._store.mark_sent(spec.fingerprint, whole_ms(start_ms))
+
+    def forget(self, spec: CollectionSpec, *, before_ms: int) -> int:
+        """Drop the reports of windows that have ended by then; return how many.
+
+        Their charges stay, and so does the refusal of a second report.
+        """
+        before_ms = whole_ms(before_ms) - self._terms.window_ms(spec) + 1
+        with self._store.writing():
+            return self._store.forget(spec.fingerprint, before_ms)
+
+    def spent(self, *, time_ms: int | None = None) -> Spent:
+        """Return what the period that holds a time has spent, or what was spent ever."""
+        span = self._terms.period(time_ms)
+        with self._store.reading():
+            return read_spent(self._store, span)
+
+    def spent_policy(self, *, time_ms: int | None = None) -> SumPolicy:
+        """Return what a period, or all time, has spent for each pair of values, exactly.
+
+        Of collections over the same values: the sum of their policies.
+
+        Raises:
+            SpecError: where the collections have different numbers of values.
+            LedgerError: where the file holds reports of other specs.
+        """
+        span = self._terms.period(time_ms)
+        with self._store.reading():
+            strangers = self._store.specs().keys() - self._terms.specs.keys()
+            if strangers:
+                raise LedgerError(f"expected the spec {min(strangers).hex()} among the collections")
+            return self._terms.sum(self._store, span)

@@ -1,0 +1,78 @@
+"""What a ledger has spent, window by window, and how budgets are read."""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.times import format_time
+from ldpstream.mechanisms.exact.dyadic import float_above
+from ldpstream.mechanisms.ledger.store import LedgerStore
+
+_LONG_EXPONENT = re.compile(r"[eE][+-]?[0-9_]{4}")
+
+
+@dataclass(frozen=True)
+class WindowSpent:
+    """What one window's report has spent, at most: exact."""
+
+    collection: str
+    fingerprint: bytes
+    start_ms: int
+    end_ms: int
+    loss: Fraction
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a period has spent: the sum of the largest losses of its reports, and each of them."""
+
+    total: Fraction
+    windows: tuple[WindowSpent, ...]
+
+    def to_json(self) -> dict[str, Json]:
+        """Return totals as exact fractions, and as floats that are never below them."""
+        windows: list[Json] = [
+            {
+                "collection": one.collection,
+                "fingerprint": one.fingerprint.hex(),
+                "window": {"start": format_time(one.start_ms), "end": format_time(one.end_ms)},
+                "spent": float_above(one.loss),
+                "exact": str(one.loss),
+            }
+            for one in self.windows
+        ]
+        return {"spent": float_above(self.total), "exact": str(self.total), "windows": windows}
+
+
+def read_budget(given: Fraction | float | str) -> Fraction:
+    """Return a budget as the decimal that was written.
+
+    Raises:
+        SpecError: where it is no finite number above 0.
+
+    >>> read_budget(0.3), read_budget("1/3")
+    (Fraction(3, 10), Fraction(1, 3))
+    """
+    text = str(given)
+    try:
+        # Longer exponents would be numbers of as many digits.
+        number = Fraction(0) if _LONG_EXPONENT.search(text) else Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        number = Fraction(0)
+    if number <= 0:
+        raise SpecError("budget", "a finite number above 0")
+    return number
+
+
+def read_spent(store: LedgerStore, span_ms: tuple[int, int] | None) -> Spent:
+    """Return what the windows that a span touches, or all of them, have spent."""
+    windows = [
+        WindowSpent(known.name, fingerprint, start, start + known.window_ms, known.loss)
+        for fingerprint, known in store.specs().items()
+        for start in store.starts(fingerprint, span_ms, window_ms=known.window_ms)
+    ]
+    windows.sort(key=lambda one: (one.start_ms, one.fingerprint))
+    total = sum((one.loss for one in windows), Fraction(0))
+    return Spent(total, tuple(windows))

@@ -1,0 +1,157 @@
+"""The ledger on disk: one SQLite file, written and synced before anything is released.
+
+It holds reports, which are randomised, and never a value. Every change is one transaction: after a
+kill -9 or a power failure it has happened whole, or not at all.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from ldpstream.mechanisms.ledger.errors import LedgerError
+from ldpstream.mechanisms.ledger.file import explained, open_ledger_file
+
+
+@dataclass(frozen=True)
+class Known:
+    """A spec that has been charged: its windows' length, and the exact loss of one report."""
+
+    fingerprint: bytes
+    name: str
+    window_ms: int
+    loss: Fraction
+
+
+@dataclass(frozen=True)
+class Row:
+    """A window's report with its cut time; None where it has been forgotten."""
+
+    time_ms: int
+    report: bytes | None
+    sent: bool
+
+
+class LedgerStore:
+    """The tables; every method but `close` belongs inside `writing` or `reading`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._db = open_ledger_file(path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Change the file as a whole: durable when the block ends, undone if it raises.
+
+        Only one process at a time is inside.
+        """
+        with explained(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+        try:
+            with explained(self.path):
+                yield
+                self._db.execute("COMMIT")
+        except BaseException:
+            # A full disk may have ended it already.
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read one state of the file."""
+        with explained(self.path):
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._db.execute("ROLLBACK")
+
+    def secret(self, fresh: bytes) -> bytes:
+        """Return the secret of the file; the first call gives it the fresh one."""
+        # Only files that are asked for one have the table, so earlier releases read them all.
+        self._db.execute("CREATE TABLE IF NOT EXISTS secret (secret BLOB NOT NULL)")
+        row = self._db.execute("SELECT secret FROM secret").fetchone()
+        if row is not None:
+            return bytes(row[0])
+        self._db.execute("INSERT INTO secret VALUES (?)", (fresh,))
+        return fresh
+
+    def specs(self) -> dict[bytes, Known]:
+        """Return all specs that have been charged, by fingerprint."""
+        rows = self._db.execute("SELECT fingerprint, name, window_ms, loss FROM spec")
+        return {row[0]: Known(row[0], row[1], row[2], self._read_loss(row[3])) for row in rows}
+
+    def _read_loss(self, text: str) -> Fraction:
+        if re.fullmatch("[1-9][0-9]*(/[1-9][0-9]*)?", text):
+            return Fraction(text)
+        raise LedgerError(f"{self.path}: expected losses above 0: the file is damaged")
+
+    def add_spec(self, known: Known) -> None:
+        """Add a spec."""
+        self._db.execute(
+            "INSERT INTO spec VALUES (?, ?, ?, ?)",
+            (known.fingerprint, known.name, known.window_ms, str(known.loss)),
+        )
+
+    def find(self, fingerprint: bytes, start_ms: int) -> Row | None:
+        """Return a window's report, or None where there was none."""
+        row = self._db.execute(
+            "SELECT time_ms, report, sent FROM release WHERE fingerprint = ? AND start_ms = ?",
+            (fingerprint, start_ms),
+        ).fetchone()
+        return None if row is None else Row(row[0], row[1], bool(row[2]))
+
+    def add(self, fingerprint: bytes, start_ms: int, time_ms: int, report: bytes) -> None:
+        """Add a window's report."""
+        self._db.execute(
+            "INSERT INTO release VALUES (?, ?, ?, ?, 0)", (fingerprint, start_ms, time_ms, report)
+        )
+
+    def mark_sent(self, fingerprint: bytes, start_ms: int) -> None:
+        """Say that a window's report has arrived."""
+        self._db.execute(
+            "UPDATE release SET sent = 1 WHERE fingerprint = ? AND start_ms = ?",
+            (fingerprint, start_ms),
+        )
+
+    def forget(self, fingerprint: bytes, before_ms: int) -> int:
+        """Drop the reports, but not the charges, of windows that start before; return how many."""
+        return self._db.execute(
+            "UPDATE release SET report = NULL "
+            "WHERE fingerprint = ? AND start_ms < ? AND report IS NOT NULL",
+            (fingerprint, before_ms),
+        ).rowcount
+
+    def starts(
+        self, fingerprint: bytes, span_ms: tuple[int, int] | None, *, window_ms: int
+    ) -> list[int]:
+        """Return the starts of the windows charged that a span touches, or of all, ascending.
+
+        Windows of an earlier configuration may be longer than a period, and lie across two.
+        """
+        rows = self._db.execute(
+            "SELECT start_ms FROM release WHERE fingerprint = ? AND start_ms > ? AND start_ms < ? "
+            "ORDER BY start_ms",
+            (fingerprint, *_starts_between(span_ms, window_ms)),
+        )
+        return [start for (start,) in rows]
+
+    def count(self, fingerprint: bytes, span_ms: tuple[int, int] | None, *, window_ms: int) -> int:
+        """Return the number of windows charged that a span touches, or of all."""
+        (number,) = self._db.execute(
+            "SELECT count(*) FROM release WHERE fingerprint = ? AND start_ms > ? AND start_ms < ?",
+            (fingerprint, *_starts_between(span_ms, window_ms)),
+        ).fetchone()
+        return int(number)
+
+
+def _starts_between(span_ms: tuple[int, int] | None, window_ms: int) -> tuple[int, int]:
+    """Return what the starts of windows lie between, exclusively, that a span touches."""
+    return (-(1 << 62), 1 << 62) if span_ms is None else (span_ms[0] - window_ms, span_ms[1])

@@ -1,0 +1,170 @@
+"""What a mechanism of a named form may spend under a policy that was made for another form.
+
+A mechanism may be used wherever its own policy is at least as strict. So under any policy E there
+is a largest epsilon for each form: classical inside blocks, per step of an L1 metric, or from
+sensitive values only. The results are exact rationals; `float_below` makes floats of them that
+claim no more.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+
+Indices = NDArray[np.int64]
+
+MAX_LISTED_VALUES = 1000
+"""Of other kinds of policies every budget is looked at: they list few values anyway."""
+
+
+@dataclass(frozen=True)
+class BlockBudget:
+    """`BlockPolicy(epsilon, blocks)` is the weakest of its form that a policy allows.
+
+    `protected` are the values from which some budget is finite, int64, ascending.
+    """
+
+    epsilon: Fraction
+    blocks: Blocks
+    protected: Indices
+
+
+def block_budget(policy: Policy) -> BlockBudget:
+    """Return the finest blocks and the largest epsilon inside them that satisfy a policy.
+
+    Blocks are what finite budgets connect, in either direction; epsilon is the least of them.
+
+    Raises:
+        SpecError: where no budget is finite, one is 0, or all of a large policy would be listed.
+    """
+    every = np.arange(policy.size)
+    if isinstance(policy, BlockPolicy):
+        shared = policy.blocks.sizes[policy.blocks.of_value] > 1
+        return BlockBudget(budget(policy.epsilon), policy.blocks, every[shared])
+    if isinstance(policy, HighLowPolicy):
+        sensitive = np.array(sorted(policy.sensitive), dtype=np.int64)
+        return BlockBudget(budget(policy.epsilon), Blocks.one(policy.size), sensitive)
+    if isinstance(policy, MetricPolicy):
+        least = min(policy.entry(0, stride) for stride in _strides(policy.shape))
+        return BlockBudget(least, Blocks.one(policy.size), every)
+    pairs, budgets = _finite_pairs(policy)
+    least = _above_zero(min(budgets))
+    return BlockBudget(least, _connected(policy.size, pairs), np.unique(pairs[:, 0]))
+
+
+def by_entries(policy: Policy) -> Policy:
+    """Return a policy whose entries say all that it asks, and which implies the given one.
+
+    Itself, but for localized information privacy, which bounds the odds against priors: there LDP
+    with the least epsilon, inside each level of `lip`, which implies LIP with it at every prior
+    (docs/theory.md section 7).
+    """
+    if isinstance(policy, PriorPolicy):
+        return BlockPolicy(policy.epsilon, Blocks.one(policy.size))
+    if isinstance(policy, LipPolicy):
+        levels = np.repeat(np.arange(len(policy.levels)), 2)
+        epsilon = min(level.epsilon for level in policy.levels)
+        return BlockPolicy(float_below(epsilon), Blocks(levels))
+    return policy
+
+
+def l1_budget(policy: Policy, shape: Sequence[int]) -> Fraction:
+    """Return the largest epsilon for which `epsilon * |x - x'|_1` satisfies a policy.
+
+    Values count in row-major order of `shape`; distances are in index steps.
+
+    Raises:
+        SpecError: where no budget is finite, one is 0, or all of a large policy would be listed.
+    """
+    if isinstance(policy, MetricPolicy) and policy.shape == tuple(shape):
+        return policy.step
+    if isinstance(policy, BlockPolicy):
+        return budget(policy.epsilon) / _widest_block(policy.blocks, shape)
+    points = np.stack(np.unravel_index(np.arange(policy.size), tuple(shape)), axis=1)
+    if isinstance(policy, HighLowPolicy):
+        sensitive = points[sorted(policy.sensitive)]
+        farthest = np.maximum(sensitive, np.array(shape) - 1 - sensitive).sum(axis=1)
+        return budget(policy.epsilon) / int(farthest.max())
+    pairs, budgets = _finite_pairs(policy)
+    steps = np.abs(points[pairs[:, 0]] - points[pairs[:, 1]]).sum(axis=1).tolist()
+    return _above_zero(min(b / step for b, step in zip(budgets, steps, strict=True)))
+
+
+def float_below(epsilon: Fraction) -> float:
+    """Return a float that stands for at most this budget (`dyadic.budget`), and hardly less.
+
+    >>> float_below(Fraction(1, 10)), float_below(Fraction(1, 3)) <= Fraction(1, 3)
+    (0.1, True)
+    """
+    nearest = float(epsilon)
+    while budget(nearest) > epsilon:
+        nearest = math.nextafter(nearest, 0.0)
+    return nearest
+
+
+def _strides(shape: Sequence[int]) -> list[int]:
+    """Return the index of the value one step from value 0 in each dimension of two or more."""
+    places = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return [stride for stride, extent in zip(places, shape, strict=True) if extent > 1]
+
+
+def _widest_block(blocks: Blocks, shape: Sequence[int]) -> int:
+    """Return the largest L1 distance of two values of one block.
+
+    It is the largest extent along any of the directions `(1, +-1, .., +-1)`.
+    """
+    coordinates = np.unravel_index(np.arange(blocks.size), tuple(shape))
+    widest = 0
+    for signs in product((1, -1), repeat=len(shape) - 1):
+        along = sum(
+            sign * axis for sign, axis in zip((1, *signs), coordinates, strict=True)
+        ) + np.zeros(blocks.size, dtype=np.int64)
+        low = np.full(blocks.count, np.iinfo(np.int64).max)
+        high = np.full(blocks.count, np.iinfo(np.int64).min)
+        np.minimum.at(low, blocks.of_value, along)
+        np.maximum.at(high, blocks.of_value, along)
+        widest = max(widest, int((high - low).max()))
+    if widest == 0:
+        raise SpecError("policy", "a pair of values that is protected, got none")
+    return widest
+
+
+def _finite_pairs(policy: Policy) -> tuple[Indices, list[Fraction]]:
+    """Return the pairs of finite budget that imply all others, `(pairs, 2)`, and their budgets."""
+    if policy.size > MAX_LISTED_VALUES:
+        raise SpecError("policy", f"at most {MAX_LISTED_VALUES} values, got {policy.size}")
+    found = list(policy.constraints())
+    if not found:
+        raise SpecError("policy", "a pair of values that is protected, got none")
+    pairs = np.array([(value, other) for value, other, _ in found], dtype=np.int64)
+    return pairs, [entry for _, _, entry in found]
+
+
+def _above_zero(epsilon: Fraction) -> Fraction:
+    if epsilon <= 0:
+        raise SpecError("policy", "budgets above 0 between values that it protects, got 0")
+    return epsilon
+
+
+def _connected(size: int, pairs: Indices) -> Blocks:
+    """Return the blocks of values that pairs connect."""
+    lowest, first, second = np.arange(size), pairs[:, 0], pairs[:, 1]
+    while True:
+        before = lowest.copy()
+        np.minimum.at(lowest, first, before[second])
+        np.minimum.at(lowest, second, before[first])
+        lowest = lowest[lowest]
+        if np.array_equal(lowest, before):
+            return Blocks(np.unique(lowest, return_inverse=True)[1])

@@ -1,0 +1,179 @@
+"""The `policy` key of a collection, in each of its forms."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from ldpstream.mechanisms.base.checks import check_keys, describe, read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.domains.interval import Interval
+from ldpstream.mechanisms.domains.parse import parse_blocks
+from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.file import read_edges, read_matrix
+from ldpstream.mechanisms.policies.lp_norm import check_p
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.sensitive import read_sensitive
+from ldpstream.mechanisms.policies.step_epsilon import read_step_epsilon, refuse_rounding
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A `policy` table and what surrounds it; `epsilon` is raw, None where absent."""
+
+    table: Mapping[str, object]
+    domain: Domain
+    epsilon: object
+    base: Path
+    path: str
+
+    def need_epsilon(self) -> object:
+        """Return the collection's epsilon, raw, which this form is a multiple of."""
+        if self.epsilon is None:
+            raise SpecError(f"{self.path}.epsilon", "a number above 0 with this policy, got none")
+        return self.epsilon
+
+    def read_epsilon(self) -> float:
+        """Return the collection's epsilon as the budget of values."""
+        return read_epsilon(self.need_epsilon(), f"{self.path}.epsilon")
+
+    def refuse_epsilon(self) -> None:
+        """Refuse an epsilon where the policy holds all budgets itself."""
+        if self.epsilon is not None:
+            raise SpecError(
+                f"{self.path}.epsilon", "no epsilon beside a policy that holds the budgets itself"
+            )
+
+
+def read_policy(given: object, *, domain: Domain, epsilon: object, base: Path, path: str) -> Policy:
+    """Return the policy of a `policy` table over the values of a domain.
+
+    One of these, where `epsilon` is the collection's, raw, and None where it has none:
+
+    - `{ file = "policy.csv" }` or `{ matrix = [[0, 1], [inf, 0]] }`: every entry; no epsilon.
+    - `{ metric = "graph", file = "edges.csv" }`, and maybe `directed = true`: two labels and a
+      budget a line, and no epsilon; or two labels a line and epsilon as the budget of each edge.
+    - `{ metric = "l1" }`, `"l2"`, or `"lp"` with `p`, and maybe `scale`, one number a dimension:
+      epsilon times the distance in index steps, on ordered domains. On a grid, `l1` is the graph
+      of four neighbours a cell and `p = inf` that of eight.
+    - `{ blocks = ... }`, as the domain's: epsilon inside a block, infinity between blocks.
+    - `{ sensitive = [labels] }`: epsilon from these to all, infinity from the others.
+
+    Files are relative to `base`; `path` is the collection's key path.
+
+    Raises:
+        SpecError: naming the key, and line and column in a file, and what was expected.
+    """
+    key = f"{path}.policy"
+    table = given if isinstance(given, dict) else {}
+    form = next((form for form in _FORMS if form in table), None)
+    if form is None:
+        raise SpecError(key, f"a table with one of {', '.join(_FORMS)}, got {describe(given)}")
+    forms = _METRICS if form == "metric" else _FORMS
+    name = table[form] if form == "metric" else form
+    if not isinstance(name, str) or name not in forms:
+        raise SpecError(f"{key}.metric", f"one of {', '.join(forms)}, got {describe(name)}")
+    read, keys = forms[name]
+    check_keys(given, keys, key)
+    if read is not _lp:
+        refuse_rounding(domain, path)
+    return read(_Given(table, domain, epsilon, base, path))
+
+
+def _file(given: _Given) -> Policy:
+    given.refuse_epsilon()
+    try:
+        return read_matrix(given.table["file"], given.base, size=given.domain.size)
+    except SpecError as error:
+        raise error.within(f"{given.path}.policy") from None
+
+
+def _matrix(given: _Given) -> Policy:
+    given.refuse_epsilon()
+    try:
+        return MatrixPolicy.of(given.table["matrix"], size=given.domain.size)
+    except SpecError as error:
+        place = error.path.removeprefix("policy")
+        raise SpecError(f"{given.path}.policy.matrix{place}", error.expected) from None
+
+
+def _graph(given: _Given) -> Policy:
+    directed = given.table.get("directed", False)
+    key = f"{given.path}.policy"
+    if not isinstance(directed, bool):
+        raise SpecError(f"{key}.directed", f"true or false, got {describe(directed)}")
+    epsilon = None if given.epsilon is None else budget(given.read_epsilon())
+    try:
+        return read_edges(
+            given.table.get("file"),
+            given.base,
+            domain=given.domain,
+            epsilon=epsilon,
+            directed=directed,
+        )
+    except SpecError as error:
+        raise error.within(key) from None
+
+
+def _lp(given: _Given) -> Policy:
+    key, domain, metric = f"{given.path}.policy", given.domain, given.table["metric"]
+    if not domain.ordered:
+        raise SpecError(
+            f"{given.path}.domain",
+            f"an ordered domain with {metric} (size, sizes, grid or interval), got labels",
+        )
+    p = {"l1": 1, "l2": 2}.get(str(metric), given.table.get("p"))
+    widths = domain.widths if isinstance(domain, Interval | RoundedInterval) else None
+    rounded = isinstance(domain, RoundedInterval)
+    scale = _scale(given.table.get("scale"), f"{key}.scale")
+    epsilon = read_step_epsilon(given.need_epsilon(), domain, f"{given.path}.epsilon")
+    try:
+        return MetricPolicy(epsilon, domain.shape, widths, rounded, p=check_p(p, "p"), scale=scale)
+    except SpecError as error:
+        raise error.within(key) from None
+
+
+def _scale(given: object, path: str) -> tuple[float, ...] | None:
+    if given is None:
+        return None
+    if not isinstance(given, list):
+        raise SpecError(path, f"a list of numbers above 0, got {describe(given)}")
+    return tuple(read_epsilon(factor, f"{path}[{axis}]") for axis, factor in enumerate(given))
+
+
+def _blocks(given: _Given) -> Policy:
+    epsilon = given.read_epsilon()
+    key = f"{given.path}.policy.blocks"
+    return BlockPolicy(epsilon, parse_blocks(given.table["blocks"], given.domain, key))
+
+
+def _sensitive(given: _Given) -> Policy:
+    epsilon = given.read_epsilon()
+    key = f"{given.path}.policy.sensitive"
+    sensitive = read_sensitive(given.table["sensitive"], given.domain, key)
+    return HighLowPolicy(epsilon, given.domain.size, sensitive)
+
+
+_Reader = Callable[[_Given], Policy]
+_LP = (_lp, frozenset({"metric", "scale"}))
+_METRICS: Mapping[str, tuple[_Reader, frozenset[str]]] = MappingProxyType(
+    {
+        "l1": _LP,
+        "l2": _LP,
+        "lp": (_lp, frozenset({"metric", "scale", "p"})),
+        "graph": (_graph, frozenset({"metric", "file", "directed"})),
+    }
+)
+_FORMS: Mapping[str, tuple[_Reader, frozenset[str]]] = MappingProxyType(
+    {
+        "metric": _LP,
+        "file": (_file, frozenset({"file"})),
+        "matrix": (_matrix, frozenset({"matrix"})),
+        "blocks": (_blocks, frozenset({"blocks"})),
+        "sensitive": (_sensitive, frozenset({"sensitive"})),
+    }
+)

@@ -1,0 +1,148 @@
+"""Policies by a graph: values that an edge joins are hard to tell apart, others by their path."""
+
+import hashlib
+import heapq
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+from ldpstream.mechanisms.base.canonical import Json, canonical_json
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import check_size
+from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.reachability import reachable_pairs
+
+_SOURCES_KEPT = 64
+"""Shortest paths are kept from this many values: all of them would take k^2 numbers."""
+
+Edge = tuple[int, int, Fraction]
+
+
+@dataclass(frozen=True)
+class GraphPolicy(Policy):
+    """`E[x, x']` is the length of the shortest path from x to x' along `edges`.
+
+    An edge `(i, j, budget)` bounds `E[i, j]`, and `E[j, i]` too unless `directed`; of two edges
+    between the same values the smaller budget holds. Without a path `E` is infinite: the pair is
+    unprotected. Budgets along a path add up ([ML] I-A), so `pairs` yields the edges alone and no
+    `k x k` matrix is ever built; for some thousands of values.
+
+    Raises:
+        SpecError: for no edge, and one that leaves `0..values-1`, joins a value to itself, or has a
+            negative budget; paths are `edges[place]`.
+
+    >>> line = GraphPolicy(3, ((0, 1, Fraction(1)), (1, 2, Fraction(2))))
+    >>> line.entry(2, 0)
+    Fraction(3, 1)
+    """
+
+    values: int
+    edges: tuple[Edge, ...]
+    directed: bool = False
+
+    def __post_init__(self) -> None:
+        check_size(self.values, "values")
+        if not self.edges:
+            raise SpecError("edges", "at least one edge")
+        for place, (start, end, length) in enumerate(self.edges):
+            if not (0 <= start < self.values and 0 <= end < self.values) or start == end:
+                raise SpecError(
+                    f"edges[{place}]",
+                    f"two different values in 0..{self.values - 1}, got {start} and {end}",
+                )
+            if length < 0:
+                raise SpecError(f"edges[{place}]", f"a budget of at least 0, got {float(length)}")
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return self.values
+
+    @cached_property
+    def arcs(self) -> dict[tuple[int, int], Fraction]:
+        """The budget of each ordered pair that an edge joins, in ascending order."""
+        found: dict[tuple[int, int], Fraction] = {}
+        for start, end, length in self.edges:
+            for pair in [(start, end)] if self.directed else [(start, end), (end, start)]:
+                found[pair] = min(length, found.get(pair, length))
+        return dict(sorted(found.items()))
+
+    def entry(self, value: int, other: int) -> Fraction | None:
+        """Return `E[value, other]`, or None where no path leads there; 0 on the diagonal."""
+        length = self._lengths(value).get(other)
+        return None if length is None else Fraction(length, self._unit)
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield the edges, in both directions unless directed: all others are sums of them."""
+        return iter(self.arcs)
+
+    def constraints(self) -> Iterator[tuple[int, int, Fraction]]:
+        """Yield the edges with their budgets, even where another path is shorter."""
+        return ((value, other, length) for (value, other), length in self.arcs.items())
+
+    @cached_property
+    def unprotected_pairs(self) -> int:
+        """Number of ordered pairs without a path."""
+        return self.size**2 - reachable_pairs(self._successors)
+
+    @property
+    def unprotected(self) -> str | None:
+        """Say that values without a path are unprotected."""
+        return "values that no path of edges joins" if self.unprotected_pairs else None
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hex, of the size and the ordered pairs with their budgets as fractions."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def content(self) -> bytes:
+        """What the digest is of: canonical JSON."""
+        arcs: list[Json] = [[x, other, str(length)] for (x, other), length in self.arcs.items()]
+        return canonical_json([self.size, arcs])
+
+    def describe(self) -> dict[str, Json]:
+        """Return the number of edges, the extremes of their budgets, and the digest."""
+        return {
+            "kind": "metric",
+            "metric": "graph",
+            "size": self.size,
+            "directed": self.directed,
+            "edges": len(self.arcs) if self.directed else len(self.arcs) // 2,
+            "smallest": float(min(self.arcs.values())),
+            "largest": float(max(self.arcs.values())),
+            "sha256": self.digest,
+        }
+
+    @cached_property
+    def _unit(self) -> int:
+        """The common denominator of all budgets: lengths of paths are then integers."""
+        return math.lcm(*(length.denominator for length in self.arcs.values()))
+
+    @cached_property
+    def _successors(self) -> list[dict[int, int]]:
+        """The values that edges lead to from each value, with the edges' lengths in units."""
+        successors: list[dict[int, int]] = [{} for _ in range(self.size)]
+        for (x, other), length in self.arcs.items():
+            successors[x][other] = int(length * self._unit)
+        return successors
+
+    @cached_property
+    def _lengths(self) -> Callable[[int], dict[int, int]]:
+        return lru_cache(maxsize=_SOURCES_KEPT)(self._shortest)
+
+    def _shortest(self, source: int) -> dict[int, int]:
+        """Return the length of the shortest path to every value that can be reached: Dijkstra."""
+        found: dict[int, int] = {}
+        waiting = [(0, source)]
+        while waiting:
+            length, value = heapq.heappop(waiting)
+            if value in found:
+                continue
+            found[value] = length
+            for other, step in self._successors[value].items():
+                if other not in found:
+                    heapq.heappush(waiting, (length + step, other))
+        return found

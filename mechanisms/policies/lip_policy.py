@@ -1,0 +1,90 @@
+"""Localized information privacy as a policy ([LIP]; docs/theory.md section 7)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.exact.dyadic import log_bounds
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.policies.lip import Level
+from ldpstream.mechanisms.policies.policy import Policy
+
+
+@dataclass(frozen=True)
+class LipPolicy(Policy):
+    """Levels are disclosed; inside one, eps-LIP holds for every prior of its interval.
+
+    The values are (level, bit), numbered `2 * level + bit`. `thresholds` are the levels' realised
+    channels `(q, r)`, from which the entries follow: between levels infinity, inside a level what
+    the channel realises, `E[1, 0] = log(r/q)` and `E[0, 1] = log((1 - q)/(1 - r))`, as the nearest
+    floats above. LIP says more than these entries (it holds for the odds against the prior), and
+    less than LDP with epsilon would: **eps-LIP implies 2 eps-LDP**, and no better in general.
+    Proof: at every y both `P(x|y)/P(x) = Q[x,y]/P(y)` and `Q[x',y]/P(y)` are within `e^+-eps`, so
+    `Q[x,y]/Q[x',y] <= e^(2 eps)`; at P = 1/2 and small epsilon the best channel comes near to it.
+    eps-LDP implies eps-LIP at every prior, since P(y) is a mean of the `Q[x,y]`.
+    """
+
+    levels: tuple[Level, ...]
+    thresholds: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """Number of values: two a level."""
+        return 2 * len(self.levels)
+
+    def _ratios(self, level: int) -> tuple[Fraction, Fraction]:
+        """Return `(e^E[0, 1], e^E[1, 0])` of a level."""
+        q, r = self.thresholds[level]
+        return Fraction(WORD - q, WORD - r), Fraction(r, q)
+
+    def entry(self, value: int, other: int) -> Fraction | None:
+        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        if value == other:
+            return Fraction(0)
+        level, bit = divmod(value, 2)
+        return _log_above(self._ratios(level)[bit]) if other // 2 == level else None
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield the two ordered pairs of each level: all others are unprotected."""
+        for level in range(len(self.levels)):
+            yield 2 * level, 2 * level + 1
+            yield 2 * level + 1, 2 * level
+
+    @property
+    def unprotected_pairs(self) -> int:
+        """Number of ordered pairs of values in different levels."""
+        return 4 * len(self.levels) * (len(self.levels) - 1)
+
+    @property
+    def unprotected(self) -> str | None:
+        """Say that levels are told apart."""
+        if len(self.levels) == 1:
+            return None
+        return "values in different levels: a report reveals the level of prior and epsilon"
+
+    def describe(self) -> dict[str, Json]:
+        """Return the budgets, the priors, the number of levels, and the LDP that is implied."""
+        largest = max(ratio for level in range(len(self.levels)) for ratio in self._ratios(level))
+        return {
+            "kind": "lip",
+            "size": self.size,
+            "epsilon": [float(e) for e in sorted({level.epsilon for level in self.levels})],
+            "priors": [
+                float(min(level.low for level in self.levels)),
+                float(max(level.high for level in self.levels)),
+            ],
+            "levels": len(self.levels),
+            "implied_ldp": float(_log_above(largest)),
+            "guarantee": (
+                "for every prior of the report's level, odds that a report changes by at most "
+                "e^epsilon in either direction: e^-epsilon <= P(X | report) / P(X) <= e^epsilon; "
+                "by that, LDP with the budget implied_ldp, at most twice epsilon"
+            ),
+        }
+
+
+@lru_cache(maxsize=1024)
+def _log_above(ratio: Fraction) -> Fraction:
+    return Fraction(log_bounds(ratio)[1])

@@ -1,0 +1,173 @@
+"""Policies given entry by entry: asymmetric, with infinities, from lists, files or a function."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from ldpstream.mechanisms.base.canonical import Json, canonical_json
+from ldpstream.mechanisms.base.checks import describe, read_budget
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.policies.policy import Policy
+
+MAX_MATRIX_VALUES = 1000
+"""A matrix of more values is refused: a million exact entries."""
+
+Entries = tuple[tuple[Fraction | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class MatrixPolicy(Policy):
+    """`E[x, x'] = entries[x][x']`, exact rationals, None for infinity ([CA] Definition 1).
+
+    Rows are "from", columns "to"; nothing ties `E[x, x']` to `E[x', x]`, and no entry has to be a
+    shortest path (see `policy_algebra.closure`). `of` reads numbers, `of_function` calls a
+    function, `policy_file.read_matrix` reads a file. Equal by content.
+
+    Raises:
+        SpecError: where the matrix is not square, has fewer than 2 or more than 1000 rows, a
+            negative entry, or one on the diagonal that is not 0.
+
+    >>> policy = MatrixPolicy.of([[0, 0.5], [float("inf"), 0]])
+    >>> policy.entry(0, 1), policy.entry(1, 0)
+    (Fraction(1, 2), None)
+    """
+
+    entries: Entries
+
+    def __post_init__(self) -> None:
+        size = len(self.entries)
+        _check_size(size, "policy")
+        for x, row in enumerate(self.entries):
+            if len(row) != size:
+                raise SpecError(f"policy[{x}]", f"a square matrix, {size} budgets, got {len(row)}")
+            for other, entry in enumerate(row):
+                if entry is not None and entry < 0:
+                    raise SpecError(
+                        f"policy[{x}][{other}]", f"a budget of at least 0, got {float(entry)}"
+                    )
+            if row[x] != 0:
+                given = "inf" if row[x] is None else float(row[x] or 0)
+                raise SpecError(f"policy[{x}][{x}]", f"0 on the diagonal, got {given}")
+
+    @classmethod
+    def of(cls, rows: object, *, size: int | None = None) -> Self:
+        """Return the policy of k rows of k numbers each, lists or an array of shape `(k, k)`.
+
+        A number is an integer, a float (`inf` is infinity), a Fraction, or the text "inf"; floats
+        are read as `dyadic.budget` reads them. `size` is the number of values that it has to have.
+
+        Raises:
+            SpecError: as the class, for anything that is no number of at least 0, NaN included, and
+                for another number of rows than `size`; paths are `policy[row][column]`.
+        """
+        listed = _list(rows, "policy", "a list of rows of budgets")
+        if size is not None and len(listed) != size:
+            raise SpecError("policy", f"{size} rows, one for each value, got {len(listed)}")
+        read = []
+        for x, row in enumerate(listed):
+            budgets = _list(row, f"policy[{x}]", "a row of budgets")
+            read.append(tuple(read_budget(e, f"policy[{x}][{o}]") for o, e in enumerate(budgets)))
+        return cls(tuple(read))
+
+    @classmethod
+    def of_function(
+        cls, function: Callable[[Any, Any], object], values: Domain | Sequence[Any] | int
+    ) -> Self:
+        """Return the policy `E[x, x'] = function(x, x')`, called once for each ordered pair.
+
+        The arguments are the labels of a domain or the members of a sequence, or the indices
+        `0..values-1` of a number of values. The diagonal is 0 without a call.
+
+        Raises:
+            SpecError: as `of`.
+
+        >>> ages = [20, 25, 60]
+        >>> policy = MatrixPolicy.of_function(lambda age, other: abs(age - other) / 10, ages)
+        >>> policy.entry(0, 2)
+        Fraction(4, 1)
+        """
+        size = values.size if isinstance(values, Domain) else _length(values)
+        _check_size(size, "policy")
+        if isinstance(values, Domain):
+            labels: Sequence[Any] = [values.label(x) for x in range(size)]
+        else:
+            labels = range(values) if isinstance(values, int) else values
+        return cls.of(
+            [
+                [0 if x == other else function(labels[x], labels[other]) for other in range(size)]
+                for x in range(size)
+            ]
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return len(self.entries)
+
+    def entry(self, value: int, other: int) -> Fraction | None:
+        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        return self.entries[value][other]
+
+    @cached_property
+    def unprotected_pairs(self) -> int:
+        """Number of infinite entries."""
+        return sum(row.count(None) for row in self.entries)
+
+    @property
+    def unprotected(self) -> str | None:
+        """Say how many ordered pairs have an infinite entry."""
+        if not self.unprotected_pairs:
+            return None
+        pairs = self.size * (self.size - 1)
+        return f"{self.unprotected_pairs} of {pairs} ordered pairs: those with an infinite entry"
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hex, of the entries as exact fractions in canonical JSON.
+
+        It is the policy's identity, however its numbers were written: what fingerprints hash.
+        """
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def content(self) -> bytes:
+        """What the digest is of: canonical JSON."""
+        rows: list[Json] = [
+            ["inf" if entry is None else str(entry) for entry in row] for row in self.entries
+        ]
+        return canonical_json(rows)
+
+    def describe(self) -> dict[str, Json]:
+        """Return the extremes of the finite entries off the diagonal, and the digest."""
+        finite = [e for x, o in self.pairs() if (e := self.entries[x][o]) is not None]
+        return {
+            "kind": "matrix",
+            "size": self.size,
+            "smallest": float(min(finite)) if finite else None,
+            "largest": float(max(finite)) if finite else None,
+            "sha256": self.digest,
+        }
+
+
+def _length(values: Sequence[Any] | int) -> int:
+    return values if isinstance(values, int) else len(values)
+
+
+def _check_size(size: int, path: str) -> None:
+    if not 2 <= size <= MAX_MATRIX_VALUES:
+        raise SpecError(path, f"a matrix of 2..{MAX_MATRIX_VALUES} values, got {size}")
+
+
+def _list(given: object, path: str, expected: str) -> list[object]:
+    """Return a list or array as a list of what it holds, numbers of numpy as those of Python."""
+    if isinstance(given, np.ndarray) and given.ndim:
+        return list(given.tolist())
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise SpecError(path, f"{expected}, got {describe(given)}")
+    return [entry.item() if isinstance(entry, np.generic) else entry for entry in given]

@@ -1,0 +1,194 @@
+"""L^p metrics on ordered domains: the further two values are apart, the less is hidden.
+
+Metric-based local differential privacy ([ML] Definition 1; docs/theory.md sections 5 and 8).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import permutations
+from math import prod
+
+from ldpstream.mechanisms.base.canonical import Json, json_number
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.lp_norm import check_p, l1_epsilon, lp_length
+from ldpstream.mechanisms.policies.policy import Policy
+
+
+@dataclass(frozen=True)
+class MetricPolicy(Policy):
+    """`E[x, x'] = epsilon * |x - x'|_p`, distances in steps of the index, in D dimensions.
+
+    `shape` holds the number of values of each dimension, values in row-major order. `widths` are
+    the widths of each dimension's bins where the values are bins of real numbers, or the distances
+    of neighbouring values where numbers are `rounded` to these at random (p = 1 only). `p` is a
+    whole number or infinity; `scale` counts a step of dimension d as `scale[d]` steps. Irrational
+    budgets are rounded down (`lp_norm`).
+
+    Raises:
+        SpecError: where p is anything else, or there is not one finite number above 0 in `scale`
+            for each dimension.
+    """
+
+    epsilon: float
+    shape: tuple[int, ...]
+    widths: tuple[float, ...] | None = None
+    rounded: bool = False
+    p: float = 1
+    scale: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", check_p(self.p, "p"))
+        if self.rounded and (self.p != 1 or self.scale is not None):
+            raise SpecError("p", "1, without a scale, where numbers are rounded at random")
+        if self.scale is None:
+            return
+        if len(self.scale) != len(self.shape):
+            expected = f"{len(self.shape)} numbers, one a dimension, got {len(self.scale)}"
+            raise SpecError("scale", expected)
+        for axis, factor in enumerate(self.scale):
+            if not (math.isfinite(factor) and factor > 0):
+                raise SpecError(f"scale[{axis}]", f"a finite number above 0, got {factor}")
+
+    @property
+    def metric(self) -> str:
+        """The metric's name, such as `l1`."""
+        return f"l{self.p}"
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return prod(self.shape)
+
+    def entry(self, value: int, other: int) -> Fraction:
+        """Return `E[value, other]`, which is never infinite; 0 on the diagonal."""
+        return self.budget_of(self.steps(value, other))
+
+    def budget_of(self, steps: tuple[int, ...]) -> Fraction:
+        """Return the budget of two values so many index steps apart in each dimension."""
+        lengths = [step * weight for step, weight in zip(steps, self._weights, strict=True)]
+        return self._unit * lp_length(lengths, self.p)
+
+    @cached_property
+    def _weights(self) -> tuple[int, ...]:
+        """The scale over its common denominator: lengths of steps are then integers."""
+        return tuple(int(factor * self._denominator) for factor in self._factors)
+
+    @cached_property
+    def _factors(self) -> tuple[Fraction, ...]:
+        return tuple(budget(factor) for factor in self.scale or (1.0,) * len(self.shape))
+
+    @cached_property
+    def _denominator(self) -> int:
+        return math.lcm(*(factor.denominator for factor in self._factors))
+
+    @cached_property
+    def _unit(self) -> Fraction:
+        return budget(self.epsilon) / self._denominator
+
+    @cached_property
+    def step(self) -> Fraction:
+        """The budget of one index step with which an L1 mechanism keeps this policy.
+
+        Epsilon for p = 1, less for other p in D > 1 dimensions (`lp_norm.l1_epsilon`; dimensions of
+        one value do not count). With a scale it is that of the finest dimension.
+        """
+        extents = [extent for extent in self.shape if extent > 1]
+        epsilon = l1_epsilon(self._unit, dimensions=max(len(extents), 1), p=self.p)
+        return epsilon * min(self._weights)
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield pairs whose budgets imply the others, being their parts on a straight line.
+
+        For p = 1 the neighbours, one step apart in one dimension; otherwise the pairs with no other
+        value on the line between them.
+        """
+        if self.p == 1:
+            yield from self._neighbours()
+            return
+        for value, other in permutations(range(self.size), 2):
+            if math.gcd(*self.steps(value, other)) == 1:
+                yield value, other
+
+    def _neighbours(self) -> Iterator[tuple[int, int]]:
+        stride = 1
+        for extent in reversed(self.shape):
+            for value in range(self.size):
+                if value // stride % extent + 1 < extent:
+                    yield value, value + stride
+                    yield value + stride, value
+            stride *= extent
+
+    def steps(self, value: int, other: int) -> tuple[int, ...]:
+        """Return how many index steps two values are apart in each dimension."""
+        steps = []
+        for extent in reversed(self.shape):
+            value, coordinate = divmod(value, extent)
+            other, opposite = divmod(other, extent)
+            steps.append(abs(coordinate - opposite))
+        return tuple(reversed(steps))
+
+    def distance(self, value: int, other: int) -> int:
+        """Return the L1 distance of two values in steps."""
+        return sum(self.steps(value, other))
+
+    @property
+    def diameter(self) -> int:
+        """The largest L1 distance of two values in steps."""
+        return sum(extent - 1 for extent in self.shape)
+
+    @property
+    def unprotected_pairs(self) -> int:
+        """Number of pairs with an infinite budget: none."""
+        return 0
+
+    @property
+    def unprotected(self) -> None:
+        """Return None: every pair has a finite budget."""
+        return
+
+    def describe(self) -> dict[str, Json]:
+        """Return the metric, epsilon per step, the shape, and what that guarantees in words."""
+        document: dict[str, Json] = {
+            "kind": "metric",
+            "metric": self.metric,
+            "size": self.size,
+            "epsilon": self.epsilon,
+            "shape": list(self.shape),
+            "diameter": self.diameter,
+            "guarantee": self._guarantee(),
+        }
+        if self.scale is not None:
+            document["scale"] = [json_number(factor) for factor in self.scale]
+        return document
+
+    def _guarantee(self) -> str:
+        scaled = "" if self.scale is None else ", each dimension's steps times its scale"
+        if self.p == 1:
+            steps = (
+                f"epsilon for each index step between two values, added over the dimensions{scaled}"
+            )
+            apart = "epsilon/width * (|u - v| + width) in each dimension"
+        else:
+            steps = (
+                f"epsilon times the L{self.p} norm of the index steps between two values{scaled}"
+            )
+            apart = f"epsilon times the L{self.p} norm of (|u - v| + width)/width"
+        if self.widths is None:
+            return steps
+        widths = ", ".join(repr(width) for width in self.widths)
+        if self.rounded:
+            return (
+                f"{steps}; numbers are rounded at random to one of the two values beside them, so "
+                f"that any two numbers u and v are hidden from each other by "
+                f"(e^epsilon - 1)/width * |u - v| in each dimension, width {widths}"
+            )
+        return (
+            f"{steps}; two different numbers u and v are hidden from each other by at most "
+            f"{apart}{scaled and ', scaled'}, bins of width {widths}: "
+            "neighbours on the two sides of a bin's edge lose a whole step"
+            f"{', epsilon' if self.scale is None else ''}"
+        )

@@ -1,0 +1,209 @@
+"""Policies: what may be told apart from what, and how well ([CA] Definition 1).
+
+A policy is a matrix E of shape `(k, k)`, rows "from" and columns "to": a channel Q satisfies it
+iff `Q[x, y] <= e^E[x, x'] Q[x', y]` for all x, x', y. Entries are exact rationals here (see
+`dyadic.budget`), or None for infinity: such an ordered pair is unprotected.
+"""
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json, json_number
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import budget
+
+
+class Policy(ABC):
+    """The matrix E of a mechanism over `size` values."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of values k."""
+
+    @abstractmethod
+    def entry(self, value: int, other: int) -> Fraction | None:
+        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+
+    @property
+    @abstractmethod
+    def unprotected_pairs(self) -> int:
+        """Number of ordered pairs of different values whose entry is infinite."""
+
+    @property
+    @abstractmethod
+    def unprotected(self) -> str | None:
+        """Say which ordered pairs are unprotected, or None where none is."""
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield ordered pairs of different values whose budgets imply those of all others.
+
+        By default every pair. A channel that keeps the budgets along a chain of pairs keeps their
+        sum between its ends, so under a shortest-path metric the edges of its graph suffice.
+        """
+        return permutations(range(self.size), 2)
+
+    def constraints(self) -> Iterator[tuple[int, int, Fraction]]:
+        """Yield `(value, other, budget)` for each of these pairs that has a finite budget."""
+        for value, other in self.pairs():
+            entry = self.entry(value, other)
+            if entry is not None:
+                yield value, other, entry
+
+    @abstractmethod
+    def describe(self) -> dict[str, Json]:
+        """Return a JSON description: `kind`, `size` and what defines the matrix."""
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return E as float64 of shape `(k, k)`, `inf` where unprotected; for small k."""
+        k = self.size
+        entries = [[self.entry(x, other) for other in range(k)] for x in range(k)]
+        return np.array([[math.inf if e is None else float(e) for e in row] for row in entries])
+
+
+@dataclass(frozen=True)
+class BinaryPolicy(Policy):
+    """Two values: `E[0, 1] = first` and `E[1, 0] = second`, either of which may be infinite."""
+
+    first: float
+    second: float
+
+    @property
+    def size(self) -> int:
+        """Number of values: 2."""
+        return 2
+
+    def entry(self, value: int, other: int) -> Fraction | None:
+        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        if value == other:
+            return Fraction(0)
+        epsilon = self.first if value == 0 else self.second
+        return None if math.isinf(epsilon) else budget(epsilon)
+
+    @property
+    def unprotected_pairs(self) -> int:
+        """Number of infinite budgets."""
+        return math.isinf(self.first) + math.isinf(self.second)
+
+    @property
+    def unprotected(self) -> str | None:
+        """Say which direction has an infinite budget."""
+        if math.isinf(self.first):
+            return "the first value against the second: a report may reveal the first"
+        if math.isinf(self.second):
+            return "the second value against the first: a report may reveal the second"
+        return None
+
+    def describe(self) -> dict[str, Json]:
+        """Return the two budgets."""
+        budgets: list[Json] = [json_number(self.first), json_number(self.second)]
+        return {"kind": "binary", "size": 2, "epsilon": budgets}
+
+
+@dataclass(frozen=True)
+class HighLowPolicy(Policy):
+    """`E[x, x'] = epsilon` for sensitive x and every x', infinity for the others ([CA] Def. 3).
+
+    A report never marks a sensitive value; it may reveal one that is not sensitive. With all values
+    sensitive this is classical LDP.
+    """
+
+    epsilon: float
+    values: int
+    sensitive: frozenset[int]
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return self.values
+
+    def entry(self, value: int, other: int) -> Fraction | None:
+        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        if value == other:
+            return Fraction(0)
+        return budget(self.epsilon) if value in self.sensitive else None
+
+    @property
+    def unprotected_pairs(self) -> int:
+        """Number of pairs that begin with a value that is not sensitive."""
+        return (self.values - len(self.sensitive)) * (self.values - 1)
+
+    @property
+    def unprotected(self) -> str | None:
+        """Say that values that are not sensitive are unprotected."""
+        if len(self.sensitive) == self.values:
+            return None
+        return "a value that is not sensitive against any other: a report may reveal it"
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hex, of the sensitive values' numbers, ascending, as int32 little-endian."""
+        listed = np.array(sorted(self.sensitive), dtype="<i4")
+        return hashlib.sha256(listed.tobytes()).hexdigest()
+
+    def describe(self) -> dict[str, Json]:
+        """Return epsilon, the number of sensitive values, and the digest that says which."""
+        return {
+            "kind": "high-low",
+            "size": self.values,
+            "epsilon": self.epsilon,
+            "sensitive": len(self.sensitive),
+            "sha256": self.digest,
+        }
+
+
+@dataclass(frozen=True)
+class BlockPolicy(Policy):
+    """`E[x, x'] = epsilon` within a block, infinity between blocks ([CA] Definition 4).
+
+    One block is classical LDP.
+    """
+
+    epsilon: float
+    blocks: Blocks
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return self.blocks.size
+
+    def entry(self, value: int, other: int) -> Fraction | None:
+        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        if value == other:
+            return Fraction(0)
+        of = self.blocks.of_value
+        return budget(self.epsilon) if of[value] == of[other] else None
+
+    @property
+    def unprotected_pairs(self) -> int:
+        """Number of ordered pairs of values in different blocks."""
+        return self.size**2 - sum(int(n) ** 2 for n in self.blocks.sizes)
+
+    @property
+    def unprotected(self) -> str | None:
+        """Say that values in different blocks are unprotected."""
+        if self.blocks.count == 1:
+            return None
+        return "values in different blocks: a report reveals the block"
+
+    def describe(self) -> dict[str, Json]:
+        """Return epsilon and the blocks' number and extreme sizes; of several also the digest."""
+        sizes, several = self.blocks.sizes, self.blocks.count > 1
+        return {
+            "kind": "block" if several else "classical",
+            "size": self.size,
+            "epsilon": self.epsilon,
+            "blocks": self.blocks.count,
+            "smallest_block": int(sizes.min()),
+            "largest_block": int(sizes.max()),
+            **({"sha256": self.blocks.digest} if several else {}),
+        }

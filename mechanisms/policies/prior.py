@@ -1,0 +1,96 @@
+"""Localized information privacy of k values under one prior ([LIP] Definition 3)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.checks import read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import check_size
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.policy import Policy
+
+
+@dataclass(frozen=True)
+class PriorPolicy(Policy):
+    """`e^-eps <= P(X = x | y) / prior[x] <= e^eps` for every value x and every report y.
+
+    `prior` holds exact shares above 0 with sum 1. The entries are what this implies for pairs:
+    `Q[x, y] <= e^(2 eps) Q[x', y]`, since both rows are within `e^+-eps` of the report's
+    probability. It says more than they do: of the odds against the prior.
+
+    Raises:
+        SpecError: where epsilon is no finite number above 0, or the prior no distribution above 0.
+    """
+
+    epsilon: float
+    prior: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        read_epsilon(self.epsilon, "epsilon")
+        check_size(len(self.prior), "prior")
+        if min(self.prior) <= 0 or sum(self.prior) != 1:
+            raise SpecError("prior", "shares above 0 with sum 1")
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return len(self.prior)
+
+    @property
+    def budget(self) -> Fraction:
+        """Epsilon as the rational that it stands for."""
+        return budget(self.epsilon)
+
+    def entry(self, value: int, other: int) -> Fraction:
+        """Return the implied `E[value, other]`: twice epsilon; 0 on the diagonal."""
+        return Fraction(0) if value == other else 2 * self.budget
+
+    @property
+    def unprotected_pairs(self) -> int:
+        """Number of pairs with an infinite entry: none."""
+        return 0
+
+    @property
+    def unprotected(self) -> None:
+        """Return None: every pair has a finite entry."""
+        return
+
+    def worst_ratio(self, column: Sequence[int]) -> tuple[Fraction | None, int]:
+        """Return the largest of `P(x | y)/prior[x]` and its inverse at one report, and its value.
+
+        `column` is proportional to `Q[., y]`; None where a value cannot make the report.
+        """
+        common = self._integers
+        mean = sum(p * q for p, q in zip(common, column, strict=True))
+        least = min(range(self.size), key=column.__getitem__)
+        most = max(range(self.size), key=column.__getitem__)
+        if column[least] == 0:
+            return None, least
+        unit = sum(common)
+        high = Fraction(column[most] * unit, mean)
+        low = Fraction(mean, column[least] * unit)
+        return (high, most) if high >= low else (low, least)
+
+    @cached_property
+    def _integers(self) -> list[int]:
+        """The prior over one denominator, which is their sum."""
+        unit = math.lcm(*(share.denominator for share in self.prior))
+        return [int(share * unit) for share in self.prior]
+
+    def describe(self) -> dict[str, Json]:
+        """Return epsilon, the extremes of the prior, and what that guarantees in words."""
+        return {
+            "kind": "lip",
+            "size": self.size,
+            "epsilon": self.epsilon,
+            "priors": [float(min(self.prior)), float(max(self.prior))],
+            "guarantee": (
+                "if values are drawn from the prior, a report changes the probability of each by "
+                "at most e^epsilon in either direction; whatever they are drawn from, LDP with "
+                "twice epsilon"
+            ),
+        }

@@ -1,0 +1,57 @@
+"""The policy of values with a public weight: theirs under one weight, none between two."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.policies.policy import Policy
+
+
+@dataclass(frozen=True)
+class PublicWeightPolicy(Policy):
+    """`E[(x, v), (x', v)] = values.E[x, x']`, infinity between different weights.
+
+    The pair of value x and weight v in `0..weights - 1` is numbered `weights * x + v`.
+    """
+
+    values: Policy
+    weights: int
+
+    @property
+    def size(self) -> int:
+        """Number of pairs."""
+        return self.values.size * self.weights
+
+    def entry(self, value: int, other: int) -> Fraction | None:
+        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        (x, weight), (z, another) = divmod(value, self.weights), divmod(other, self.weights)
+        return self.values.entry(x, z) if weight == another else None
+
+    @property
+    def unprotected_pairs(self) -> int:
+        """Number of ordered pairs of other weights, and of the values' own under each weight."""
+        across = self.values.size**2 * self.weights * (self.weights - 1)
+        return across + self.weights * self.values.unprotected_pairs
+
+    @property
+    def unprotected(self) -> str:
+        """Say that different weights are unprotected."""
+        own = self.values.unprotected
+        across = "values with different weights: a report reveals the weight"
+        return across if own is None else f"{across}; {own}"
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield the values' pairs under each weight: between two weights there is no budget."""
+        for value, other in self.values.pairs():
+            for weight in range(self.weights):
+                yield value * self.weights + weight, other * self.weights + weight
+
+    def describe(self) -> dict[str, Json]:
+        """Return the number of pairs, the largest weight, and the policy under one weight."""
+        return {
+            "kind": "public weights",
+            "size": self.size,
+            "largest_weight": self.weights - 1,
+            "values": self.values.describe(),
+        }

@@ -1,0 +1,36 @@
+"""The same policy with more or less of every budget."""
+
+import math
+from dataclasses import replace
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+
+
+def scaled(policy: Policy, factor: float) -> Policy:
+    """Return the policy with every budget times a finite factor above 0; infinity stays.
+
+    Raises:
+        SpecError: for a factor that is none, or a policy whose budgets are no free parameters.
+
+    >>> scaled(BinaryPolicy(1.0, math.inf), 0.5)
+    BinaryPolicy(first=0.5, second=inf)
+    """
+    if not (math.isfinite(factor) and factor > 0):
+        raise SpecError("factor", f"a finite number above 0, got {factor}")
+    if isinstance(policy, BlockPolicy | HighLowPolicy | MetricPolicy):
+        return replace(policy, epsilon=policy.epsilon * factor)
+    if isinstance(policy, BinaryPolicy):
+        return BinaryPolicy(policy.first * factor, policy.second * factor)
+    exact = budget(factor)
+    if isinstance(policy, MatrixPolicy):
+        rows = (tuple(e if e is None else e * exact for e in row) for row in policy.entries)
+        return MatrixPolicy(tuple(rows))
+    if isinstance(policy, GraphPolicy):
+        edges = tuple((start, end, length * exact) for start, end, length in policy.edges)
+        return replace(policy, edges=edges)
+    raise SpecError("policy", "a policy with budgets of its own")

@@ -1,0 +1,141 @@
+"""What several reports of one person lose together: policies add up ([CA] Proposition 2).
+
+Reports are drawn independently of each other, so the probability of all of them is a product, and
+the losses of two sequences of values add up: `sum_t E_t[x_t, x'_t]`, report by report. That holds
+whatever the values have to do with each other, and it holds for one value asked again and again,
+where every term is of the same pair. All sums here are exact rationals.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.policies.algebra import closure
+from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
+
+
+def largest_loss(policy: Policy) -> Fraction:
+    """Return the largest finite budget of any ordered pair: what one report loses at most.
+
+    Pairs without a budget are not protected by one report, nor by any number of them.
+
+    Raises:
+        SpecError: for more than 1000 values, unless their policy is one of blocks, sensitive
+            values, a metric, or pairs of two.
+
+    >>> largest_loss(MetricPolicy(0.5, (4, 3)))
+    Fraction(5, 2)
+    """
+    if isinstance(policy, PublicWeightPolicy):
+        return largest_loss(policy.values)
+    if isinstance(policy, MetricPolicy):
+        return policy.entry(0, policy.size - 1)  # opposite corners
+    if isinstance(policy, BinaryPolicy | LipPolicy):
+        return max(budget for *_, budget in policy.constraints())
+    if isinstance(policy, BlockPolicy):
+        block = int(policy.blocks.sizes.argmax())
+        first, second, *_ = (policy.blocks.of_value == block).nonzero()[0].tolist()
+        return _finite(policy.entry(first, second))
+    if isinstance(policy, HighLowPolicy):
+        sensitive = min(policy.sensitive)
+        return _finite(policy.entry(sensitive, 1 if sensitive == 0 else 0))
+    if policy.size > MAX_MATRIX_VALUES:
+        raise SpecError(
+            "policy",
+            f"at most {MAX_MATRIX_VALUES} values to add up budgets that are given one by one, "
+            f"got {policy.size}",
+        )
+    entries = closure(policy).entries
+    return max(entry for row in entries for entry in row if entry is not None)
+
+
+def _finite(entry: Fraction | None) -> Fraction:
+    assert entry is not None
+    return entry
+
+
+@dataclass(frozen=True)
+class SumPolicy(Policy):
+    """The sum of policies over the same values, each taken a number of times: `(policy, times)`.
+
+    As `policy_algebra.compose` but without a matrix, so of any number of values.
+
+    Raises:
+        SpecError: for no policy, or different numbers of values.
+
+    >>> one_sided = BinaryPolicy(0.5, float("inf"))
+    >>> total = SumPolicy(((one_sided, 3), (BinaryPolicy(0.1, 1.0), 1)))
+    >>> total.entry(0, 1), total.entry(1, 0)
+    (Fraction(8, 5), None)
+    """
+
+    terms: tuple[tuple[Policy, int], ...]
+
+    def __post_init__(self) -> None:
+        sizes = sorted({policy.size for policy, _ in self.terms})
+        if len(sizes) != 1:
+            raise SpecError("policy", f"policies of one number of values, got {sizes}")
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return self.terms[0][0].size
+
+    def entry(self, value: int, other: int) -> Fraction | None:
+        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        total = Fraction(0)
+        for policy, times in self.terms:
+            entry = policy.entry(value, other)
+            if entry is None and times:
+                return None
+            total += times * (entry or 0)
+        return total
+
+    @property
+    def _taken(self) -> Sequence[Policy]:
+        return [policy for policy, times in self.terms if times]
+
+    @property
+    def unprotected_pairs(self) -> int:
+        """Number of ordered pairs of different values that some term does not protect.
+
+        Counted pair by pair where several terms leave pairs unprotected.
+        """
+        open_ones = [policy for policy in self._taken if policy.unprotected_pairs]
+        if len(open_ones) < 2:
+            return sum(policy.unprotected_pairs for policy in open_ones)
+        return sum(any(p.entry(*pair) is None for p in open_ones) for pair in self.pairs())
+
+    @property
+    def unprotected(self) -> str | None:
+        """Say which ordered pairs are unprotected, or None where none is."""
+        said = [text for policy in self._taken if (text := policy.unprotected) is not None]
+        return "; ".join(dict.fromkeys(said)) or None
+
+    def describe(self) -> dict[str, Json]:
+        """Return the terms."""
+        terms: list[Json] = [
+            {"times": times, "policy": policy.describe()} for policy, times in self.terms
+        ]
+        return {"kind": "sum", "size": self.size, "terms": terms}
+
+
+def first_beyond(spent: Policy, allowed: Policy) -> tuple[int, int] | None:
+    """Return a pair at which one policy asks for more than another allows; None if there is none.
+
+    Compared at the pairs that decide over all (`Policy.pairs`).
+    """
+    return next(_beyond(spent, allowed), None)
+
+
+def _beyond(spent: Policy, allowed: Policy) -> Iterator[tuple[int, int]]:
+    for value, other, budget in allowed.constraints():
+        entry = spent.entry(value, other)
+        if entry is None or entry > budget:
+            yield value, other

@@ -1,0 +1,38 @@
+"""Epsilon out of a configuration, as the budget of values or of the steps between them."""
+
+from ldpstream.mechanisms.base.checks import read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
+from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, log_bounds
+
+
+def refuse_rounding(domain: Domain, path: str) -> None:
+    """Refuse numbers that are rounded at random: only a budget for each step makes sense of them.
+
+    `path` is the collection's key path.
+
+    Raises:
+        SpecError: naming its `domain.rounding`.
+    """
+    if isinstance(domain, RoundedInterval):
+        raise SpecError(f"{path}.domain.rounding", "a mechanism with a budget for each step")
+
+
+def read_step_epsilon(given: object, domain: Domain, path: str) -> float:
+    """Return the budget of one index step of an ordered domain, added over steps and dimensions.
+
+    That is `epsilon`; where numbers are rounded at random, `log(1 + epsilon)`, rounded down, so
+    that numbers u and v are protected by `epsilon |u - v| / width` (docs/theory.md section 5).
+    `path` is the key path of epsilon.
+
+    Raises:
+        SpecError: where it is no finite number above 0.
+    """
+    epsilon = read_epsilon(given, path)
+    if not isinstance(domain, RoundedInterval):
+        return epsilon
+    step, _ = log_bounds(1 + budget(epsilon))
+    if step <= 0.0:
+        raise SpecError(path, f"a number of at least {SMALLEST_EPSILON}")
+    return step

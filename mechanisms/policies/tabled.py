@@ -1,0 +1,124 @@
+"""Policies as JSON, exactly: what a channel file says that its channel keeps."""
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.checks import describe, is_whole, read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+
+MAX_MATRIX_VALUES = 64
+MAX_GRAPH_VALUES = 256
+MAX_LIP_VALUES = 512
+_FRACTION = re.compile(r"[0-9]+(/[0-9]*[1-9][0-9]*)?")
+
+
+def tabled(policy: Policy) -> Policy:
+    """Return a policy of the same budgets in a form that files hold: matrix, graph or prior.
+
+    A policy whose `pairs` are fewer than all becomes the graph of these pairs.
+
+    Raises:
+        SpecError: where it has more values than a channel file of its form may.
+    """
+    if isinstance(policy, PriorPolicy):
+        return _checked(policy, MAX_LIP_VALUES)
+    if isinstance(policy, MatrixPolicy):
+        return _checked(policy, MAX_MATRIX_VALUES)
+    _checked(policy, MAX_GRAPH_VALUES)
+    edges = tuple(sorted(policy.constraints()))
+    if len(edges) <= MAX_MATRIX_VALUES**2 and sum(1 for _ in policy.pairs()) < _pairs(policy.size):
+        return GraphPolicy(policy.size, edges, directed=True)
+    _checked(policy, MAX_MATRIX_VALUES)
+    values = range(policy.size)
+    return MatrixPolicy(tuple(tuple(policy.entry(x, z) for z in values) for x in values))
+
+
+def policy_document(policy: Policy) -> dict[str, Json]:
+    """Return a policy of `tabled` as JSON: budgets are fractions, infinity is "inf".
+
+    Raises:
+        TypeError: for any other policy.
+    """
+    if isinstance(policy, PriorPolicy):
+        prior: list[Json] = [str(share) for share in policy.prior]
+        return {"kind": "lip", "epsilon": policy.epsilon, "prior": prior}
+    if isinstance(policy, GraphPolicy):
+        edges: list[Json] = [[x, z, str(budget)] for (x, z), budget in policy.arcs.items()]
+        return {"kind": "graph", "size": policy.size, "edges": edges}
+    if isinstance(policy, MatrixPolicy):
+        rows: list[Json] = [
+            ["inf" if entry is None else str(entry) for entry in row] for row in policy.entries
+        ]
+        return {"kind": "matrix", "budgets": rows}
+    raise TypeError(f"a policy of another form: {type(policy).__name__}")
+
+
+def read_policy_document(given: object) -> Policy:
+    """Return the policy of a document that `policy_document` wrote.
+
+    Raises:
+        SpecError: for anything else, or more values than a channel file may have; paths begin with
+            `policy`.
+    """
+    if not isinstance(given, Mapping) or given.get("kind") not in ("lip", "graph", "matrix"):
+        raise SpecError("policy", "a table of the kind lip, graph or matrix")
+    kind = given["kind"]
+    if kind == "lip":
+        return _checked(_prior_policy(given), MAX_LIP_VALUES)
+    if kind == "graph":
+        size = given.get("size")
+        if not is_whole(size):
+            raise SpecError("policy.size", f"a whole number, got {describe(size)}")
+        edges = tuple(_edge(edge) for edge in _list(given.get("edges"), "edges"))
+        return _checked(GraphPolicy(size, edges, directed=True), MAX_GRAPH_VALUES)
+    rows = [
+        tuple(_fraction(entry, "policy.budgets") for entry in _list(row, "budgets"))
+        for row in _list(given.get("budgets"), "budgets")
+    ]
+    return _checked(MatrixPolicy(tuple(rows)), MAX_MATRIX_VALUES)
+
+
+def _prior_policy(given: Mapping[str, object]) -> PriorPolicy:
+    epsilon = read_epsilon(given.get("epsilon"), "policy.epsilon")
+    shares = [_fraction(share, "policy.prior") for share in _list(given.get("prior"), "prior")]
+    return PriorPolicy(epsilon, tuple(share or Fraction(0) for share in shares))
+
+
+def _checked(policy: Policy, most: int) -> Policy:
+    if policy.size > most:
+        raise SpecError("policy", f"at most {most} values of this form, got {policy.size}")
+    return policy
+
+
+def _pairs(size: int) -> int:
+    return size * (size - 1)
+
+
+def _list(given: object, key: str) -> list[object]:
+    if not isinstance(given, list):
+        raise SpecError(f"policy.{key}", f"a list, got {describe(given)}")
+    return given
+
+
+def _edge(given: object) -> tuple[int, int, Fraction]:
+    if isinstance(given, list) and len(given) == 3 and is_whole(given[0]) and is_whole(given[1]):
+        length = _fraction(given[2], "policy.edges")
+        if length is not None:
+            return given[0], given[1], length
+    raise SpecError("policy.edges", f"edges of two values and a budget, got {describe(given)}")
+
+
+def _fraction(given: object, path: str) -> Fraction | None:
+    """Return an exact number of at least 0; None for "inf"."""
+    if given == "inf":
+        return None
+    # No exponents: "1e999999999" would be a number of a billion digits.
+    if isinstance(given, str) and len(given) <= 1000 and _FRACTION.fullmatch(given):
+        return Fraction(given)
+    raise SpecError(path, f'fractions such as "1/2", got {describe(given)}')

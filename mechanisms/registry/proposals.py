@@ -1,0 +1,133 @@
+"""Mechanisms proposed for a policy: what a planner compares.
+
+Each mechanism's proposer says with which parameters it would be used under any policy: those of
+its own form as they are, any other with the largest budgets that satisfy it (`budgets`). Some
+propose what a user would write first although it does not satisfy every policy; the planner decides
+with `policy_order.implies` and names the pair that fails.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.budgets import block_budget, by_entries, float_below, l1_budget
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import Policy
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A mechanism for a policy; `variant` tells it from others of its id, whatever the budgets."""
+
+    mechanism: Mechanism
+    variant: str = ""
+
+
+@dataclass(frozen=True)
+class Unsuited:
+    """A mechanism that has nothing to propose, and what it would need."""
+
+    id: str
+    needs: str
+
+
+Proposer = Callable[[Policy, Domain], Iterator[Proposal]]
+"""Yields proposals for a policy over a domain; raises SpecError where it has none."""
+
+
+def propose(policy: Policy, domain: Domain) -> Iterator[Proposal | Unsuited]:
+    """Yield every registered mechanism's proposals for a policy over a domain of the same size.
+
+    For localized information privacy those for what `budgets.by_entries` puts in its place.
+    """
+    policy = by_entries(policy)
+    for mechanism_id, proposer in PROPOSERS.items():
+        try:
+            yield from proposer(policy, domain)
+        except SpecError as error:
+            yield Unsuited(mechanism_id, error.expected)
+
+
+def _binary(policy: Policy, _domain: Domain) -> Iterator[Proposal]:
+    if policy.size != 2:
+        raise SpecError("domain", f"2 values, got {policy.size}")
+    first, second = policy.entry(0, 1), policy.entry(1, 0)
+    if first is None and second is None:
+        raise SpecError("policy", "a pair of values that is protected, got none")
+    infinity = float("inf")
+    budgets = (infinity if entry is None else float_below(entry) for entry in (first, second))
+    yield Proposal(Binary(*budgets))
+
+
+def _high_low(policy: Policy, _domain: Domain) -> Iterator[Proposal]:
+    allowed = block_budget(policy)
+    if allowed.protected.size == policy.size:
+        raise SpecError("policy", "some value that no budget protects, got none")
+    sensitive = frozenset(allowed.protected.tolist())
+    yield Proposal(HighLow(float_below(allowed.epsilon), policy.size, sensitive))
+
+
+def _in_blocks(
+    mechanism: Callable[..., Mechanism], policy: Policy, _: Domain
+) -> Iterator[Proposal]:
+    allowed = block_budget(policy)
+    count = allowed.blocks.count
+    variant = "one block" if count == 1 else f"{count} blocks"
+    yield Proposal(mechanism(float_below(allowed.epsilon), allowed.blocks), variant)
+
+
+def _on_steps(
+    mechanism: Callable[..., Mechanism], policy: Policy, domain: Domain
+) -> Iterator[Proposal]:
+    """Propose epsilon a step: the policy's own, and the largest that satisfies it.
+
+    The mechanism takes the p of an L^p policy and finds the step itself.
+    """
+    if not domain.ordered:
+        raise SpecError("domain", "an ordered domain, got labels")
+    if isinstance(policy, MetricPolicy) and policy.scale is None:
+        given = {} if policy.p == 1 else {"p": policy.p}
+        yield Proposal(mechanism(policy.epsilon, policy.shape, **given))
+        return
+    step = l1_budget(policy, domain.shape)
+    whole = block_budget(policy).epsilon
+    if whole > step:
+        yield Proposal(mechanism(float_below(whole), domain.shape), "epsilon a step")
+    yield Proposal(mechanism(float_below(step), domain.shape), "largest step")
+
+
+def _matrix(policy: Policy, domain: Domain) -> Iterator[Proposal]:
+    """Propose the built-in strategies with equal scales; on labels only the identity."""
+    line = domain.ordered and sum(extent > 1 for extent in domain.shape) <= 1
+    for name in STRATEGIES if line else ("identity",):
+        yield Proposal(Matrix(policy, Strategy.built_in(name, policy.size)), name)
+
+
+PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
+    {
+        Binary.id: _binary,
+        HighLow.id: _high_low,
+        BlockHadamard.id: partial(_in_blocks, BlockHadamard),
+        RandomizedResponse.id: partial(_in_blocks, RandomizedResponse),
+        SubsetSelection.id: partial(_in_blocks, SubsetSelection),
+        ProjectiveGeometry.id: partial(_in_blocks, ProjectiveGeometry),
+        L1Bits.id: partial(_on_steps, L1Bits),
+        L1Geometric.id: partial(_on_steps, L1Geometric),
+        Matrix.id: _matrix,
+    }
+)
+"""By mechanism id: a new mechanism is a line here."""

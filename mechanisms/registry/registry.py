@@ -1,0 +1,74 @@
+"""The mechanisms by their permanent ids: a new one is a file and a line here."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ldpstream.mechanisms.base.checks import describe
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.l1.public import (
+    L1BitsPublicWeights,
+    L1GeometricPublicWeights,
+    asks_public,
+)
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.optimal import Optimal
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.interface.settings import Settings
+
+MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
+    {
+        mechanism.id: mechanism
+        for mechanism in (
+            Binary,
+            HighLow,
+            BlockHadamard,
+            RandomizedResponse,
+            ProjectiveGeometry,
+            SubsetSelection,
+            L1Bits,
+            L1Geometric,
+            Lip,
+            Optimal,
+            Matrix,
+        )
+    }
+)
+
+PUBLIC_WEIGHTS: Mapping[str, type[Mechanism]] = MappingProxyType(
+    {mechanism.id: mechanism for mechanism in (L1BitsPublicWeights, L1GeometricPublicWeights)}
+)
+"""Those that take public weights, in their form with weights."""
+
+
+def check_id(given: object, path: str) -> str:
+    """Return a mechanism's id; `path` is the collection's key path.
+
+    Raises:
+        SpecError: for an unknown one, and for none.
+    """
+    if not isinstance(given, str) or given not in MECHANISMS:
+        known = ", ".join(sorted(MECHANISMS))
+        raise SpecError(f"{path}.mechanism", f"one of {known}, got {describe(given)}")
+    return given
+
+
+def build(mechanism_id: object, settings: Settings) -> Mechanism:
+    """Return the mechanism with this id, configured from a collection's keys.
+
+    Raises:
+        SpecError: for an unknown id, or whatever the mechanism refuses.
+    """
+    known_id = check_id(mechanism_id, settings.path)
+    kind = MECHANISMS[known_id]
+    if asks_public(settings):
+        kind = PUBLIC_WEIGHTS.get(known_id, kind)
+    return kind.configure(settings)

@@ -1,0 +1,1 @@
+"""A collection's spec and the bytes of its reports."""

@@ -1,0 +1,247 @@
+"""The spec of a collection: what devices and servers must agree on, and its fingerprint."""
+
+import hashlib
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json, canonical_json
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.times import format_duration, read_times
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.domains.parse import parse_domain
+from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
+from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS, Settings
+from ldpstream.mechanisms.registry.registry import build
+from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, VERSION, encode_frame
+from ldpstream.mechanisms.wire.one_report import (
+    DISCLOSED,
+    TOKEN_BYTES,
+    OneReport,
+    Tokens,
+    read_one_report,
+    token_numbers,
+)
+from ldpstream.mechanisms.wire.spec_keys import LEGAL_NAME, read_precision, read_topic
+
+_DEFAULT_PRECISION = "1s"
+_TOKEN_VERSION = 2
+
+
+@dataclass(frozen=True)
+class CollectionSpec:
+    """A collection as its devices see it: a domain, a mechanism, a topic, a time precision.
+
+    With `one_report` each report carries a token, and one counts of a device and window.
+    """
+
+    name: str
+    topic: str
+    domain: Domain
+    mechanism: Mechanism
+    precision_ms: int
+    one_report: OneReport | None = None
+
+    @classmethod
+    def from_mapping(cls, name: str, mapping: Mapping[str, object], *, base: Path) -> Self:
+        """Return the spec of a `[collection.NAME]` table; files are relative to `base`.
+
+        Reads `mechanism, domain, topic, precision, one_report` (with it `partitions` and `window`)
+        and `MECHANISM_KEYS`, no others.
+
+        Raises:
+            SpecError: naming the key and what was expected.
+        """
+        path = f"collection.{name}"
+        if not LEGAL_NAME.fullmatch(name):
+            raise SpecError(path, "a name of letters, digits, '.', '_' and '-'")
+        domain, blocks = parse_domain(mapping.get("domain"), path=f"{path}.domain", base=base)
+        settings = Settings(
+            path=path,
+            domain=domain,
+            blocks=blocks,
+            keys={key: mapping[key] for key in MECHANISM_KEYS if key in mapping},
+            base=base,
+        )
+        mechanism = build(mapping.get("mechanism"), settings)
+        return cls(
+            name=name,
+            topic=read_topic(mapping.get("topic", f"{name}.reports"), f"{path}.topic"),
+            domain=mechanism.report_domain(domain),
+            mechanism=mechanism,
+            precision_ms=read_precision(
+                mapping.get("precision", _DEFAULT_PRECISION), f"{path}.precision"
+            ),
+            one_report=read_one_report(mapping, path),
+        )
+
+    @property
+    def canonical(self) -> bytes:
+        """The spec as canonical JSON (docs/wire.md): what devices and servers must agree on.
+
+        The topic is no part of it: the same reports may be carried elsewhere.
+        """
+        document: dict[str, Json] = {
+            "version": VERSION,
+            "collection": self.name,
+            "domain": self.domain.canonical(),
+            "mechanism": self.mechanism.id,
+            "parameters": dict(self.mechanism.parameters()),
+            "precision_ms": self.precision_ms,
+        }
+        if self.one_report is not None:
+            document |= {"version": _TOKEN_VERSION, "one_report": self.one_report.canonical()}
+        return canonical_json(document)
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """First 8 bytes of the SHA-256 of the canonical JSON: the spec's identity on the wire."""
+        return hashlib.sha256(self.canonical).digest()[:FINGERPRINT_BYTES]
+
+    @property
+    def report_bytes(self) -> int:
+        """The length of a report on the wire: the mechanism's, and its token where there is one."""
+        return self.mechanism.report_bytes + (0 if self.one_report is None else TOKEN_BYTES)
+
+    def split(self, payload: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Tokens]:
+        """Return reports as the mechanism encodes them, and their tokens, `(n, 0)` without any."""
+        size = self.mechanism.report_bytes
+        return np.ascontiguousarray(payload[:, :size]), payload[:, size:]
+
+    def device_document(self) -> dict[str, Json]:
+        """Return what a device in any language needs (docs/wire.md, "Device document").
+
+        `canonical` is the canonical JSON as a text, so that its bytes can be hashed as they are.
+        """
+        return {
+            "collection": self.name,
+            "fingerprint": self.fingerprint.hex(),
+            "canonical": self.canonical.decode("ascii"),
+            "tables": dict(self.mechanism.tables()),
+        }
+
+    def privatize(
+        self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy | None = None
+    ) -> Reports:
+        """Randomise n labels into reports, int64 of shape `(n,)`.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first bad label, never the label.
+        """
+        source = entropy or SystemEntropy()
+        return self.mechanism.privatize(self.domain.place(labels, entropy=source), entropy=source)
+
+    def frame(
+        self,
+        labels: Sequence[Any] | NDArray[Any],
+        *,
+        times_ms: Sequence[int] | NDArray[np.int64] | None = None,
+        entropy: Entropy | None = None,
+        secret: bytes | None = None,
+    ) -> bytes:
+        """Randomise n >= 1 labels into one message: a frame ready to produce.
+
+        `times_ms` are epoch milliseconds, one for each label, by default now; they are cut to the
+        precision before they leave. With `one_report` there is one label, and the device's secret.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first bad label, never the label.
+            ValueError: for no labels, or not one whole number of the years 1 to 9999 for each; for
+                no secret, or several labels, with `one_report`, or a secret without it.
+        """
+        if (secret is None) != (self.one_report is None):
+            raise ValueError("expected a secret where there is one_report, and nowhere else")
+        if secret is not None and len(labels) != 1:
+            raise ValueError("expected one label: one_report takes no more of a device")
+        reports = self.privatize(labels, entropy=entropy)
+        if times_ms is None:
+            times = np.full(len(reports), time.time_ns() // 1_000_000, dtype=np.int64)
+        else:
+            times = read_times(times_ms, len(reports))
+        tokens = None if secret is None else self.tokens(secret, times)
+        return self.frame_reports(reports, times_ms=times, tokens=tokens)
+
+    def tokens(self, secret: bytes, times_ms: NDArray[np.int64]) -> Tokens:
+        """Return a device's tokens, uint8 `(n, 8)`, for n times, int64 `(n,)`.
+
+        Raises:
+            ValueError: without `one_report`, or for a secret of fewer than 16 bytes.
+        """
+        if self.one_report is None:
+            raise ValueError("expected a collection with one_report")
+        cut_ms = times_ms - times_ms % self.precision_ms
+        return self.one_report.tokens(secret, self.fingerprint, cut_ms)
+
+    def frame_reports(
+        self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
+    ) -> bytes:
+        """Frame n >= 1 reports with their times, int64 `(n,)`, cut to the precision here.
+
+        Reports of one cut time go in ascending order, with tokens in that of the tokens. As they
+        came, their places would order the events more finely than the precision and, where values
+        came sorted, narrow them down. `tokens`, uint8 `(n, 8)`, are of one partition.
+
+        Raises:
+            ValueError: for no reports, not one time for each, or not the tokens that `one_report`
+                asks for.
+        """
+        if np.shape(times_ms) != np.shape(reports)[:1]:
+            raise ValueError("expected one time for each report")
+        cut_ms = times_ms - times_ms % self.precision_ms
+        if self.one_report is not None:
+            tokens = self.one_report.check(tokens, len(reports))
+            order = np.lexsort((token_numbers(tokens), cut_ms))
+            rows = np.hstack((self.mechanism.encode(reports), tokens))
+            return encode_frame(self.fingerprint, cut_ms[order], rows[order])
+        if tokens is not None:
+            raise ValueError("expected no tokens without one_report")
+        if len(reports) > 1:
+            order = self._sort(reports, cut_ms)
+            reports, cut_ms = reports[order], cut_ms[order]
+        return encode_frame(self.fingerprint, cut_ms, self.mechanism.encode(reports))
+
+    def _sort(self, reports: Reports, cut_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Order by time, then by the report: symbols as numbers, rows as their bytes."""
+        if reports.ndim == 1:
+            return np.lexsort((reports, cut_ms))
+        rows = np.ascontiguousarray(self.mechanism.encode(reports))
+        by_bytes = np.argsort(rows.view(f"V{rows.shape[1]}")[:, 0], kind="stable")
+        return by_bytes[np.argsort(cut_ms[by_bytes], kind="stable")]
+
+    def disclosed(self) -> list[str]:
+        """Return what leaves a device in the clear: by the mechanism, and by taking part."""
+        return [
+            *self.mechanism.disclosed(),
+            f"the event time, cut to {format_duration(self.precision_ms)}",
+            *(DISCLOSED if self.one_report is not None else ()),
+            "taking part: that a device reports, how often, and when it sends",
+        ]
+
+
+def load_spec(path: str | Path, name: str) -> CollectionSpec:
+    """Return the spec of one collection out of a configuration file.
+
+    Raises:
+        SpecError: where the file cannot be read or is no TOML, has no such collection, or a key of
+            the collection is impossible.
+    """
+    file = Path(path)
+    try:
+        with file.open("rb") as stream:
+            document = tomllib.load(stream)
+    except OSError as error:
+        raise SpecError(str(path), f"a readable file: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(str(path), f"TOML: {error}") from error
+    collections = document.get("collection")
+    if not isinstance(collections, dict) or not isinstance(collections.get(name), dict):
+        raise SpecError(f"collection.{name}", f"this table in {path}")
+    return CollectionSpec.from_mapping(name, collections[name], base=file.parent)
