@@ -11,7 +11,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from ldpstream.agents.config import read_config
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.pipeline import Pipeline
-from ldpstream.agents.pipeline.progress import Stream
+from ldpstream.agents.pipeline.progress import Group
+from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.reading.orders import ControlReader
 from ldpstream.agents.state.clock import Control
 from ldpstream.agents.state.control import encode_control
@@ -40,7 +41,9 @@ class Consumer:
 def make_pipeline() -> Pipeline:
     tables = {"city": CITY, "rides": RIDES}
     config = read_config({"collection": tables}, base=Path(), environment={})
-    pipeline = Pipeline(config, stream=cast("Stream", None), metrics=Metrics())
+    group = SimpleNamespace(silence=lambda _: None)
+    channels = dict.fromkeys(tables, cast("Channel", None))
+    pipeline = Pipeline(config, group=cast("Group", group), channels=channels, metrics=Metrics())
     pipeline.metrics.track(pipeline)
     for engine in pipeline.collections.values():
         for tail in engine.tails:
