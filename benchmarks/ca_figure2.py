@@ -24,9 +24,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from benchmarks.distance import total_variation
 from benchmarks.simulate import Case, draw_by_privatizing, uniform, zipf
 from ldpstream.estimators.bounds.projection import project_simplex
-from ldpstream.estimators.distance import total_variation
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -179,7 +179,7 @@ def small_rows(asked: Asked, found: Repeated) -> Iterator[Row]:
 
 
 def top_rows(asked: Asked, found: Repeated) -> Iterator[Row]:
-    """Yield the rows of the largest values, chosen by looking as `estimate_top` does."""
+    """Yield the rows of the largest values, chosen by looking."""
     case, size = found.case, asked.mechanism.size
     totals = asked.values.totals(found.statistics)
     listed = np.argsort(-totals, axis=1, kind="stable")[:, :TOP]

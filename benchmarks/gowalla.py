@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.table import Table
 from tests.brokers import KINDS, Broker, broker
 
+from benchmarks.distance import total_variation
 from benchmarks.gowalla_offline import PUBLISHED, block_size, load
-from ldpstream.estimators.distance import total_variation
 
 START_MS = 1_277_942_400_000
 """2010-07-01T00:00:00Z: the check-ins are spread over the hour that follows."""

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.distance import total_variation
 from benchmarks.estimates import grid_blocks
 from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
-from ldpstream.estimators.distance import total_variation
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.queries.groups import known_totals
 from ldpstream.mechanisms.exact.entropy import SeededEntropy

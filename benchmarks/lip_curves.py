@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators import lip_theory
-from ldpstream.estimators.lip_theory import Flips
+from benchmarks import lip_theory
+from benchmarks.lip_theory import Flips
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.lip.settings import Prior

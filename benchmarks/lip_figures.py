@@ -41,8 +41,8 @@ from benchmarks.lip_curves import (
     optimum,
     randomised_response,
 )
+from benchmarks.lip_theory import paper_lip, symmetric_lip
 from ldpstream.estimators.lip.calibration import calibrate
-from ldpstream.estimators.lip_theory import paper_lip, symmetric_lip
 from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.lip.settings import Prior

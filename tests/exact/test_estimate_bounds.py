@@ -10,7 +10,6 @@ from ldpstream.estimators.bounds.intervals import error_level
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values, indicator
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.groups import Groups
-from ldpstream.estimators.top import estimate_top
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from tests.exact.dense import Dense, dense_of, random_channel
@@ -116,16 +115,3 @@ def test_a_pointwise_interval_and_a_weighted_one_stay_z_standard_errors():
         estimate = estimate_linear(WARNER, np.array([60, 40]), 100, weights, **options)
         half = norm.ppf(0.975) * estimate.se
         np.testing.assert_allclose(estimate.high - estimate.value, half)
-
-
-def test_a_short_top_list_is_simultaneous_over_the_whole_domain():
-    mechanism = random_channel(2, 3, 3)
-    statistic = np.array([5, 30, 15])
-    order, top = estimate_top(mechanism, statistic, 50, 2)
-    everything = estimate_values(mechanism, statistic, 50, simultaneous=True)
-    assert list(order) == list(np.argsort(-everything.value)[:2])
-    assert top.simultaneous
-    np.testing.assert_array_equal(top.high, everything.high[order])
-    order, whole = estimate_top(mechanism, statistic, 50, 3)
-    assert not whole.simultaneous
-    np.testing.assert_array_equal(whole.high, estimate_values(mechanism, statistic, 50).high[order])

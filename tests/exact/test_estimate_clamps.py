@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.top import estimate_top
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
@@ -110,7 +109,6 @@ def test_no_report_defines_nothing(mechanism: Dense, estimand: str, method: str)
         estimate_values(mechanism, empty, 0, **options),
         estimate_sets(mechanism, empty, 0, [np.array([0])], **options),
         estimate_linear(mechanism, empty, 0, np.ones((1, mechanism.size)), **options),
-        estimate_top(mechanism, empty, 0, 1, **options)[1],
     ]
     for estimate in estimates:
         for array in (estimate.value, estimate.se, estimate.low, estimate.high, estimate.influence):

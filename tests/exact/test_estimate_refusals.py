@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.top import estimate_top
 from tests.exact.small_channels import WARNER
 
 
@@ -33,7 +32,6 @@ def test_a_statistic_of_another_number_of_reports_is_refused():
         lambda: estimate_values(WARNER, np.array([1, 1]), 3),
         lambda: estimate_sets(WARNER, np.array([1, 1]), 3, [np.array([0])]),
         lambda: estimate_linear(WARNER, np.array([1, 1]), 3, np.ones((1, 2))),
-        lambda: estimate_top(WARNER, np.array([1, 1]), 3, 1),
     ):
         with pytest.raises(ValueError, match="expected the 2 reports"):
             call()
@@ -48,5 +46,3 @@ def test_queries_that_do_not_fit_the_domain_are_refused():
         estimate_linear(WARNER, statistic, 2, np.ones((1, 3)))
     with pytest.raises(ValueError, match="finite"):
         estimate_linear(WARNER, statistic, 2, np.array([[1.0, np.nan]]))
-    with pytest.raises(ValueError, match="top"):
-        estimate_top(WARNER, statistic, 2, 0)

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from benchmarks import lip_theory
 
-from ldpstream.estimators import lip_theory
 from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD

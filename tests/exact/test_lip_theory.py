@@ -5,9 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from benchmarks import lip_theory
 from benchmarks.lip_curves import Users, root_error
 
-from ldpstream.estimators import lip_theory
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.lip.settings import Prior
