@@ -30,14 +30,14 @@ ANYTIME = ("anytime", "anytime-exact")
 WARNER = Dense(np.array([[3.0, 1.0], [1.0, 3.0]]) / 4.0)
 
 
-@pytest.mark.parametrize("method", ANYTIME)
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimand", "means"), [
     ("respondents", [0.25, 0.75, 0.75, 0.75] * 10),
     ("respondents", [0.25] * 40),
     ("population", [0.55] * 40),
 ])  # fmt: skip
 def test_bounds_hold_over_all_paths_of_a_channel_and_pointwise_ones_do_not(
-    method: str, estimand: str, means: list[float]
+    estimand: str, means: list[float]
 ):
     """Warner's two values, bits of 1 as reported; the truth is the share so far, or 0.6."""
     truths = np.cumsum([2 * m - 0.5 for m in means]) / np.arange(1, len(means) + 1)
@@ -53,7 +53,7 @@ def test_bounds_hold_over_all_paths_of_a_channel_and_pointwise_ones_do_not(
 
         return failing(means, holds)
 
-    assert rate(method) <= 0.3
+    assert all(rate(method) <= 0.3 for method in ANYTIME)
     assert rate("normal") > 0.3
 
 

@@ -13,6 +13,8 @@ from tests.exact.test_channel_file import document, moved, sealed
 from tests.soak import chosen
 from tests.stream.cli import invoke
 
+pytestmark = pytest.mark.slow
+
 CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
 CHANNEL_SIZES = {"asymmetric": 3, "classical": 5, "line": 6, "graph": 6, "lip": 4}
 EPSILONS = chosen(("1e-6", "1.0", "50.0"), soak=("1e-6", "0.1", "1.0", "5.0", "50.0"))
