@@ -1,6 +1,8 @@
 # make demo [SECONDS=30]   the whole pipeline on this machine: embedded broker, worker, simulated devices
 # make test                everything that .ci/run runs: lint, types, tests (PYTEST="-k wire" narrows the tests,
 #                          JOBS=1 runs them one after the other)
+# make check               in a minute or two: lint, types, and the tests that start no process (PYTEST="-k wire")
+# make soak                before a release: many seeds where the tests take a few
 # make up | down           in Docker: Kafka, two workers, devices, Prometheus, Grafana (docker/compose.yaml)
 # make lint | format | clean
 # make constraints         exact versions and hashes of everything that is installed (docs/operations.md)
@@ -13,13 +15,25 @@ PYTEST ?=
 JOBS ?= 2
 SECONDS ?=
 
-.PHONY: demo test up down lint format clean constraints sbom images
+.PHONY: demo test check check-tests soak up down lint format clean constraints sbom images
 
 demo: $(VENV)/.demo
 	@$(BIN)/ldpstream demo $(if $(SECONDS),--seconds $(SECONDS))
 
 test: lint
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PYTEST)
+
+# Types beside the tests: either alone leaves a core idle for a while.
+check: $(VENV)/.dev
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint check-tests
+
+check-tests: $(VENV)/.dev
+	$(BIN)/python -m pytest --check -q --numprocesses $(JOBS) --dist worksteal \
+	  tests/exact tests/property tests/conformance tests/stream tests/house/test_layering.py $(PYTEST)
+
+soak: $(VENV)/.dev
+	LDPSTREAM_SOAK=1 $(BIN)/python -m pytest -m soak --numprocesses $(JOBS) --dist worksteal $(PYTEST)
+	$(BIN)/python -m tests.stream.mutants
 
 # Containers read what is here under other users, whatever mode the umask of a checkout has left it.
 up: docker/secrets/read-token docker/secrets/grafana-password

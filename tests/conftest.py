@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.check import chosen
+
 SET_BY_OTHERS = (
     # Who colours what goes into a pipe, and how wide it is.
     *("CI", "FORCE_COLOR", "CLICOLOR_FORCE", "PY_COLORS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
@@ -14,6 +16,19 @@ SET_BY_OTHERS = (
     *("LDPSTREAM_KAFKA_BOOTSTRAP", "LDPSTREAM_READ_TOKEN", "LDPSTREAM_TOKEN"),
 )
 """Variables that no test, and nothing that a test starts, is to be changed by."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--check`: the tests that `make check` runs, among those that are asked for."""
+    parser.addoption("--check", action="store_true", help="what make check runs (tests/check.py)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what `make check` does not run."""
+    if config.getoption("--check"):
+        left = dict.fromkeys(chosen(items))
+        config.hook.pytest_deselected(items=[item for item in items if item not in left])
+        items[:] = left
 
 
 @pytest.hookimpl(tryfirst=True)

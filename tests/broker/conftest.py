@@ -1,4 +1,9 @@
-"""Every broker test runs on the embedded broker and on Apache Kafka, each started once."""
+"""Brokers that tests share: the embedded one and Apache Kafka, each started once.
+
+A test runs on both where what it asks of a broker may differ between them: transactions and group
+membership, topics and their settings, who is told what when something ends. Any other test is
+`on_one_broker`.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +14,9 @@ from tests.brokers import KINDS, Broker, broker, skip_without_kafka
 from tests.certificates import skip_without_openssl
 from tests.lab import Lab
 from tests.listeners import Secured, secured_kafka
+
+on_one_broker = pytest.mark.parametrize("running", ["embedded"], indirect=True)
+"""For a test of what is ours alone: the embedded broker starts at once and needs no Java."""
 
 
 @pytest.fixture(scope="session", params=KINDS)

@@ -12,6 +12,7 @@ from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.state.control import decode_control
 from ldpstream.mechanisms.wire.frame import decode_frame
+from tests.broker.conftest import on_one_broker
 from tests.broker.values import value_lines
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
@@ -30,6 +31,7 @@ async def existing(lab: Lab) -> set[str]:
         await client.close()
 
 
+@on_one_broker
 def test_check_says_what_a_worker_would_create_and_creates_nothing(lab: Lab):
     result = invoke("check", "-c", str(lab.file))
     assert (result.exit_code, result.stderr) == (0, "")
@@ -62,6 +64,7 @@ def test_check_refuses_what_this_broker_cannot_do(lab: Lab):
         assert said.endswith("needs kafka.enable_idempotence = false")
 
 
+@on_one_broker
 @pytest.mark.parametrize("batch", [1, 64])
 def test_send_spreads_frames_without_keys_over_all_partitions(lab: Lab, batch: int):
     values = value_lines(1_000)
@@ -87,6 +90,7 @@ def test_send_spreads_frames_without_keys_over_all_partitions(lab: Lab, batch: i
     assert sent == {time_ms: times.count(time_ms) for time_ms in set(times)}
 
 
+@on_one_broker
 def test_a_bad_line_ends_send_and_says_what_went_before(lab: Lab, tmp_path: Path):
     values = tmp_path / "values.csv"
     values.write_text("3\n" * 100_000 + "12\n")
@@ -114,6 +118,7 @@ def test_close_orders_with_the_offsets_of_the_moment(lab: Lab):
     assert sorted(control.ends.values()) == [0, 1, 1, 1]
 
 
+@on_one_broker
 @pytest.mark.parametrize(
     ("window", "expiring"),
     [
@@ -174,6 +179,7 @@ async def test_reset_waits_for_workers_to_stop_and_deletes_state_and_orders(lab:
     assert (result.returncode, result.stdout) == (0, b"trips had no state\n")
 
 
+@on_one_broker
 def test_the_published_final_is_what_estimate_prints(lab: Lab, tmp_path: Path):
     """One window's reports, on one side through files, on the other through broker and worker."""
     values = tmp_path / "values.csv"

@@ -11,6 +11,7 @@ from aiokafka.errors import InvalidTimestampError
 from ldpstream.agents.device import Gateway, Sender
 from ldpstream.mechanisms import CollectionSpec, decode_frame
 from ldpstream.mechanisms.ledger import BudgetError, Ledger
+from tests.broker.conftest import on_one_broker
 from tests.exact.test_vectors import spec_of
 from tests.lab import Lab
 from tests.stream.cli import spawn
@@ -32,6 +33,7 @@ async def made(lab: Lab, name: str) -> CollectionSpec:
     )
 
 
+@on_one_broker
 async def test_records_tell_nothing_but_reports(lab: Lab) -> None:
     spec = await made(lab, "plain")
     began_ms = time.time_ns() // 1_000_000
@@ -58,6 +60,7 @@ async def test_records_tell_nothing_but_reports(lab: Lab) -> None:
     assert counted == 123
 
 
+@on_one_broker
 async def test_a_ledger_sends_one_report_a_window_whatever_is_asked(
     lab: Lab, tmp_path: Path
 ) -> None:
@@ -78,6 +81,7 @@ async def test_a_ledger_sends_one_report_a_window_whatever_is_asked(
     assert len(await lab.records(spec.topic)) == 2
 
 
+@on_one_broker
 async def test_send_with_a_ledger_sends_a_window_once(lab: Lab, tmp_path: Path) -> None:
     lines = "".join(f"2026-11-22T10:00:{second:02}Z,3\n" for second in range(0, 50, 5)).encode()
     ledger = ("--ledger", str(tmp_path / "ledger"), "--budget", "4")

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker
 from tests.fuzz.stream import FATES, WINDOW, check_fuzz, nothing_sent, send_fuzz
 from tests.lab import Lab
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, on_one_broker]
 
 
 async def test_metrics_and_copies_agree_with_expectations_message_by_message(

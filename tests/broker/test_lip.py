@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tests.broker.asking import command, final
+from tests.broker.conftest import on_one_broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.processes import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, on_one_broker]
 
 
 def samples(url: str) -> dict[str, float]:

@@ -12,6 +12,7 @@ from ldpstream.agents.device import Sender
 from ldpstream.agents.gateway.topics import SourceTopics
 from ldpstream.agents.kafka import clients
 from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
+from tests.broker.conftest import on_one_broker
 from tests.broker.test_accept import foreign
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
@@ -135,6 +136,7 @@ async def test_an_accepted_spec_keeps_a_rule_and_partitions_of_its_own(
             worker.kill()
 
 
+@on_one_broker
 async def test_one_report_of_a_device_and_window_counts_whoever_is_killed(lab: Lab) -> None:
     kafka, spec = lab.config.kafka, lab.collection.spec
     workers: list[Worker] = []

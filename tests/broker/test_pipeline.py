@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.broker.conftest import on_one_broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 
@@ -28,6 +29,7 @@ async def test_counts_equal_the_ledger(lab: Lab) -> None:
         assert worker.errors() == ""
 
 
+@on_one_broker
 async def test_late_and_rejected_are_counted_and_copied(lab: Lab) -> None:
     spec = lab.collection.spec
     topics = lab.collection.topics
@@ -75,6 +77,7 @@ async def test_late_and_rejected_are_counted_and_copied(lab: Lab) -> None:
     assert final["rejected"] == 5
 
 
+@on_one_broker
 async def test_provisional_and_final_have_different_keys(lab: Lab) -> None:
     with lab.worker():
         async with lab.producer() as producer:

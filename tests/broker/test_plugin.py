@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.conftest import on_one_broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.ports import free_ports
@@ -17,6 +18,7 @@ from tests.processes import Worker, eventually
 pytestmark = pytest.mark.broker
 
 
+@on_one_broker
 async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
     orders = f"orders-{lab.collection.topics.source}"
     (port,) = free_ports(1)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from aiokafka import TopicPartition
 
+from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS, Ledger
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.broker
 kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)
 
 
+@on_one_broker
 async def test_another_number_of_partitions_ends_the_worker_with_one_line(
     running: Broker, tmp_path: Path
 ) -> None:
@@ -75,6 +77,7 @@ async def test_topic_created_anew_under_a_running_worker(running: Broker, tmp_pa
         assert "ldpstream reset trips" in line
 
 
+@kafka_only  # the other form runs on both
 async def test_topic_created_anew_while_no_worker_runs(lab: Lab) -> None:
     source = lab.collection.topics.source
     async with lab.producer() as producer:
@@ -231,6 +234,7 @@ main(sys.argv[1:])
 """
 
 
+@on_one_broker
 def test_a_worker_that_waits_for_its_first_partitions_ends_when_told(lab: Lab) -> None:
     """It waits as long as the group's others, or a broker that has gone away, keep it waiting."""
     command = [sys.executable, "-c", _WITHOUT_PARTITIONS, "worker", "-c", str(lab.file)]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
@@ -51,6 +52,7 @@ async def test_two_workers_give_the_same_answers(lab: Lab) -> None:
         assert two.terminate() == 0
 
 
+@on_one_broker
 async def test_idle_partitions_close_by_themselves(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, window='grace = "0s", idle = "500ms"')
     source = lab.collection.topics.source

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.channels.channel_file import load_channel
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.families.binary import Binary
@@ -163,3 +164,11 @@ LISTED = {name: m for name, m in INSTANCES.items() if is_listed(m)}
 """Those whose channels are tested entry by entry."""
 SYMBOLS = {name: m for name, m in INSTANCES.items() if isinstance(m, SymbolMechanism)}
 """Those that report one symbol."""
+_CERTIFICATES: dict[int, Certificate] = {}
+
+
+def certificate(mechanism: Mechanism) -> Certificate:
+    """Return an instance's certificate, which is computed once."""
+    if id(mechanism) not in _CERTIFICATES:
+        _CERTIFICATES[id(mechanism)] = mechanism.certify()
+    return _CERTIFICATES[id(mechanism)]

@@ -19,16 +19,24 @@ EVERY_COUNTED = pytest.mark.parametrize("mechanism", COUNTED.values(), ids=COUNT
 EVERY_SUMMED = pytest.mark.parametrize("mechanism", SUMMED.values(), ids=SUMMED.keys())
 
 
-def dense(mechanism: Mechanism) -> tuple[Matrix, Matrix]:
-    """The channel and the single values' decoders, float64 `(k, outputs)` each.
+_DENSE: dict[int, tuple[Matrix, Matrix]] = {}
 
-    The decoders are what the estimates are of a single report.
+
+def dense(mechanism: Mechanism) -> tuple[Matrix, Matrix]:
+    """The channel and the single values' decoders, float64 `(k, outputs)` each, read-only.
+
+    The decoders are what the estimates are of a single report. Both are computed once.
     """
-    channel = np.zeros((mechanism.size, len(mechanism.possible_reports())))
-    for value, row in enumerate(mechanism.channel().rows):
-        channel[value, list(row)] = [float(p) for p in row.values()]
-    decoder = mechanism.decoder()
-    return channel, np.stack([decoder.shares(one) for one in singles(mechanism)], axis=1)
+    if id(mechanism) not in _DENSE:
+        channel = np.zeros((mechanism.size, len(mechanism.possible_reports())))
+        for value, row in enumerate(mechanism.channel().rows):
+            channel[value, list(row)] = [float(p) for p in row.values()]
+        decoder = mechanism.decoder()
+        decoders = np.stack([decoder.shares(one) for one in singles(mechanism)], axis=1)
+        for table in (channel, decoders):
+            table.flags.writeable = False
+        _DENSE[id(mechanism)] = channel, decoders
+    return _DENSE[id(mechanism)]
 
 
 def singles(mechanism: Mechanism) -> list[NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""Every crash test runs on the embedded broker and on Apache Kafka.
+"""The brokers of the broker tests.
 
 The broker itself stays up: the embedded one keeps everything in memory.
 """

@@ -105,13 +105,13 @@ async def run(
 
         async def disturb_all() -> None:
             for _ in range(times):
-                await asyncio.sleep(rng.uniform(0.2, 4.0))
+                await asyncio.sleep(rng.uniform(0.2, 2.0))
                 await disturb(lab, fleet, rng)
 
         async with lab.producer() as producer:
             stream = Stream(lab, producer, reports=reports, a_frame=a_frame)
             disturbances = asyncio.create_task(disturb_all())
-            estimate_seconds = times * (6.0 if disturbance == "kill" else STOP_SECONDS + 2)
+            estimate_seconds = times * (5.0 if disturbance == "kill" else STOP_SECONDS + 2)
             await stream.run(disturbances, frames_a_second=reports / a_frame / estimate_seconds)
             await disturbances
         await lab.close(START_MS + WINDOWS * WINDOW_MS)

@@ -7,6 +7,7 @@ import asyncio
 
 import pytest
 
+from tests.broker.conftest import on_one_broker
 from tests.crash.scenario import run
 from tests.lab import Lab
 from tests.processes import PATIENCE_SECONDS
@@ -14,14 +15,17 @@ from tests.processes import PATIENCE_SECONDS
 pytestmark = [pytest.mark.broker, pytest.mark.crash]
 
 
+@on_one_broker
 async def test_one_worker_is_killed(lab: Lab) -> None:
     await run(lab, disturbance="kill", times=2, workers=1, reports=40_000, seed=1)
 
 
+@on_one_broker
 async def test_one_of_two_workers_is_killed(lab: Lab) -> None:
     await run(lab, disturbance="kill", times=2, workers=2, reports=40_000, seed=2)
 
 
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # its sessions are what users have
 async def test_one_of_two_workers_becomes_a_zombie(lab: Lab) -> None:
     await run(lab, disturbance="stop", times=1, workers=2, reports=40_000, seed=3)
 

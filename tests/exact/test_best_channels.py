@@ -30,6 +30,8 @@ from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, Poli
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from tests.exact.policies import classical
 
+pytestmark = pytest.mark.slow
+
 
 def trace_of(channel: np.ndarray, prior: np.ndarray, workload: Workload) -> float:
     """`tr(G I^-1) - p^T G p` of a dense channel, straight from its definition."""

@@ -1,12 +1,16 @@
-"""The rooms import only what they may: mechanisms < estimators < agents, Faust in agents alone."""
+"""The rooms import lower rooms and what they may of others: Faust in agents alone."""
 
 import ast
+import itertools
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.house.rooms import ROOMS, circles, names_of, room_of, sources, upward
 
 ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = {
@@ -25,6 +29,49 @@ IMPURE = {
     "random",
     "secrets",
 }
+
+
+SPLIT = tuple(room for room in ROOMS if not room.startswith("agents"))
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    return sources()
+
+
+def test_every_import_points_to_the_same_room_or_a_lower_one(texts: dict[str, str]):
+    assert upward(texts, names_of(texts)) == []
+
+
+@pytest.mark.parametrize(("room", "higher"), [*itertools.pairwise(ROOMS)])
+def test_an_upward_import_is_found(texts: dict[str, str], room: str, higher: str):
+    file = next(f for f in texts if room_of(f) == room)
+    other = next(f for f in texts if room_of(f) == higher)
+    names = names_of(texts)
+    name = next(name for name in names if names[name] == other)
+    package, _, module = name.rpartition(".")
+    for planted in (
+        f"from {package} import {module}",
+        f"from {name} import thing",
+        f"def f():\n    import {name}",
+    ):
+        assert upward({file: f"{texts[file]}\n{planted}\n"}, names) == [(file, other)]
+
+
+def test_no_imports_go_round_in_circles(texts: dict[str, str]):
+    assert circles(texts) == set()
+    first, second = "mechanisms/base/errors.py", "mechanisms/base/canonical.py"
+    pair = {
+        first: "from ldpstream.mechanisms.base import canonical",
+        second: "from ldpstream.mechanisms.base.errors import SpecError",
+    }
+    assert circles(pair) == {first, second}
+
+
+def test_a_folder_has_at_most_thirty_files(texts: dict[str, str]):
+    folders = Counter(file.rpartition("/")[0] for file in texts)
+    full = {f: n for f, n in folders.items() if n > 30 and room_of(f"{f}/x.py") in SPLIT}
+    assert full == {}
 
 
 def modules(room: str) -> list[Path]:

@@ -26,6 +26,7 @@ from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.packing import make_records
+from tests.soak import seeds
 
 SPEC = CollectionSpec.from_mapping(
     "packed",
@@ -122,7 +123,8 @@ def outcome(part: Partition) -> tuple[object, ...]:
     return work, flush.cells, sorted(flush.copies, key=lambda copy: (copy.headers, copy.value))
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(25, soak=2_000))
 def test_packed_counts_as_the_source_does(seed: int):
     rng = random.Random(seed)
     source = make_source(rng)
@@ -159,7 +161,8 @@ def test_packed_counts_as_the_source_does(seed: int):
     assert outcome(through) == outcome(direct)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(15, soak=1_000))
 def test_batches_are_the_same_whichever_way_they_are_read(seed: int):
     source = make_source(random.Random(seed))
     plain = read_batch(SPEC, frozenset(), [value for _, value in source])

@@ -22,6 +22,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c_py
 
 from ldpstream.agents.packing.batches import KNOWN, Run, runs, take_whole
+from tests.soak import seeds
 
 ONE = TopicPartition("trips", 0)
 CODECS = range(5)
@@ -119,7 +120,8 @@ def whole(result: Any) -> Any:
     return consumer._fetcher._records[ONE]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(20, soak=1_000))
 def test_batches_hold_what_their_records_hold(seed: int) -> None:
     rng = random.Random(seed)
     log = Log(rng)

@@ -10,11 +10,14 @@ import pytest
 from ldpstream.mechanisms import MECHANISMS
 from ldpstream.mechanisms.exact.entropy import WORD
 from tests.exact.test_channel_file import document, moved, sealed
+from tests.soak import chosen
 from tests.stream.cli import invoke
+
+pytestmark = pytest.mark.slow
 
 CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
 CHANNEL_SIZES = {"asymmetric": 3, "classical": 5, "line": 6, "graph": 6, "lip": 4}
-EPSILONS = ("1e-6", "0.1", "1.0", "5.0", "50.0")
+EPSILONS = chosen(("1e-6", "1.0", "50.0"), soak=("1e-6", "0.1", "1.0", "5.0", "50.0"))
 LABELS = '{ values = ["no", "yes"] }'
 BLOCKWISE = (
     "{ size = 2 }",
@@ -75,6 +78,7 @@ def test_every_mechanism_has_a_grid():
     assert set(GRID) == set(MECHANISMS)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("mechanism", GRID)
 def test_every_certificate_of_the_grid_passes(mechanism: str, tmp_path: Path):
     file = tmp_path / "grid.toml"

@@ -12,6 +12,8 @@ from ldpstream.agents.kafka import patience, probe
 from tests.processes import PATIENCE_SECONDS, Worker, eventually
 from tests.stream.cli import PLACES, begin, configured, invoke, refused, spawn
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = [
     (["check"], ""),
     (["send", "modes"], "bus\n"),

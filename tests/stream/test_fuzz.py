@@ -1,4 +1,6 @@
-"""100,000 messages malformed in every field, for every mechanism: each has the fates it has to.
+"""20,000 messages malformed in every field, for every mechanism: each has the fates it has to.
+
+In `make soak` there are 200,000.
 
 Expectations come from `tests.fuzz.expected`, written from docs/wire.md alone.
 """
@@ -20,9 +22,10 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.conformance.instances import INSTANCES
 from tests.fuzz.collection import fuzzer_of, rules_of
 from tests.fuzz.expected import Expected
+from tests.soak import chosen
 from tests.stream.harness import loaded, make_context, make_spec
 
-MESSAGES = 100_000
+MESSAGES = chosen(20_000, soak=200_000)
 EACH = -(-MESSAGES // len(INSTANCES))
 NOW_MS = 1_270_000_000_000
 WINDOW = WindowSpec(size_ms=40, hop_ms=20, grace_ms=180, future_ms=10)
@@ -48,6 +51,7 @@ def won(tail: Tail, part: Partition, at: int) -> tuple[int, tuple[Copy, ...]]:
     return at + len(records), flush.copies
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", INSTANCES)
 def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
     rng = random.Random(name)

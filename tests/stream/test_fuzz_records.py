@@ -13,13 +13,16 @@ from ldpstream.agents.state.records import Head, Key, Name, encode_head, encode_
 from ldpstream.agents.state.tail import Tail
 from tests.fuzz.mutations import DEEP, ENDLESS
 from tests.fuzz.records import CONTEXT, PREFIX, Format, formats, fuzz_changelog
+from tests.soak import chosen
 
-EACH = 400
+EACH = chosen(120, soak=4_000)
+CHANGELOGS = chosen(100, soak=2_000)
 PEAK_BYTES = 64 << 20
 FEW_SECONDS = 20.0
 """Where work grew with the square of a megabyte it would be hours."""
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("one", formats(), ids=lambda one: one.name)
 def test_damaged_records_are_refused_by_the_declared_error_alone(one: Format):
     taken = sum(one.fuzz(random.Random(f"{one.name} {seed}")) for seed in range(EACH))
@@ -28,9 +31,10 @@ def test_damaged_records_are_refused_by_the_declared_error_alone(one: Format):
     assert taken or one.name == "event"
 
 
+@pytest.mark.soak
 def test_damaged_changelogs_are_refused_or_used():
-    taken = sum(fuzz_changelog(random.Random(seed)) for seed in range(250))
-    assert 40 < taken < 210
+    taken = sum(fuzz_changelog(random.Random(seed)) for seed in range(CHANGELOGS))
+    assert 0.16 < taken / CHANGELOGS < 0.84
 
 
 def test_a_cell_of_an_epoch_that_no_head_names_is_no_part_of_the_state():

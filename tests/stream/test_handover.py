@@ -21,6 +21,7 @@ from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.packing import make_records
+from tests.soak import seeds
 from tests.stream.harness import frame, make_context, make_spec
 
 WINDOW = WindowSpec(size_ms=1_000, hop_ms=1_000, idle_ms=None)
@@ -159,7 +160,8 @@ def rejections(heads: dict[CollectionSpec, Head]) -> dict[str, int]:
     return {r: sum(head.rejected.get(r, 0) for head in heads.values()) for r in reasons}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(20, soak=1_000))
 def test_a_spec_changes_by_a_rolling_restart(seed: int) -> None:
     world = World(random.Random(seed))
     run(world, OLD_OWN)
@@ -178,7 +180,8 @@ def test_a_spec_changes_by_a_rolling_restart(seed: int) -> None:
     }
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(10, soak=1_000))
 def test_a_spec_changes_and_changes_back(seed: int) -> None:
     world = World(random.Random(seed))
     run(world, OLD_OWN)

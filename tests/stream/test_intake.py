@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.state.arrival import Dates
+from tests.soak import seeds
 from tests.stream.untrusted_stream import PRECISION_MS, Broker
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(20, soak=2_000))
 def test_every_message_is_ingested_once(seed: int) -> None:
     broker = Broker(random.Random(seed), size=200)
     for _ in range(400):

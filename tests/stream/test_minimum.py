@@ -12,6 +12,7 @@ from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import Snapshot
 from ldpstream.agents.state.windows import WindowSpec
+from tests.soak import seeds
 from tests.stream.harness import Cluster, frame, make_context
 from tests.stream.simulation.broken_parts import PART_MUTANTS
 from tests.stream.simulation.curious import CuriousWorld, isolated
@@ -49,9 +50,10 @@ def at(time_ms: int, count: int) -> bytes:
     return frame(*[(time_ms, 0)] * count)
 
 
-@pytest.mark.parametrize("first", range(0, 200, 50))
+@pytest.mark.soak
+@pytest.mark.parametrize("first", [0, 10_000])
 def test_nothing_below_the_minimum_is_isolated(first: int):
-    for seed in range(first, first + 50):
+    for seed in seeds(20, soak=2_000, first=first):
         assert run(seed, make=CuriousWorld).violated is None, explain(seed, make=CuriousWorld)
 
 

@@ -7,10 +7,12 @@ import pytest
 from ldpstream.agents.packing.packed import Packed, encode_packed
 from ldpstream.agents.reading.source import Outside
 from tests.packing import make_records
+from tests.soak import seeds
 from tests.stream.untrusted_packers import ID, Broker, silent
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(25, soak=2_000))
 def test_every_message_is_ingested_once(seed: int) -> None:
     broker = Broker(random.Random(seed))
     for _ in range(400):

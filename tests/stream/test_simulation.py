@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.soak import seeds
 from tests.stream.simulation.broken import MUTANTS
 from tests.stream.simulation.run import explain, run, shrink
 
@@ -38,9 +39,10 @@ SEEDS = {
 """For each mutant a seed that notices it, the first that `python -m tests.stream.mutants` finds."""
 
 
-@pytest.mark.parametrize("first", range(0, 400, 100))
+@pytest.mark.soak
+@pytest.mark.parametrize("first", [0, 10_000, 20_000])
 def test_all_invariants_hold(first: int):
-    for seed in range(first, first + 100):
+    for seed in seeds(20, soak=2_000, first=first):
         assert run(seed).violated is None, explain(seed)
 
 

@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak import seeds
 from tests.stream.simulation.packed import PackedWorld
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import stored_world
 from tests.stream.simulation.tokens import TOKEN_MUTANTS, TokenWorld
 
 
+@pytest.mark.soak
 def test_all_invariants_hold_and_runs_are_worth_their_time():
     fates: Counter[str] = Counter()
-    for seed in range(40):
+    for seed in seeds(40, soak=1_000):
         done = run(seed, make=TokenWorld)
         assert done.violated is None, explain(seed, make=TokenWorld)
         fates += sum(done.world.checks.fates, Counter())
@@ -35,14 +37,16 @@ def test_a_schedule_with_tokens_can_be_told():
     assert " token(" in told
 
 
+@pytest.mark.soak
 def test_all_invariants_hold_with_packed_messages():
     make = type("World", (TokenWorld, PackedWorld), {})
-    for seed in range(300, 320):
+    for seed in seeds(8, soak=500, first=300):
         assert run(seed, make=make).violated is None, explain(seed, make=make)
 
 
+@pytest.mark.soak
 def test_all_invariants_hold_with_a_store_on_disk(tmp_path: Path):
     with stored_world(tmp_path) as stored:
         make = type("World", (TokenWorld, stored), {})
-        for seed in range(200, 220):
+        for seed in seeds(8, soak=200, first=200):
             assert run(seed, make=make).violated is None, explain(seed, make=make)
