@@ -65,6 +65,7 @@ class Progress:
             late=outcome.late,
             rejected=outcome.rejected,
             lost_offsets=outcome.lost_offsets,
+            delays=outcome.delays,
             accepted=collection.spec.fingerprint.hex() if accepted else None,
         )
         self._metrics.flushed(collection.name, seconds=seconds)

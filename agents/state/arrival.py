@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+Int64s = NDArray[np.int64]
 COARSEST_MS: Final = 86_400_000
 """Devices cut the timestamps of records at most to the day, however coarse the precision is."""
 
@@ -54,8 +55,8 @@ class Arrivals:
     watermark at most.
     """
 
-    latest_ms: NDArray[np.int64] | int
-    clock_ms: NDArray[np.int64] | int
+    latest_ms: Int64s | int
+    clock_ms: Int64s | int
 
     @classmethod
     def at(cls, now_ms: int) -> "Arrivals":
