@@ -46,7 +46,7 @@ class Judgement:
 
     `fate` int64 `(R,)` is COUNTED, LATE or `REJECTED[reason]`, for the run's reports that are in
     `good`, bool `(N,)`; the others of a counted or late run are rejected for "range". `pane` int64
-    `(R,)`, `reports` int64 `(N,)`. `clock` is the watermark after the batch, `before`, int64 `(R,)`,
+    `(R,)`, `reports` int64 `(N,)`. `clock` is the watermark after the batch, `before` int64 `(R,)`
     that before each run, and `witnessed` the largest event times of distinct messages by the end,
     ascending and one for each witness at most (none where one is enough). With `one_report`,
     `why` int64 `(N,)` says which `REJECTED[reason]` a report that is not good has instead of
