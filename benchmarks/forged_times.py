@@ -71,14 +71,16 @@ def measure(window: WindowSpec, rule: str, *, seconds: int, away: bool) -> Late:
     tail.read([], position=0, end=0)
     part = Partition.load(context, 0, [tail], epoch=1)
     assert part is not None
-    honest = 0
+    honest, before = 0, list[int]()
     for records, now_ms, since_ms in _batches(window, seconds, away=away):
         honest += sum(not sent.forged for sent in records)
         frames = [_frame(spec, sent.time_ms) for sent in records]
         dates = Dates([sent.arrived_ms for sent in records], rule == "LogAppendTime")
         if rule == "CreateTime":
-            dates = Dates([sent.arrived_ms - sent.arrived_ms % 1_000 for sent in records])
-        arrived = dates.arrivals(since_ms=since_ms, now_ms=now_ms, precision_ms=1_000)
+            created_ms = [sent.arrived_ms - sent.arrived_ms % 1_000 for sent in records]
+            dates = Dates(created_ms, before=before)
+            before = list(dates.up_to(len(records)))
+        arrived = dates.arrivals(since_ms=since_ms, now_ms=now_ms)
         if rule == "no bound":
             arrived = Arrivals(now_ms, now_ms + window.future_ms)
         part.ingest(list(enumerate(frames, start=part.next)), now_ms=now_ms, arrived=arrived)
