@@ -82,10 +82,16 @@ class FaustGroup:
     async def leave(self) -> bool:
         """Leave the group, so that others get the partitions; False where it did not work.
 
-        In an app that is not ours others may be using the consumer: it stays.
+        Faust hands out all topics of an app together, so that in an app of a user's own its agents
+        stop here too, as they do in a rebalance, and go on where others of the group are.
         """
-        if not isinstance(self._app, WorkerApp) or not self._assigned():
+        assigned = self._assigned()
+        if not assigned:
             return False
+        if not isinstance(self._app, WorkerApp):
+            # What Faust's listener does when partitions go elsewhere.
+            self._app.on_rebalance_start()
+            await cast("Consumer", self._app.consumer).on_partitions_revoked({*assigned})
         return bool(await self._call(_leave))
 
     async def come_back(self) -> bool:

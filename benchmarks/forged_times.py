@@ -4,6 +4,7 @@ Ten minutes of simulated time on the state machine: 180 honest reports a second,
 within `grace` of its event time, and 100 forged ones dated as far ahead as is accepted. Prints a
 table: at the log's end, and by a worker that is away for half of every two minutes and catches up;
 with the broker's timestamps, with the senders', and (what would be) without the bound by arrival.
+With `--broker` the time is true, and so are worker, packer and broker (`benchmarks.forged_broker`).
 """
 
 import argparse
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from benchmarks.forged_broker import measure_on
 from ldpstream.agents.state.arrival import Arrivals, Dates
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.partition import Partition
@@ -114,8 +116,17 @@ def _batches(
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.forged_times")
-    parser.add_argument("--seconds", type=int, default=600, help="of simulated time")
+    parser.add_argument("--seconds", type=int, default=600, help="of simulated time, or of true")
+    parser.add_argument(
+        "--broker", choices=("embedded", "kafka"), help="with a worker and a packer"
+    )
     asked = parser.parse_args()
+    if asked.broker:
+        print(f"{'collection':<12} {'sent':>9} {'counted':>9} {'late':>6} {'rejected':>9}")
+        for name, *numbers in measure_on(asked.broker, seconds=asked.seconds):
+            sent, counted, late, rejected = (f"{number:,}" for number in numbers)
+            print(f"{name:<12} {sent:>9} {counted:>9} {late:>6} {rejected:>9}")
+        return
     print(f"{'window':<18} {'worker':<12} {'arrival':<14} {'honest':>8} {'late':>8}")
     for name, window in WINDOWS.items():
         for away in (False, True):
