@@ -144,7 +144,8 @@ async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, i
 
 async def _silence(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPartition]) -> bool:
     fetcher = consumer._fetcher  # noqa: SLF001 (aiokafka has no way to drop what it fetched)
-    for partition in partitions & consumer.assignment():
+    # Its own objects: it refuses Faust's, which are equal, and `&` returns those of either set.
+    for partition in [own for own in consumer.assignment() if own in partitions]:
         consumer.pause(partition)
         subscription = consumer._subscription.subscription  # noqa: SLF001 (what Faust looks at)
         state = subscription.assignment.state_value(partition)

@@ -122,10 +122,10 @@ def main() -> None:
     )
     asked = parser.parse_args()
     if asked.broker:
-        print(f"{'collection':<12} {'sent':>9} {'counted':>9} {'late':>6} {'rejected':>9}")
+        print("collection      sent  tardy   counted   late  rejected")
         for name, *numbers in measure_on(asked.broker, seconds=asked.seconds):
-            sent, counted, late, rejected = (f"{number:,}" for number in numbers)
-            print(f"{name:<12} {sent:>9} {counted:>9} {late:>6} {rejected:>9}")
+            sent, tardy, counted, late, rejected = (f"{number:,}" for number in numbers)
+            print(f"{name:<10} {sent:>9} {tardy:>6} {counted:>9} {late:>6} {rejected:>9}")
         return
     print(f"{'window':<18} {'worker':<12} {'arrival':<14} {'honest':>8} {'late':>8}")
     for name, window in WINDOWS.items():

@@ -115,6 +115,9 @@ async def test_so_does_a_users_own_app(running: Broker, tmp_path: Path) -> None:
         await until_counted(lab, 600)
         await order(lab, orders, ports[0])
         assert ahead.terminate() == 0
+        said = ahead.errors()
+        assert "7,200.0 s ahead of the broker's" in said
+        assert "Traceback" not in said
     finally:
         ahead.kill()
     for head in await lab.heads():
