@@ -82,10 +82,16 @@ class FaustGroup:
     async def leave(self) -> bool:
         """Leave the group, so that others get the partitions; False where it did not work.
 
-        In an app that is not ours others may be using the consumer: it stays.
+        Faust hands out all topics of an app together, so that in an app of a user's own its agents
+        stop here too, as they do in a rebalance, and go on where others of the group are.
         """
-        if not isinstance(self._app, WorkerApp) or not self._assigned():
+        assigned = self._assigned()
+        if not assigned:
             return False
+        if not isinstance(self._app, WorkerApp):
+            # What Faust's listener does when partitions go elsewhere.
+            self._app.on_rebalance_start()
+            await cast("Consumer", self._app.consumer).on_partitions_revoked({*assigned})
         return bool(await self._call(_leave))
 
     async def come_back(self) -> bool:
@@ -138,7 +144,8 @@ async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, i
 
 async def _silence(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPartition]) -> bool:
     fetcher = consumer._fetcher  # noqa: SLF001 (aiokafka has no way to drop what it fetched)
-    for partition in partitions & consumer.assignment():
+    # Its own objects: it refuses Faust's, which are equal, and `&` returns those of either set.
+    for partition in [own for own in consumer.assignment() if own in partitions]:
         consumer.pause(partition)
         subscription = consumer._subscription.subscription  # noqa: SLF001 (what Faust looks at)
         state = subscription.assignment.state_value(partition)

@@ -26,6 +26,7 @@ from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.pipeline import Pipeline
+from ldpstream.agents.privacy.warnings import nominal_warnings
 from ldpstream.agents.running import StoppedError, announce_ready, unless_stopped, until_signalled
 from ldpstream.agents.state.cell_store import StoreError
 
@@ -43,12 +44,16 @@ def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) ->
     It starts and stops with the app. The app's id is the consumer group; its settings, topics,
     tables and web pages are left alone, and so is the global registry of `prometheus_client`.
     `http` under `[worker]` is not served: `ldpstream.agents.http.serve` does that where wanted.
+    While this machine's clock is wrong, the app leaves its group: others get what all of its agents
+    read, and its log says so. The log also names budgets that protect in name only.
 
     Raises:
         ValueError: where another agent of the app reads the source topic of a collection, which it
             would get nothing of; so does the start of the app, where one was added since.
     """
     pipeline = _connect(app, config, metrics or Metrics())
+    for warning in nominal_warnings(config.collections.values()):
+        log.warning("%s", warning)
 
     async def start() -> None:
         _refuse_other_agents(app, config)

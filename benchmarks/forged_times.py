@@ -4,6 +4,7 @@ Ten minutes of simulated time on the state machine: 180 honest reports a second,
 within `grace` of its event time, and 100 forged ones dated as far ahead as is accepted. Prints a
 table: at the log's end, and by a worker that is away for half of every two minutes and catches up;
 with the broker's timestamps, with the senders', and (what would be) without the bound by arrival.
+With `--broker` the time is true, and so are worker, packer and broker (`benchmarks.forged_broker`).
 """
 
 import argparse
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from benchmarks.forged_broker import measure_on
 from ldpstream.agents.state.arrival import Arrivals, Dates
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.partition import Partition
@@ -71,14 +73,16 @@ def measure(window: WindowSpec, rule: str, *, seconds: int, away: bool) -> Late:
     tail.read([], position=0, end=0)
     part = Partition.load(context, 0, [tail], epoch=1)
     assert part is not None
-    honest = 0
+    honest, before = 0, list[int]()
     for records, now_ms, since_ms in _batches(window, seconds, away=away):
         honest += sum(not sent.forged for sent in records)
         frames = [_frame(spec, sent.time_ms) for sent in records]
         dates = Dates([sent.arrived_ms for sent in records], rule == "LogAppendTime")
         if rule == "CreateTime":
-            dates = Dates([sent.arrived_ms - sent.arrived_ms % 1_000 for sent in records])
-        arrived = dates.arrivals(since_ms=since_ms, now_ms=now_ms, precision_ms=1_000)
+            created_ms = [sent.arrived_ms - sent.arrived_ms % 1_000 for sent in records]
+            dates = Dates(created_ms, before=before)
+            before = list(dates.up_to(len(records)))
+        arrived = dates.arrivals(since_ms=since_ms, now_ms=now_ms)
         if rule == "no bound":
             arrived = Arrivals(now_ms, now_ms + window.future_ms)
         part.ingest(list(enumerate(frames, start=part.next)), now_ms=now_ms, arrived=arrived)
@@ -112,8 +116,17 @@ def _batches(
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.forged_times")
-    parser.add_argument("--seconds", type=int, default=600, help="of simulated time")
+    parser.add_argument("--seconds", type=int, default=600, help="of simulated time, or of true")
+    parser.add_argument(
+        "--broker", choices=("embedded", "kafka"), help="with a worker and a packer"
+    )
     asked = parser.parse_args()
+    if asked.broker:
+        print("collection      sent  tardy   counted   late  rejected")
+        for name, *numbers in measure_on(asked.broker, seconds=asked.seconds):
+            sent, tardy, counted, late, rejected = (f"{number:,}" for number in numbers)
+            print(f"{name:<10} {sent:>9} {tardy:>6} {counted:>9} {late:>6} {rejected:>9}")
+        return
     print(f"{'window':<18} {'worker':<12} {'arrival':<14} {'honest':>8} {'late':>8}")
     for name, window in WINDOWS.items():
         for away in (False, True):

@@ -7,10 +7,17 @@ import numpy as np
 from ldpstream.agents.packing.packed import PackedRecords, Record
 
 
-def make_records(records: Sequence[Record]) -> PackedRecords:
-    """Return messages, offsets ascending, as they are packed."""
+def make_records(
+    records: Sequence[Record],
+    *,
+    arrived: Sequence[int] | None = None,
+    appended: bool = False,
+) -> PackedRecords:
+    """Return messages, offsets ascending, as they are packed, and dated if that is told."""
     lengths = np.array([-1 if v is None else len(v) for _, v in records], dtype=np.int64)
     data = np.frombuffer(b"".join(v for _, v in records if v), dtype=np.uint8)
     same = len(lengths) > 0 and lengths[0] >= 0 and bool((lengths == lengths[0]).all())
     offsets = np.array([offset for offset, _ in records], dtype=np.int64)
-    return PackedRecords(offsets, lengths, data, int(lengths[0]) if same else None)
+    length = int(lengths[0]) if same else None
+    when = None if arrived is None else np.array(arrived, dtype=np.int64)
+    return PackedRecords(offsets, lengths, data, length, when, appended)

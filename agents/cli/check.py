@@ -1,6 +1,6 @@
 """`ldpstream check`: configuration, broker, topics, permissions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import click
 from aiokafka.admin import AIOKafkaAdminClient
@@ -16,12 +16,17 @@ from ldpstream.agents.kafka.clients import replication_factor
 from ldpstream.agents.kafka.declare import (
     TopicError,
     check_topics,
+    dates_arrivals,
     refused_topics,
     warn_of_compression,
+    warn_of_timestamps,
 )
-from ldpstream.agents.kafka.metadata import count_brokers
+from ldpstream.agents.kafka.groups import count_members
+from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.pipeline.rivals import differences
+from ldpstream.agents.reading.kept_windows import kept_windows
 from ldpstream.agents.stores.choice import why_no_store
 
 
@@ -72,6 +77,8 @@ async def _check(config: Config) -> list[str]:
             missing[name], wrong = await _check_collection(admin, collection)
             problems += wrong
         problems += await missing_on_group(admin, config.worker.id)
+        if not problems:
+            problems += await _check_windows(admin, config, missing)
         # Starting it asks for what idempotent production needs.
         try:
             async with broker.producer(config.kafka):
@@ -109,10 +116,51 @@ async def _check_collection(
             click.echo(f"{name}: missing; a worker creates it, {count(partitions, 'partition')}")
         else:
             click.echo(f"{name}: {count(found[name].partitions, 'partition')}")
-    source = collection.topics.source
+    source, changelog = collection.topics.source, collection.topics.changelog
     if source in found and (unsafe := await warn_of_compression(admin, source)) is not None:
         click.echo(f"{source}: warning: {unsafe}")
+    if source in found and not await dates_arrivals(admin, source):
+        click.echo(
+            f"{source}: note: senders date its messages (message.timestamp.type=CreateTime): a "
+            "worker that catches up knows of their arrival what most of them say "
+            "(docs/architecture.md, Windows)"
+        )
+    if changelog in found and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
+        click.echo(f"{changelog}: warning: {unsafe}")
     return missing, list(missing_on_topics(collection, found))
+
+
+async def _check_windows(
+    admin: AIOKafkaAdminClient, config: Config, missing: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Refuse windows other than those of the workers that run: each would count a part."""
+    begun = [
+        (name, collection)
+        for name, collection in config.collections.items()
+        if collection.topics.changelog not in missing[name]
+    ]
+    if not begun:
+        return []
+    running = await count_members(admin, config.worker.id)
+    problems = []
+    async with broker.reader(config.kafka) as reader:
+        for name, collection in begun:
+            topic = collection.topics.changelog
+            partitions = (await describe(admin, [topic]))[topic].partitions
+            kept = await kept_windows(reader, topic, partitions, collection.spec)
+            for differ in filter(None, (differences(collection, windows) for windows in kept)):
+                if running:
+                    problems.append(
+                        f"collection {name}: the state in {topic} has {differ}, and "
+                        f"{count(running, 'worker')} of id {config.worker.id} may keep it: two "
+                        "with different windows count a part of the reports each; stop them first"
+                    )
+                else:
+                    click.echo(
+                        f"{name}: note: the state in {topic} has {differ}: a worker counts all "
+                        "that the source still holds into windows of its own"
+                    )
+    return problems
 
 
 def _partitions(collection: CollectionConfig) -> dict[str, int]:

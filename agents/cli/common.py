@@ -7,7 +7,7 @@ import click
 
 from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
-from ldpstream.agents.privacy import nominal_warning
+from ldpstream.agents.privacy.warnings import nominal_warnings
 from ldpstream.mechanisms.base.errors import SpecError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -92,10 +92,8 @@ def load_collection(config_file: str, name: str) -> tuple[Config, CollectionConf
 
 def warn_of_nominal(collections: Iterable[CollectionConfig]) -> None:
     """Say on standard error which of these, or of what they accept, protect in name only."""
-    for collection in collections:
-        for one in (collection, *collection.accept):
-            if warning := nominal_warning(one.name, one.spec.mechanism.policy):
-                click.echo(warning, err=True)
+    for warning in nominal_warnings(collections):
+        click.echo(warning, err=True)
 
 
 def refuse_one_report(collection: CollectionConfig, what: str) -> None:

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import click
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
+from aiokafka.errors import UnknownTopicOrPartitionError, for_code
 
 from ldpstream.agents.cli import broker
 from ldpstream.agents.cli.common import config_option, load_collection
 from ldpstream.agents.cli.confirming import confirm
 from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.kafka.groups import count_members
 from ldpstream.agents.kafka.metadata import describe
 
 _PATIENCE_SECONDS: Final = 30.0
@@ -58,7 +59,7 @@ async def _reset(config: Config, collection: CollectionConfig) -> Sequence[str]:
         groups[config.worker.pack_group] = "packers"
     async with broker.admin(config.kafka) as admin:
         for group_id, who in groups.items():
-            members = await _members(admin, group_id)
+            members = await count_members(admin, group_id)
             if members:
                 raise Failed(
                     f"nothing was changed: the group {group_id} has {members} running; stop "
@@ -68,17 +69,6 @@ async def _reset(config: Config, collection: CollectionConfig) -> Sequence[str]:
         if present:
             await _delete(admin, present)
     return present
-
-
-async def _members(admin: AIOKafkaAdminClient, group_id: str) -> int:
-    """Return how many workers the group has, 0 where the broker does not know it."""
-    try:
-        responses = await admin.describe_consumer_groups([group_id])
-    except KafkaError:
-        return 0
-    groups = [group for response in responses for group in response.to_object()["groups"]]
-    # The embedded broker lists members that have gone, and all of its members without a host.
-    return sum(bool(member["client_host"]) for group in groups for member in group["members"])
 
 
 async def _delete(admin: AIOKafkaAdminClient, names: Sequence[str]) -> None:

@@ -260,6 +260,22 @@ async def warn_of_compression(client: AIOKafkaAdminClient, name: str) -> str | N
     )
 
 
+async def warn_of_timestamps(client: AIOKafkaAdminClient, changelog: str) -> str | None:
+    """Say what an existing changelog lacks where its broker does not date it; None: nothing."""
+    kept = await _setting(client, changelog, "message.timestamp.type")
+    if kept is None or kept == "LogAppendTime":
+        return None
+    return (
+        f"message.timestamp.type={kept}: nobody notices a worker whose clock is wrong, and what it "
+        "takes in may be late or rejected: expected LogAppendTime (docs/operations.md, Clocks)"
+    )
+
+
+async def dates_arrivals(client: AIOKafkaAdminClient, source: str) -> bool:
+    """Return whether an existing source has the broker date reports, as far as it says so."""
+    return await _setting(client, source, "message.timestamp.type") in (None, "LogAppendTime")
+
+
 async def _setting(client: AIOKafkaAdminClient, topic: str, name: str) -> str | None:
     """Return a setting of a topic; None if the broker does not show it."""
     try:

@@ -18,9 +18,11 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.metrics.delays import DelayCollector
 from ldpstream.agents.metrics.gauges import PipelineCollector
 from ldpstream.agents.packing.packed import REASONS as PACKED_REASONS
 from ldpstream.agents.pipeline.served import ServedPipeline
+from ldpstream.agents.state.delays import Delays
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
 from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
 
@@ -99,6 +101,8 @@ class Metrics:
             buckets=FLUSH_BUCKETS_SECONDS,
             registry=registry,
         )
+        self._delays = DelayCollector()
+        registry.register(self._delays)
 
     def track(self, pipeline: ServedPipeline) -> None:
         """Export the gauges of `pipeline`, and its counters from zero; once for a pipeline."""
@@ -119,6 +123,7 @@ class Metrics:
                     self._rejected.labels(name, reason)
             self._lost_offsets.labels(name)
             self._flush.labels(name)
+            self._delays.add(name, Delays())
             self._refused_orders.labels(name)
         self.registry.register(PipelineCollector(pipeline, self._documents))
 
@@ -130,10 +135,12 @@ class Metrics:
         late: int,
         rejected: Mapping[str, int],
         lost_offsets: int = 0,
+        delays: Delays | None = None,
         accepted: str | None = None,
     ) -> None:
         """Add what one won head added to its predecessor; `rejected` is by reason.
 
+        `delays` are those of the reports that it decided, where they are known.
         `accepted` is the fingerprint of an accepted spec, None for the collection's own.
         """
         results = {"counted": counted, "late": late, "rejected": sum(rejected.values())}
@@ -144,6 +151,8 @@ class Metrics:
         for reason, count in rejected.items():
             self._rejected.labels(collection, reason).inc(count)
         self._lost_offsets.labels(collection).inc(lost_offsets)
+        if delays is not None:
+            self._delays.add(collection, delays)
 
     def flushed(self, collection: str, *, seconds: float) -> None:
         """Record one flush that won, from its first cell sent until its head was read back."""

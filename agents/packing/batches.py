@@ -20,6 +20,8 @@ from ldpstream.agents.kafka.unreadable import on_fetch
 
 KNOWN: Final = "0.14."
 """How the versions begin of which is known how they keep their fetches."""
+_APPENDED: Final = 1
+"""The type of a timestamp that the broker has set (LogAppendTime)."""
 _FEW: Final = 8
 """With fewer records a batch costs less record by record than wrapped."""
 
@@ -37,13 +39,26 @@ class Fetched(Protocol):
     def value(self) -> bytes | None:
         """Its value."""
 
+    @property
+    def timestamp(self) -> int:
+        """Its timestamp, epoch ms; below 0 where it has none."""
+
+    @property
+    def timestamp_type(self) -> int:
+        """Who has set it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Records of one partition, offsets ascending: N >= 1 of each; a `range` where consecutive."""
+    """Records of one partition, offsets ascending: N >= 1 of each; a `range` where consecutive.
+
+    `appended` says that the broker has set all timestamps, `times_ms`.
+    """
 
     offsets: Sequence[int]
     values: Sequence[bytes | None]
+    times_ms: Sequence[int]
+    appended: bool
 
     @classmethod
     def of(cls, records: Sequence[Fetched]) -> "Run":
@@ -51,7 +66,12 @@ class Run:
         first, last = records[0].offset, records[-1].offset
         consecutive = last - first == len(records) - 1
         offsets = range(first, last + 1) if consecutive else [r.offset for r in records]
-        return cls(offsets, [record.value for record in records])
+        return cls(
+            offsets,
+            [record.value for record in records],
+            [record.timestamp for record in records],
+            all(record.timestamp_type == _APPENDED for record in records),
+        )
 
     @property
     def offset(self) -> int:

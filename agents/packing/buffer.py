@@ -11,7 +11,13 @@ from itertools import chain
 import numpy as np
 
 from ldpstream.agents.packing.batches import Run
-from ldpstream.agents.packing.packed import MAX_MESSAGES, MAX_SPAN, Packed, PackedRecords
+from ldpstream.agents.packing.packed import (
+    MAX_MESSAGES,
+    MAX_SPAN,
+    Int64s,
+    Packed,
+    PackedRecords,
+)
 
 
 @dataclass
@@ -27,6 +33,8 @@ class Buffer:
     held_bytes: int = 0
     values: list[Sequence[bytes | None]] = field(default_factory=list)
     offsets: list[Sequence[int]] = field(default_factory=list)
+    arrived: list[Int64s] = field(default_factory=list)
+    appended: bool = True
 
     @property
     def seen(self) -> int:
@@ -37,12 +45,15 @@ class Buffer:
         """Return whether it holds a message; of records without bytes it would never be one."""
         return self.held_bytes >= limit_bytes or self.records >= MAX_MESSAGES
 
-    def add(self, run: Run) -> None:
-        """Take records that follow those before."""
-        self.offsets.append(run.offsets)
-        self.values.append(run.values)
-        self.records += len(run.values)
-        self.held_bytes += _size(run.values)
+    def add(self, taken: Sequence[Run], arrived: Int64s, *, appended: bool) -> None:
+        """Take records that follow those before, given when they arrived, and as whose word."""
+        for run in taken:
+            self.offsets.append(run.offsets)
+            self.values.append(run.values)
+            self.records += len(run.values)
+            self.held_bytes += _size(run.values)
+        self.arrived.append(arrived)
+        self.appended &= appended
 
     def cut(self, *, end: int, limit_bytes: int) -> Iterator[Packed]:
         """Yield all records in messages of so many bytes at most, and keep nothing.
@@ -50,8 +61,10 @@ class Buffer:
         A record that is larger is left out: it is not within any `[after, next)`, so that the
         worker reads it from the source.
         """
-        records = _join(list(chain.from_iterable(self.values)), self.offsets)
+        values, arrived = list(chain.from_iterable(self.values)), np.concatenate(self.arrived)
+        records = _join(values, self.offsets, arrived, appended=self.appended)
         self.records, self.held_bytes, self.values, self.offsets = 0, 0, [], []
+        self.arrived, self.appended = [], True
         for part in _parts(records, limit_bytes):
             first, last = int(part.offsets[0]), int(part.offsets[-1])
             after = self.position if last - self.position <= MAX_SPAN else first
@@ -80,7 +93,13 @@ def _size(values: Sequence[bytes | None]) -> int:
         return sum(len(value) for value in values if value is not None)
 
 
-def _join(values: list[bytes | None], offsets: Sequence[Sequence[int]]) -> PackedRecords:
+def _join(
+    values: list[bytes | None],
+    offsets: Sequence[Sequence[int]],
+    arrived: Int64s,
+    *,
+    appended: bool,
+) -> PackedRecords:
     """Return records as they are packed."""
     try:
         data = b"".join(values)  # type: ignore[arg-type]  # None raises, and is rare
@@ -98,7 +117,12 @@ def _join(values: list[bytes | None], offsets: Sequence[Sequence[int]]) -> Packe
         for part in offsets
     ]
     return PackedRecords(
-        np.concatenate(numbers, dtype=np.int64), lengths, np.frombuffer(data, np.uint8), length
+        np.concatenate(numbers, dtype=np.int64),
+        lengths,
+        np.frombuffer(data, np.uint8),
+        length,
+        arrived,
+        appended,
     )
 
 

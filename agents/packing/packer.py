@@ -24,10 +24,12 @@ from aiokafka.errors import (
 )
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.answers import Answers, steady_ms
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.packing.batches import Run, runs
 from ldpstream.agents.packing.buffer import Buffer
-from ldpstream.agents.packing.packed import Packed
+from ldpstream.agents.packing.dating import Dating
+from ldpstream.agents.packing.packed import Int64s, Packed
 from ldpstream.agents.packing.sending import Sender
 from ldpstream.agents.packing.share import PackHooks, PackOptions, Share
 
@@ -123,8 +125,8 @@ class Packer(ConsumerRebalanceListener):
                 *open_, timeout_ms=self._patience_ms(), max_records=self._batches
             )
             taken = {source: runs(fetched) for source, fetched in found.items()}
-            for source, some in taken.items():
-                self._add(source, some)
+            for source in open_:
+                await self._add(source, taken.get(source, ()))
             self._pace(sum(map(len, found.values())), chain.from_iterable(taken.values()))
         now = time.monotonic()
         for share in self._shares.values():
@@ -140,7 +142,13 @@ class Packer(ConsumerRebalanceListener):
                 continue
             if await self._consumer.committed(source) is None:
                 await self._consumer.seek_to_beginning(source)
-            self._shares[source] = Share(source, Buffer(await self._consumer.position(source)))
+            self._begin(source, await self._consumer.position(source))
+
+    def _begin(self, source: TopicPartition, position: int) -> Share:
+        answers = Answers(self._consumer.last_poll_timestamp(source), steady_ms())
+        share = Share(source, Buffer(position), Dating(answers, position))
+        self._shares[source] = share
+        return share
 
     async def _wait(self) -> None:
         """Wait until something can be read again, or belongs to us."""
@@ -162,21 +170,39 @@ class Packer(ConsumerRebalanceListener):
             records = sum(len(run.offsets) for run in taken)
             self._batches = max(1, RECORDS_A_STEP * batches // records)
 
-    def _add(self, source: TopicPartition, taken: Sequence[Run]) -> None:
-        share, first = self._shares.get(source), taken[0].offsets[0]
+    async def _add(self, source: TopicPartition, taken: Sequence[Run]) -> None:
+        share = self._shares.get(source)
         if share is None:
             # A rebalance while we fetched: where these records begin is not known, and the next
             # owner, which may be us, begins at what has been committed.
             with suppress(IllegalStateError):
-                self._consumer.seek(source, first)
+                if taken:
+                    self._consumer.seek(source, taken[0].offsets[0])
             return
-        if first < share.buffer.seen:
+        if taken and taken[0].offsets[0] < share.buffer.seen:
             # The consumer was sent back: what was read before is packed already.
-            self._shares[source] = share = Share(source, Buffer(first))
-        if not share.buffer.values:
-            share.began = time.monotonic()
-        for run in taken:
-            share.buffer.add(run)
+            share = self._begin(source, taken[0].offsets[0])
+        arrived, appended = await self._dated(share, taken)
+        if taken:
+            if not share.buffer.values:
+                share.began = time.monotonic()
+            share.buffer.add(taken, arrived, appended=appended)
+
+    async def _dated(self, share: Share, taken: Sequence[Run]) -> tuple[Int64s, bool]:
+        """Return when what has been found arrived, if anything has."""
+        dating, now_ms = share.dating, steady_ms()
+        dating.answers.look(self._consumer.last_poll_timestamp(share.source), now_ms)
+        stop = taken[-1].offset + 1 if taken else dating.position
+        with suppress(IllegalStateError):
+            stop = max(stop, await self._consumer.position(share.source))
+        end = self._consumer.highwater(share.source)
+        return dating.read(
+            taken,
+            stop=stop,
+            end=stop + 1 if end is None else end,
+            steady_ms=now_ms,
+            now_ms=time.time_ns() // 1_000_000,
+        )
 
     async def _to_beginnings(self) -> None:
         """Go to the beginnings of partitions in which our place does not exist any more.
@@ -189,7 +215,7 @@ class Packer(ConsumerRebalanceListener):
             source = share.source
             log.warning("topic %s[%d]: our place in it is gone; going on at its beginning", *source)
             await self._consumer.seek_to_beginning(source)
-            self._shares[source] = Share(source, Buffer(await self._consumer.position(source)))
+            self._begin(source, await self._consumer.position(source))
 
     # --- writing --------------------------------------------------------------------------------
 

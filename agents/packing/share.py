@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from aiokafka import TopicPartition
 
 from ldpstream.agents.packing.buffer import Buffer
+from ldpstream.agents.packing.dating import Dating
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Share:
 
     source: TopicPartition
     buffer: Buffer
+    dating: Dating
     began: float = 0.0
     """When the first of the records in the buffer came."""
     acknowledged: int | None = None

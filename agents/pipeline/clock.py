@@ -43,7 +43,7 @@ class WorkerClock:
         self._wall_ms = wall_ms
         self._seconds = seconds
         self._ahead_ms = wall_ms() - self._steady_ms()
-        self._checked = -float("inf")
+        self._checked = self._asked = -float("inf")
 
     def _steady_ms(self) -> int:
         return int(self._seconds() * 1000)
@@ -62,10 +62,13 @@ class WorkerClock:
             self._ahead_ms = ahead_ms
         return self._steady_ms() + self._ahead_ms
 
-    @property
-    def checked_seconds(self) -> float:
-        """How long ago the broker last told the time."""
-        return self._seconds() - self._checked
+    def due(self, every_seconds: float) -> bool:
+        """Return whether the broker should be asked: nobody has, nor has it told, for so long."""
+        now = self._seconds()
+        if now - max(self._checked, self._asked) < every_seconds:
+            return False
+        self._asked = now
+        return True
 
     def sent(self) -> int:
         """Return the time on the wall at which something is sent, for `acknowledged`."""

@@ -4,8 +4,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from ldpstream.agents.kafka.answers import steady_ms
 from ldpstream.agents.pipeline.carrier import Sending
-from ldpstream.agents.reading.source import steady_ms
 from ldpstream.agents.reading.taking import FramesHooks
 from ldpstream.agents.state.outcomes import Outcome
 

@@ -291,8 +291,7 @@ class Pipeline:
                 away = not await self._group.come_back()
             await asyncio.sleep(_CLOCK_STEP_SECONDS)
             self.clock.now_ms()
-            due = 1.0 if wrong or self.clock.stepped else _CLOCK_SECONDS
-            if self.clock.checked_seconds >= due:
+            if self.clock.due(1.0 if wrong or self.clock.stepped else _CLOCK_SECONDS):
                 with suppress(KafkaError):
                     await self._ask_the_time()
 

@@ -26,7 +26,7 @@ class Group(Protocol):
         """Let its own client fetch nothing of partitions that have just been assigned."""
 
     async def leave(self) -> bool:
-        """Leave the group for now, where that is ours to decide; False where it did not work."""
+        """Leave the group for now, with all that is read in it; False where it did not work."""
 
     async def come_back(self) -> bool:
         """Join the group again after `leave`; False where it did not work."""
@@ -65,6 +65,7 @@ class Progress:
             late=outcome.late,
             rejected=outcome.rejected,
             lost_offsets=outcome.lost_offsets,
+            delays=outcome.delays,
             accepted=collection.spec.fingerprint.hex() if accepted else None,
         )
         self._metrics.flushed(collection.name, seconds=seconds)

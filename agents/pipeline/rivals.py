@@ -43,13 +43,17 @@ class Rivals:
                 log.error("collection %s: %s", self._config.name, self._describe(windows))
 
     def _describe(self, windows: tuple[int, int]) -> str:
-        own = self._config.window.size_ms, self._config.window.hop_ms
-        differences = [
-            f"window.{name} = {format_duration(theirs)}, here {format_duration(ours)}"
-            for name, theirs, ours in zip(("size", "hop"), windows, own, strict=True)
-            if theirs != ours
-        ]
         return (
-            f"another worker of this id has {' and '.join(differences)}: each counts a part of the "
-            "reports; give all workers the same windows"
+            f"another worker of this id has {differences(self._config, windows)}: each counts a "
+            "part of the reports; give all workers the same windows"
         )
+
+
+def differences(config: CollectionConfig, windows: tuple[int, int]) -> str:
+    """Say how size and hop (ms) differ from the configured ones; nothing where they do not."""
+    own = config.window.size_ms, config.window.hop_ms
+    return " and ".join(
+        f"window.{name} = {format_duration(theirs)}, here {format_duration(ours)}"
+        for name, theirs, ours in zip(("size", "hop"), windows, own, strict=True)
+        if theirs != ours
+    )

@@ -21,9 +21,10 @@ from typing import Any, Final, Protocol
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.answers import steady_ms
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.held import Held
-from ldpstream.agents.reading.source import Batch, Outside, SourceReader, steady_ms
+from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.state.arrival import Arrivals
 
 SHORT_SECONDS: Final = 10.0
@@ -151,7 +152,6 @@ class Intake:
         return batch.dates.arrivals(
             since_ms=None if ago_ms is None else now_ms - ago_ms,
             now_ms=now_ms,
-            precision_ms=self._config.spec.precision_ms,
         )
 
     def _outside(self, held: Held, outside: Outside) -> None:

@@ -25,7 +25,6 @@ from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import SHORT_SECONDS, Channel, Intake, IntakeHooks
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.reading.taking import FramesHooks, Taken, take
-from ldpstream.agents.state.arrival import Arrivals
 
 SILENT_SECONDS: Final = 3.0
 """How long packed messages may stay away, though there is something to pack, before the source is
@@ -117,9 +116,7 @@ class PackedIntake(Intake):
         for place, ((offset, value), packed_ms) in enumerate(
             zip(batch.records, dates, strict=True)
         ):
-            # What has been packed had arrived by then.
-            arrived = Arrivals(now_ms, min(now_ms, packed_ms))
-            taken = self._take_packed(held, reading, offset, value, arrived)
+            taken = self._take_packed(held, reading, offset, value, packed_ms)
             if taken is Taken.FULL:
                 held.waiting.appendleft((self._take_frames, batch.rest(place)))
                 return
@@ -170,7 +167,7 @@ class PackedIntake(Intake):
     # --- one packed message ---------------------------------------------------------------------
 
     def _take_packed(
-        self, held: Held, reading: Reading, offset: int, value: bytes | None, arrived: Arrivals
+        self, held: Held, reading: Reading, offset: int, value: bytes | None, packed_ms: int
     ) -> Taken | None:
         """Take a packed message; None for one that cannot be used."""
         partition, state = held.partition, held.state
@@ -181,7 +178,7 @@ class PackedIntake(Intake):
             return None
         self.end_offsets[partition] = max(packed.end, self.end_offsets.get(partition, 0))
         decided, before = decided_by(state), state.next
-        taken = take(state, packed, now_ms=self._hooks.now_ms(), arrived=arrived)
+        taken = take(state, packed, now_ms=self._hooks.now_ms(), packed_ms=packed_ms)
         self._note_own(held, decided)
         if state.next > before:
             self._hooks.took(held)

@@ -17,6 +17,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
+from ldpstream.agents.kafka.answers import Answers, steady_ms
 from ldpstream.agents.reading.pace import PARTITIONS, paced
 from ldpstream.agents.state.arrival import UNDATED, Dates
 
@@ -102,16 +103,9 @@ class _Session:
 
     number: int
     position: int
-    answered: int | None
-    """The client's time stamp of the last answer: it only tells one from another."""
-    polled_ms: int
-    """When this was last looked at: until then there was no later answer than `answered`."""
-    asked_ms: int | None = None
-    """A moment before that answer was asked for."""
-    next_ms: int | None = None
-    """A moment before the answer after it will have been."""
-    ended: tuple[int, int] | None = None
-    """The last end that was reached, and a moment at which the log still ended there."""
+    answers: Answers
+    recent: Sequence[int] = ()
+    """The timestamps of the last records read, as many as `Dates` remembers."""
     pending: deque[Batch | Outside] = field(default_factory=deque)
     given: int = 0
     """How many slices lie in the channel."""
@@ -120,24 +114,6 @@ class _Session:
     def full(self) -> bool:
         """Whether nothing more should be read before something is taken."""
         return self.given >= _SLICES or bool(self.pending)
-
-    def look(self, answered: int | None, now_ms: int) -> bool:
-        """Note what the client says of its last answer; whether it is another one than before.
-
-        A client asks for the next answer once it has processed one. So the one after that which was
-        first seen now is asked for later than we last looked and did not see it.
-        """
-        new = answered != self.answered
-        if new:
-            self.answered, self.asked_ms = answered, self.next_ms
-            self.next_ms = self.polled_ms
-        self.polled_ms = now_ms
-        return new
-
-
-def steady_ms() -> int:
-    """Return a time that goes on while clocks are set."""
-    return time.monotonic_ns() // 1_000_000
 
 
 class SourceReader:
@@ -191,7 +167,8 @@ class SourceReader:
         """Read a partition from an offset on, wherever it was read before; return the session."""
         self._consumer.seek(partition, offset)
         answered = self._consumer.last_poll_timestamp(partition)
-        session = _Session(next(self._numbers), offset, answered, self._now_ms())
+        answers = Answers(answered, self._now_ms())
+        session = _Session(next(self._numbers), offset, answers)
         self._sessions[partition] = session
         self._consumer.resume(partition)
         self._room.set()
@@ -285,28 +262,27 @@ class SourceReader:
     ) -> Batch | None:
         """Return what is new of a partition, None where nothing is."""
         end = self._consumer.highwater(partition)
-        new = session.look(self._consumer.last_poll_timestamp(partition), self._now_ms())
+        new = session.answers.look(self._consumer.last_poll_timestamp(partition), self._now_ms())
         if end is None or not (new or found):
             return None
         start, stop = session.position, await self._consumer.position(partition)
         session.position = stop
-        since_ms = None
-        if found and session.ended is not None and session.ended[0] == start:
-            since_ms = session.ended[1]
-        if stop == end and session.asked_ms is not None:
-            session.ended = stop, session.asked_ms
+        since_ms = session.answers.read(start, stop, end=end)
+        dates = Dates(
+            [record.timestamp for record in found],
+            all(record.timestamp_type == _APPENDED for record in found),
+            session.recent,
+        )
+        session.recent = dates.up_to(len(found))
         return Batch(
             session=session.number,
             start=start,
             stop=stop,
             end=end,
-            asked_ms=session.asked_ms,
+            asked_ms=session.answers.asked_ms,
             records=[(record.offset, record.value) for record in found],
-            dates=Dates(
-                [record.timestamp for record in found],
-                all(record.timestamp_type == _APPENDED for record in found),
-            ),
-            since_ms=since_ms,
+            dates=dates,
+            since_ms=since_ms if found else None,
         )
 
     async def _outside(self, partition: TopicPartition, session: _Session) -> None:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ldpstream.agents.packing.packed import Packed
+import numpy as np
+
+from ldpstream.agents.packing.packed import Packed, PackedRecords
 from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.partition import Partition
 
@@ -37,12 +39,10 @@ class FramesHooks:
     far as is known; None where it is no longer ours."""
 
 
-def take(
-    state: Partition, packed: Packed, *, now_ms: int, arrived: Arrivals | None = None
-) -> Taken:
+def take(state: Partition, packed: Packed, *, now_ms: int, packed_ms: int | None = None) -> Taken:
     """Take in what a packed message brings that is new, as if it had been read from the source.
 
-    `arrived` says when all of it had arrived; None: now.
+    `packed_ms` is when it was packed, None where that is not known.
     """
     if packed.next <= state.next:
         return Taken.REPEAT
@@ -52,6 +52,19 @@ def take(
     for start in range(0, len(records), _SLICE):
         if state.full:
             return Taken.FULL
-        state.ingest(records[start : start + _SLICE], now_ms=now_ms, arrived=arrived)
+        part = records[start : start + _SLICE]
+        state.ingest(part, now_ms=now_ms, arrived=_arrivals(part, now_ms, packed_ms))
     state.pass_over(packed.next)
     return Taken.TAKEN
+
+
+def _arrivals(records: PackedRecords, now_ms: int, packed_ms: int | None) -> Arrivals:
+    """Return when packed messages arrived: as their packer says, though never after now.
+
+    Packers of earlier releases do not say: then all had arrived when they were packed.
+    """
+    if records.arrived is None:
+        return Arrivals(now_ms, now_ms if packed_ms is None else min(now_ms, packed_ms))
+    if records.appended:
+        return Arrivals(records.arrived, records.arrived)
+    return Arrivals(now_ms, np.minimum(records.arrived, now_ms))

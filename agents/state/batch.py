@@ -42,6 +42,10 @@ class Batch:
     refused: tuple[tuple[int, str], ...]
     passed: int
 
+    def per_run(self, of_messages: Int64s | int) -> Int64s | int:
+        """Return for each run what is known of its message; one number for all stays one."""
+        return of_messages if isinstance(of_messages, int) else of_messages[self.message]
+
 
 def read_records(
     spec: CollectionSpec,

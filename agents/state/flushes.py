@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.copies import Copy
+from ldpstream.agents.state.delays import Delays
 from ldpstream.agents.state.outcomes import Flush, Outcome, Settled
 from ldpstream.agents.state.owned import OwnedCells
 from ldpstream.agents.state.records import (
@@ -38,12 +39,14 @@ class Flushes:
         self.flight: Head | None = None
         self.outcome: Outcome | None = None
         self._prefix = state_prefix(context)
+        self._delays = Delays()
 
-    def start(self, work: Head, cells: OwnedCells, copies: Iterable[Copy]) -> Flush:
+    def start(self, work: Head, cells: OwnedCells, copies: Iterable[Copy], delays: Delays) -> Flush:
         """Return what to send so that the state in memory counts; no other may be under way."""
         seq = self.base.seq + 1
         touched = cells.flush(work.closed)
         lineage = cells.lineage(self.base.lineage, seq)
+        self._delays = delays
         self.flight = replace(work, epoch=self.epoch, seq=seq, lineage=lineage)
         return Flush(
             copies=tuple(copies),
@@ -62,6 +65,6 @@ class Flushes:
         won = self.flight
         if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
             return Settled.LOST
-        self.outcome = Outcome.between(self.base, won)
+        self.outcome = Outcome.between(self.base, won, self._delays)
         self.base, self.flight = won, None
         return Settled.WON

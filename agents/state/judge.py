@@ -46,9 +46,9 @@ class Judgement:
 
     `fate` int64 `(R,)` is COUNTED, LATE or `REJECTED[reason]`, for the run's reports that are in
     `good`, bool `(N,)`; the others of a counted or late run are rejected for "range". `pane` int64
-    `(R,)`, `reports` int64 `(N,)`. `clock` is the watermark after the batch, and `witnessed` the
-    largest event times of distinct messages by then, ascending and one for each witness at most
-    (none where one is enough). With `one_report`,
+    `(R,)`, `reports` int64 `(N,)`. `clock` is the watermark after the batch, `before` int64 `(R,)`
+    that before each run, and `witnessed` the largest event times of distinct messages by the end,
+    ascending and one for each witness at most (none where one is enough). With `one_report`,
     `why` int64 `(N,)` says which `REJECTED[reason]` a report that is not good has instead of
     "range", and `tokens` `(N,)` are the reports' tokens as numbers.
     """
@@ -59,6 +59,7 @@ class Judgement:
     reports: Reports
     good: NDArray[np.bool_]
     clock: int
+    before: Int64s
     witnessed: Sequence[int] = ()
     why: NDArray[np.int64] | None = None
     tokens: Numbers | None = None
@@ -152,18 +153,17 @@ def judge(
     rows, tokens = context.spec.split(batch.payload)
     reports, good = context.spec.mechanism.decode(rows)
     fate = np.full(len(time_ms), COUNTED, dtype=np.int64)
-    fate[time_ms > _of_runs(arrived.latest_ms, batch) + window.future_ms] = REJECTED["future"]
+    fate[time_ms > batch.per_run(arrived.latest_ms) + window.future_ms] = REJECTED["future"]
     fate[time_ms % context.spec.precision_ms != 0] = REJECTED["precision"]
     fate[(time_ms < window.earliest_ms) | (time_ms > window.latest_ms)] = REJECTED["time"]
-    judgement = Judgement(
-        batch, fate, time_ms // window.pane_ms, reports, good, head.clock, witnessed
-    )
+    pane = time_ms // window.pane_ms
+    judgement = Judgement(batch, fate, pane, reports, good, head.clock, time_ms, witnessed)
     if context.spec.one_report is not None:
         rule, most = context.spec.one_report, context.tokens_a_pane
         judgement = _one_each(judgement, rule, tokens, partition, seen, most)
     if not len(time_ms):
         return judgement
-    moved = np.minimum(time_ms, _of_runs(arrived.clock_ms, batch))
+    moved = np.minimum(time_ms, batch.per_run(arrived.clock_ms))
     taken = np.where((fate == COUNTED) & (judgement.good_count > 0), moved, NEVER)
     if window.witnesses == 1:
         clocks = np.maximum.accumulate(np.concatenate(([head.clock], taken)))
@@ -172,11 +172,9 @@ def judge(
         clocks = np.maximum(clocks, head.clock)
     first_open = np.maximum(head.closed, (clocks[:-1] - window.grace_ms) // window.pane_ms)
     fate[(fate == COUNTED) & (judgement.pane < first_open)] = LATE
-    return replace(_late_again(judgement), clock=int(clocks[-1]), witnessed=witnessed)
-
-
-def _of_runs(of_messages: Int64s | int, batch: Batch) -> Int64s | int:
-    return of_messages if isinstance(of_messages, int) else of_messages[batch.message]
+    return replace(
+        _late_again(judgement), clock=int(clocks[-1]), before=clocks[:-1], witnessed=witnessed
+    )
 
 
 def _witness(

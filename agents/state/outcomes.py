@@ -1,11 +1,12 @@
 """What comes out of a partition: flushes to send, who won them, and finals to publish."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
 
 from ldpstream.agents.state.copies import Copy
+from ldpstream.agents.state.delays import Delays
 from ldpstream.agents.state.records import Head
 
 
@@ -42,16 +43,17 @@ class Publication:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a won head added to the partition's counters."""
+    """What a won head added to the partition's counters, and how late these reports came."""
 
     counted: int
     late: int
     rejected: Mapping[str, int]
     lost_offsets: int
+    delays: Delays = field(default_factory=Delays)
 
     @classmethod
-    def between(cls, before: Head, after: Head) -> Self:
-        """Return what one head added to another."""
+    def between(cls, before: Head, after: Head, delays: Delays) -> Self:
+        """Return what one head added to another, given the delays of what was decided between."""
         rejected = {
             reason: count - before.rejected.get(reason, 0)
             for reason, count in after.rejected.items()
@@ -61,4 +63,5 @@ class Outcome:
             late=after.late - before.late,
             rejected={reason: count for reason, count in rejected.items() if count},
             lost_offsets=after.lost - before.lost,
+            delays=delays,
         )

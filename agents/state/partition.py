@@ -17,6 +17,7 @@ from ldpstream.agents.state.clock import Control, IdleClock, SeenHeads, see_head
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.copies import WaitingCopies, make_copies
 from ldpstream.agents.state.counting import count
+from ldpstream.agents.state.delays import Delays
 from ldpstream.agents.state.finals import store_finals
 from ldpstream.agents.state.flushes import Flushes
 from ldpstream.agents.state.gaps import Gap, add_gap, tighten
@@ -51,6 +52,7 @@ class Partition:
         self._came_ms: int | None = None
         self._cells = OwnedCells(context, epoch, head, tail.cells)
         self._copies = WaitingCopies()
+        self._delays = Delays()
         self._witnessed: Sequence[int] = ()
         # The gap up to what comes next, whose arrival is not known yet.
         self._open_gap: Gap | None = None
@@ -143,6 +145,7 @@ class Partition:
         self._copies.add(make_copies(self._context, self.partition, records, judgement))
         self._end_gap(arrived)
         work = count(self._cells, self._work, judgement)
+        self._delays += Delays.of(judgement, arrived, pane_ms=self._context.window.pane_ms)
         self._witnessed = judgement.witnessed
         own = len(records) > judgement.batch.passed
         if own:
@@ -306,7 +309,8 @@ class Partition:
         if self._torn or self._flushes.flight is not None or not self._changed:
             return None
         self._changed = False
-        return self._flushes.start(self._work, self._cells, self._copies.take())
+        delays, self._delays = self._delays, Delays()
+        return self._flushes.start(self._work, self._cells, self._copies.take(), delays)
 
     def settle(self) -> Settled:
         """Return who won, as the own tail shows it; after LOST this object is of no more use."""

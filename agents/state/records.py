@@ -165,9 +165,15 @@ def state_fingerprint(prefix: bytes) -> bytes:
     return found
 
 
-def state_windows(prefix: bytes) -> tuple[bytes, int, int]:
-    """Return fingerprint, size and hop (ms) in what the keys of a state begin with."""
-    _, fingerprint, size_ms, hop_ms, _ = _STATE.unpack(prefix)
+def state_windows(key: bytes) -> tuple[bytes, int, int]:
+    """Return fingerprint, size and hop (ms) in a key, or in what the keys of a state begin with.
+
+    Raises:
+        RecordError: for the bytes of no key, or of a version unknown here.
+    """
+    if len(key) < _STATE.size or key[0] != VERSION:
+        raise RecordError("changelog record with a malformed key")
+    _, fingerprint, size_ms, hop_ms, _ = _STATE.unpack_from(key)
     return fingerprint, size_ms, hop_ms
 
 

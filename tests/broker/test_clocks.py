@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.broker.test_plugin import orders_of, start_app
 from tests.brokers import Broker
 from tests.lab import Lab
+from tests.ports import free_ports
 from tests.processes import Worker, eventually
 
 pytestmark = pytest.mark.broker
@@ -84,6 +86,54 @@ async def test_wrong_clocks_leave_and_nothing_is_lost(running: Broker, tmp_path:
         assert "agrees with the broker's again" in said
     for head in await lab.heads():
         assert (head.late, dict(head.rejected)) == (0, {})
+
+
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+async def test_so_does_a_users_own_app(running: Broker, tmp_path: Path) -> None:
+    """It is two hours ahead from the start; what others read in it goes with it, and comes back."""
+    lab = Lab(running, tmp_path, partitions=2, window='grace = "10s"')
+    orders, file = f"orders-{lab.collection.topics.source}", tmp_path / "clock"
+    ports = free_ports(2)
+    ahead = start_app(lab, orders, tmp_path / "1", ports[0], shifted(file, "+2h"))
+    try:
+        ahead.wait_ready()
+        await eventually(lambda: "7,200.0 s ahead of the broker's" in reasons(ahead))
+        await send(lab, 20)
+        right = start_app(lab, orders, tmp_path / "2", ports[1])
+        try:
+            right.wait_ready()
+            await eventually(lambda: counted_by(right, 2))
+            await order(lab, orders, ports[1])
+            await send(lab, 20)
+            await until_counted(lab, 400)
+            assert right.terminate() == 0
+        finally:
+            right.kill()
+        set_clock(file, "+0")
+        await eventually(lambda: counted_by(ahead, 2))
+        await send(lab, 20)
+        await until_counted(lab, 600)
+        await order(lab, orders, ports[0])
+        assert ahead.terminate() == 0
+        said = ahead.errors()
+        assert "7,200.0 s ahead of the broker's" in said
+        assert "Traceback" not in said
+    finally:
+        ahead.kill()
+    for head in await lab.heads():
+        assert (head.late, dict(head.rejected)) == (0, {})
+
+
+async def order(lab: Lab, orders: str, port: int) -> None:
+    """Send orders to the app's own agent until it counts one more."""
+    before = orders_of(port).get("tea", 0)
+    async with lab.producer() as producer:
+        for _ in range(100):
+            await producer.send_and_wait(orders, b'"tea"', partition=0)
+            if orders_of(port).get("tea", 0) > before:
+                return
+            await asyncio.sleep(0.3)
+    raise AssertionError("the app's own agent reads nothing")
 
 
 def counted_by(worker: Worker, partitions: int) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from aiokafka import AIOKafkaConsumer
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.metadata import describe
@@ -208,3 +209,31 @@ async def _until_final(lab: Lab) -> list[dict[str, object]]:
         while START_MS not in (finals := await lab.finals()):  # noqa: ASYNC110 (the broker sends no event)
             await asyncio.sleep(0.1)
     return finals[START_MS]
+
+
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the embedded one shows no settings
+async def test_check_compares_windows_and_timestamps_with_what_is_kept(lab: Lab) -> None:
+    topics = lab.collection.topics
+    other = lab.changed("other.toml", ('size = "10s"', 'size = "5s"'))
+    check = ["check", "-c", str(other.file)]
+    with lab.worker() as worker:
+        said = refused(await asyncio.to_thread(invoke, *check), code=1)
+        assert said.startswith(f"collection trips: the state in {topics.changelog} has ")
+        assert "window.size = 10s, here 5s and window.hop = 10s, here 5s, and 1 worker" in said
+        same = await asyncio.to_thread(invoke, "check", "-c", str(lab.file))
+        assert (same.exit_code, "note: the state" in same.stdout) == (0, False)
+        assert f"{topics.source}: note: senders date its messages" in same.stdout
+        assert "warning" not in same.stdout
+        assert worker.terminate() == 0
+    async with lab.admin() as admin:
+        for topic, kept, policy in (
+            (topics.changelog, "CreateTime", "compact"),
+            (topics.source, "LogAppendTime", "delete"),
+        ):
+            settings = {"message.timestamp.type": kept, "cleanup.policy": policy}
+            await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, settings)])
+    alone = await asyncio.to_thread(invoke, *check)
+    assert (alone.exit_code, alone.stderr) == (0, "")
+    assert "trips: note: the state in " in alone.stdout
+    assert "senders date" not in alone.stdout
+    assert f"{topics.changelog}: warning: message.timestamp.type=CreateTime" in alone.stdout

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -22,12 +24,12 @@ pytestmark = pytest.mark.broker
 async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
     orders = f"orders-{lab.collection.topics.source}"
     (port,) = free_ports(1)
-    worker = _start(lab, orders, tmp_path / "data", port)
+    worker = start_app(lab, orders, tmp_path / "data", port)
     try:
         worker.wait_ready()
         async with lab.producer() as producer:
             # Faust alone may drop what arrives while it starts: begin once the app counts.
-            while not _orders(port):
+            while not orders_of(port):
                 await producer.send_and_wait(orders, b'"water"', partition=0)
                 await asyncio.sleep(0.2)
             for number in range(60):
@@ -39,7 +41,7 @@ async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
         await lab.close(START_MS + WINDOW_MS)
         await lab.check_exact()
         assert worker.get("/api/collections/trips/windows")["windows"][0]["n"] == 600
-        await eventually(lambda: _orders(port).items() >= {"tea": 40, "milk": 20}.items())
+        await eventually(lambda: orders_of(port).items() >= {"tea": 40, "milk": 20}.items())
         assert worker.terminate() == 0
     finally:
         worker.kill()
@@ -49,7 +51,7 @@ async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
 async def test_an_own_app_counts_no_aborted_transactions(lab: Lab, tmp_path: Path) -> None:
     source = lab.collection.topics.source
     (port,) = free_ports(1)
-    worker = _start(lab, f"orders-{source}", tmp_path / "data", port)
+    worker = start_app(lab, f"orders-{source}", tmp_path / "data", port)
     try:
         worker.wait_ready()
         aborted = lab.collection.spec.frame([1] * 10, times_ms=[START_MS] * 10)
@@ -76,16 +78,28 @@ async def test_an_own_app_counts_no_aborted_transactions(lab: Lab, tmp_path: Pat
         worker.kill()
 
 
-def _start(lab: Lab, orders: str, data: Path, port: int) -> Worker:
+def start_app(
+    lab: Lab,
+    orders: str,
+    data: Path,
+    port: int,
+    environment: Mapping[str, str] | None = None,
+) -> Worker:
     command = [sys.executable, "-m", "tests.broker.own_app", str(lab.file), orders, str(data)]
     command += ["worker", "--web-port", str(port), "--loglevel", "error"]
     root = Path(__file__).parent.parent.parent
     return Worker(
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root)
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=root,
+            env={**os.environ, **(environment or {})},
+        )
     )
 
 
-def _orders(port: int) -> dict[str, int]:
+def orders_of(port: int) -> dict[str, int]:
     """Return what the user's own page shows, nothing until Faust serves it."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/orders/", timeout=5) as answer:

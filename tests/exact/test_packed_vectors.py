@@ -28,12 +28,20 @@ def test_packed_messages_are_written_and_read_as_listed(vector: dict[str, Any]):
         (one["offset"], None if one["value"] is None else bytes.fromhex(one["value"]))
         for one in vector["messages"]
     ]
-    packed = Packed(vector["after"], vector["next"], vector["end"], make_records(records))
+    arrived, appended = vector.get("arrived"), vector.get("appended", False)
+    packed = Packed(
+        vector["after"],
+        vector["next"],
+        vector["end"],
+        make_records(records, arrived=arrived, appended=appended),
+    )
     data, topic_id = bytes.fromhex(vector["packed"]), bytes.fromhex(vector["topic_id"])
     assert encode_packed(packed, partition=vector["partition"], topic_id=topic_id) == data
     found = decode_packed(data, partition=vector["partition"], topic_id=topic_id)
     assert (found.after, found.next, found.end) == (packed.after, packed.next, packed.end)
     assert list(found.records) == records
+    assert found.records.appended == appended
+    assert (None if found.records.arrived is None else found.records.arrived.tolist()) == arrived
 
 
 @pytest.mark.parametrize("vector", VECTORS["refused"], ids=name_of)

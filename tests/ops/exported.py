@@ -24,7 +24,8 @@ def exported() -> dict[tuple[str, str], tuple[str, set[str]]]:
     for process, registry in registries.items():
         for family in registry.collect():
             name = f"{family.name}_total" if family.type == "counter" else family.name
-            found[process, name] = (family.type, _labels(registry, family.name))
+            own = getattr(family, "_labelnames", ())
+            found[process, name] = (family.type, set(own) or _labels(registry, family.name))
     gauges: Any = PipelineCollector(serve_collections({"rides": RIDES}), {}).describe()
     for family in gauges:
         found["worker", family.name] = (family.type, set(family._labelnames))

@@ -4,6 +4,7 @@ import random
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from ldpstream.agents.packing.packed import (
     encode_packed,
 )
 from ldpstream.agents.reading.taking import Taken, take
+from ldpstream.agents.state.arrival import Arrivals
 from ldpstream.agents.state.batch import read_batch, read_records
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.partition import Partition
@@ -49,9 +51,9 @@ def some_records(draw: st.DrawFn) -> list[Record]:
     return [(o, bytes([o % 256]) * 3 if same else draw(values)) for o in offsets]
 
 
-def packed(records: list[Record], *, after: int, stop: int) -> bytes:
+def packed(records: list[Record], *, after: int, stop: int, **dated: Any) -> bytes:
     return encode_packed(
-        Packed(after, stop, stop + 5, make_records(records)), partition=3, topic_id=ID
+        Packed(after, stop, stop + 5, make_records(records, **dated)), partition=3, topic_id=ID
     )
 
 
@@ -67,9 +69,31 @@ def test_what_is_packed_comes_out(records: list[Record], before: int, behind: in
         assert list(found.records.since(offset)) == [r for r in records if r[0] >= offset]
 
 
+@given(some_records(), st.data(), st.booleans(), st.sampled_from([100, 1 << 31, 1 << 33]))
+def test_so_does_when_it_arrived(
+    records: list[Record], data: st.DataObject, appended: bool, span_ms: int
+):
+    n, first_ms = len(records), data.draw(st.integers(0, 1 << 41))
+    times = st.integers(first_ms, first_ms + span_ms)
+    arrived = data.draw(st.lists(times, min_size=n, max_size=n))
+    told = packed(records, after=0, stop=records[-1][0] + 1, arrived=arrived, appended=appended)
+    found = decode_packed(told, partition=3, topic_id=ID)
+    assert list(found.records) == records
+    assert found.records.arrived is not None
+    limit_ms = min(arrived) + (1 << 32) - 1
+    # After weeks it is said to have been earlier, and no longer that the broker says so.
+    assert found.records.arrived.tolist() == [min(at, limit_ms) for at in arrived]
+    assert found.records.appended == (appended and max(arrived) <= limit_ms)
+    later = found.records.since(records[n // 2][0])
+    assert later.arrived is not None
+    assert later.arrived.tolist() == found.records.arrived[n // 2 :].tolist()
+    assert encode_packed(found, partition=3, topic_id=ID) == told
+
+
 @given(some_records(), st.randoms(use_true_random=False))
 def test_damaged_bytes_are_refused_or_read(records: list[Record], rng: random.Random):
-    data = bytearray(packed(records, after=0, stop=records[-1][0] + 1))
+    dated = {"arrived": [o for o, _ in records]} if rng.random() < 0.5 else {}
+    data = bytearray(packed(records, after=0, stop=records[-1][0] + 1, **dated))
     kind = rng.randrange(3)
     if kind == 0:
         data[rng.randrange(min(len(data), HEAD.size))] ^= 1 << rng.randrange(8)
@@ -108,11 +132,11 @@ def make_source(rng: random.Random) -> list[Record]:
     return made
 
 
-def loaded() -> Partition:
-    tail = Tail(CONTEXT, 3)
+def loaded(context: Context = CONTEXT) -> Partition:
+    tail = Tail(context, 3)
     tail.read([], position=0, end=0)
     assert tail.head is not None
-    return Partition(CONTEXT, tail, replace(tail.head, source=ID), epoch=1)
+    return Partition(context, tail, replace(tail.head, source=ID), epoch=1)
 
 
 def outcome(part: Partition) -> tuple[object, ...]:
@@ -123,14 +147,34 @@ def outcome(part: Partition) -> tuple[object, ...]:
     return work, flush.cells, sorted(flush.copies, key=lambda copy: (copy.headers, copy.value))
 
 
+def arrivals(source: list[Record], rng: random.Random) -> dict[int, int]:
+    """When messages arrived, by offset: up to long after what they hold is dated, or before."""
+    arrived, at = {}, 0
+    for offset, _ in source:
+        at = arrived[offset] = max(at, offset * 3 + rng.randint(-10, 40))
+    return arrived
+
+
+def known(records: list[Record], arrived: dict[int, int], *, appended: bool) -> Arrivals:
+    times_ms = np.array([arrived[offset] for offset, _ in records], dtype=np.int64)
+    return Arrivals(times_ms if appended else NOW_MS, times_ms)
+
+
 @pytest.mark.soak
+@pytest.mark.parametrize("appended", [True, False])
 @pytest.mark.parametrize("seed", seeds(25, soak=2_000))
-def test_packed_counts_as_the_source_does(seed: int):
+def test_packed_counts_as_the_source_does(seed: int, appended: bool):
     rng = random.Random(seed)
     source = make_source(rng)
+    arrived = arrivals(source, rng)
     end = source[-1][0] + 1
+
+    def ingest(part: Partition, records: list[Record]) -> None:
+        when = known(records, arrived, appended=appended)
+        part.ingest(records, now_ms=NOW_MS, arrived=when)
+
     direct = loaded()
-    direct.ingest(source, now_ms=NOW_MS)
+    ingest(direct, source)
 
     # Packers that overlap, cut anywhere and begin anywhere, and whose messages come in any order.
     messages = []
@@ -141,7 +185,8 @@ def test_packed_counts_as_the_source_does(seed: int):
             inside = [record for record in source if at <= record[0] < stop]
             if inside:
                 stop = inside[-1][0] + 1
-                messages.append(packed(inside, after=at, stop=stop))
+                dated = {"arrived": [arrived[o] for o, _ in inside], "appended": appended}
+                messages.append(packed(inside, after=at, stop=stop, **dated))
             at = stop
     for _ in range(rng.randrange(6)):
         i, j = rng.randrange(len(messages)), rng.randrange(len(messages))
@@ -154,11 +199,30 @@ def test_packed_counts_as_the_source_does(seed: int):
         taken = take(through, found, now_ms=NOW_MS)
         if taken is Taken.HOLE:
             missing = [r for r in source if through.next <= r[0] < found.after]
-            through.ingest(missing, now_ms=NOW_MS)
+            ingest(through, missing)
             through.pass_over(found.after)
             assert take(through, found, now_ms=NOW_MS) is Taken.TAKEN
-    through.ingest([r for r in source if r[0] >= through.next], now_ms=NOW_MS)
+    ingest(through, [r for r in source if r[0] >= through.next])
     assert outcome(through) == outcome(direct)
+    assert direct.work.next == end
+
+
+def test_what_is_packed_long_after_its_arrival_makes_nothing_late_and_lets_no_forged_date_pass():
+    """A packer that was away for an hour packs honest reports with one dated ahead of them."""
+    hour_ms = 3_600_000
+    window = replace(WINDOW, size_ms=60_000, hop_ms=60_000, grace_ms=5_000, future_ms=5_000)
+    context = replace(CONTEXT, window=window)
+    times_ms = [0, 1_000, 300_000, 2_000, 3_000]
+    values = [SPEC.frame_reports(np.array([1]), times_ms=np.array([at])) for at in times_ms]
+    arrived, late = [0, 1_000, 2_000, 2_000, 3_000], []
+    for dated in ({}, {"arrived": arrived}, {"arrived": arrived, "appended": True}):
+        data = packed(list(enumerate(values)), after=0, stop=5, **dated)
+        part = loaded(context)
+        found = decode_packed(data, partition=3, topic_id=ID)
+        take(part, found, now_ms=2 * hour_ms, packed_ms=hour_ms)
+        late.append((part.work.late, part.work.rejected.get("future", 0)))
+    # So it was where packed messages did not say when what they hold arrived.
+    assert late == [(2, 0), (0, 0), (0, 1)]
 
 
 @pytest.mark.soak

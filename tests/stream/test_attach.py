@@ -65,3 +65,14 @@ async def test_other_agents_and_the_collections_own_are_let_be() -> None:
         len(table)
     with pytest.raises(KeyError):
         pipeline.windows("town")
+
+
+async def test_budgets_that_protect_in_name_only_are_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    attached(make_app("meant"))
+    assert not caplog.messages
+    tables = {"collection": {"city": {**CITY, "epsilon": 20.0}}}
+    attach(make_app("nominal"), read_config(tables, base=Path(), environment={}))
+    (said,) = caplog.messages
+    assert said.startswith("collection.city: warning: its least budget is 20")

@@ -78,7 +78,7 @@ def test_no_packed_message_takes_much_memory():
     claimed = [0, 1, 1 << 20, (1 << 20) + 1, (1 << 32) - 1]
     heads = [
         HEAD.pack(0x81, flags, 3, n, bytes(16), after, 1 << 62, (1 << 63) - 1, first, length)
-        for flags in range(4)
+        for flags in range(16)
         for n in claimed
         for after in (0, (1 << 62) - 1, (1 << 63) - 1)
         for first in (0, (1 << 32) - 1)

@@ -7,7 +7,7 @@ import pytest
 
 from ldpstream.agents.state.arrival import Dates
 from tests.soak import seeds
-from tests.stream.untrusted_stream import PRECISION_MS, Broker
+from tests.stream.untrusted_stream import Broker
 
 
 @pytest.mark.soak
@@ -141,7 +141,8 @@ def test_what_is_taken_arrived_when_its_records_say(appended: bool) -> None:
         assert np.array_equal(arrived.clock_ms, [7_500, 999_000])
         assert np.array_equal(arrived.latest_ms, [7_500, 999_000])
     else:
-        assert (arrived.clock_ms, arrived.latest_ms) == (7_500 + PRECISION_MS, 1_000_000)
+        assert np.array_equal(arrived.clock_ms, [7_000, 7_000])
+        assert arrived.latest_ms == 1_000_000
 
 
 def test_what_is_taken_arrived_after_the_log_was_seen_to_end_before_it() -> None:
@@ -157,4 +158,5 @@ def test_what_is_taken_arrived_after_the_log_was_seen_to_end_before_it() -> None
     arrived = broker.state.arrived
     assert arrived is not None
     # The answer before was seen one second ago, and asked for two seconds before that or later.
-    assert (arrived.clock_ms, arrived.latest_ms) == (5_000_000 - 3_000, 5_000_000)
+    assert np.array_equal(arrived.clock_ms, [5_000_000 - 3_000] * 3)
+    assert arrived.latest_ms == 5_000_000

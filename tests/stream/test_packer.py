@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import (
@@ -15,10 +16,12 @@ from aiokafka.errors import (
 )
 
 from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.packing import run, sending
 from ldpstream.agents.packing.batches import Run
 from ldpstream.agents.packing.buffer import Buffer
+from ldpstream.agents.packing.dating import Dating
 from ldpstream.agents.packing.packed import MAX_MESSAGES, Packed, decode_packed
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.sending import Sender
@@ -35,6 +38,8 @@ SOURCE = TopicPartition("city.reports", 0)
 class Record:
     offset: int
     value: bytes | None
+    timestamp: int = 7_000
+    timestamp_type: int = 0
 
 
 @dataclass
@@ -52,6 +57,9 @@ class Consumer:
 
     def highwater(self, _: TopicPartition) -> int:
         return 100
+
+    def last_poll_timestamp(self, _: TopicPartition) -> int:
+        return len(self.fetches)
 
     async def committed(self, _: TopicPartition) -> int | None:
         return self.committed_at
@@ -136,6 +144,38 @@ async def test_a_record_that_is_too_large_is_left_out_and_counted() -> None:
     assert consumer.committed_at == 3
 
 
+@pytest.mark.parametrize("appended", [True, False])
+async def test_packed_messages_say_when_what_they_hold_arrived(appended: bool) -> None:
+    """It is packed long after that, when nobody can see it of the message's own date."""
+    times_ms = [7_000, 9_000, 8_000, 7_500]
+    records = [Record(o, b"a", at, int(appended)) for o, at in enumerate(times_ms)]
+    consumer = Consumer(
+        [records[:2], records[2:], [Record(99, bytes(2_000), 9_000, int(appended))]]
+    )
+    told = await packed(consumer, linger_ms=60_000)
+    found = [decode_packed(value, partition=0, topic_id=ID).records for value in told.sent]
+    assert all(one.appended is appended for one in found)
+    arrived = [at for one in found for at in (() if one.arrived is None else one.arrived.tolist())]
+    assert arrived == (times_ms if appended else [7_000] * 4)
+
+
+async def test_what_a_packer_reads_at_the_end_of_the_source_arrived_since_it_saw_that() -> None:
+    answers = Answers(None, 0)
+    dating = Dating(answers, 5)
+    for at_ms in (100, 200, 300):
+        answers.look(at_ms, at_ms)
+        dating.read((), stop=5, end=5, steady_ms=at_ms, now_ms=1_000_000 + at_ms)
+    answers.look(400, 400)
+    taken = [Run(range(5, 7), [b"", b""], [0, 0], False)]
+    arrived, _ = dating.read(taken, stop=7, end=9, steady_ms=400, now_ms=1_000_400)
+    # The answer that was seen at 300 was asked for after nothing else had been seen at 100.
+    assert arrived.tolist() == [1_000_100] * 2
+    answers.look(500, 500)
+    taken = [Run(range(7, 9), [b"", b""], [0, 2_000_000], False)]
+    arrived, _ = dating.read(taken, stop=9, end=9, steady_ms=500, now_ms=1_000_500)
+    assert arrived.tolist() == [1_000_100] * 2
+
+
 async def test_what_was_read_is_sent_though_the_source_has_lost_it() -> None:
     read = [Record(offset, b"a") for offset in range(3)]
     consumer = Consumer([read, 50, [Record(50, b"b")]])
@@ -170,10 +210,10 @@ async def test_what_the_source_has_lost_is_sent_before_what_comes_later(
 
 
 def test_records_without_bytes_fill_a_buffer_too() -> None:
-    buffer = Buffer(0)
-    buffer.add(Run(range(MAX_MESSAGES - 1), [None] * (MAX_MESSAGES - 1)))
+    buffer, n = Buffer(0), MAX_MESSAGES - 1
+    buffer.add([Run(range(n), [None] * n, [0] * n, False)], np.zeros(n, int), appended=False)
     assert not buffer.full(1)
-    buffer.add(Run(range(MAX_MESSAGES - 1, MAX_MESSAGES), [b""]))
+    buffer.add([Run(range(n, n + 1), [b""], [0], False)], np.zeros(1, int), appended=False)
     assert buffer.full(1)
     assert sum(len(one.records) for one in buffer.cut(end=0, limit_bytes=1)) == MAX_MESSAGES
     assert not buffer.full(1)
@@ -196,7 +236,10 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
     producer = Guarded()
     hooks = PackHooks(*[lambda *_: None] * 4)
     sender = Sender(city(), {SOURCE.topic: ID}, cast("LastingProducer", producer), hooks)
-    good, *closed = (Share(TopicPartition(SOURCE.topic, p), Buffer(0)) for p in range(3))
+    good, *closed = (
+        Share(TopicPartition(SOURCE.topic, p), Buffer(0), Dating(Answers(None, 0), 0))
+        for p in range(3)
+    )
     message = Packed(0, 1, 1, make_records([(0, b"a")]))
     refused = [asyncio.create_task(sender.send_all(share, [message])) for share in closed]
     while producer.refusals < 10:

@@ -25,7 +25,7 @@ SEEDS = {
     "7 event times beyond arrival": 5,
     "7 the worker's clock while catching up": 6,
     "8 finals from memory": 4,
-    "8 publish first": 9,
+    "8 publish first": 18,
     "8 mark first": 4,
     "8 mark what was not sent": 16,
     "8 expire alone": 1,
@@ -33,7 +33,7 @@ SEEDS = {
     "8 new partition at once": 2836,
     "8 partitions forgotten": 10727,
     "9 no sweep": 0,
-    "9 sweep of the undecided": 9,
+    "9 sweep of the undecided": 12,
     "idempotence: duplicates and compaction": 676,
 }
 """For each mutant a seed that notices it, the first that `python -m tests.stream.mutants` finds."""

@@ -82,3 +82,17 @@ def test_what_is_adjusted_slowly_is_followed():
         assert world.clock.now_ms() == world.true_ms + world.off_ms
     world.ask()
     assert (world.clock.stepped, world.clock.wrong) == (False, False)
+
+
+def test_a_broker_that_dates_nothing_is_asked_no_more_often_than_one_that_does():
+    now = [0.0]
+    clock = WorkerClock(1_000, wall_ms=lambda: int(now[0] * 1000), seconds=lambda: now[0])
+    asked = 0
+    for _ in range(400):
+        asked += clock.due(10.0)
+        now[0] += 0.25
+    assert asked == 10
+    clock.acknowledged(clock.sent(), int(now[0] * 1000))
+    assert not clock.due(10.0)
+    now[0] += 10.0
+    assert clock.due(10.0)

@@ -9,6 +9,8 @@ the source where something is missing, or where the dice say that packers have b
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ldpstream.agents.packing.packed import (
     Packed,
     PackedError,
@@ -16,10 +18,9 @@ from ldpstream.agents.packing.packed import (
     encode_packed,
 )
 from ldpstream.agents.reading.taking import Taken, take
-from ldpstream.agents.state.partition import Partition
 from tests.packing import make_records
 from tests.stream.simulation.brokers import MOST
-from tests.stream.simulation.worker import Worker
+from tests.stream.simulation.worker import Watched, Worker
 from tests.stream.simulation.world import World
 
 ID = bytes(range(1, 17))
@@ -62,7 +63,7 @@ class PackedWorker(Worker):
                 return
             part.frames_at(part.frames + 1)
 
-    def packed(self, p: int, part: Partition, value: bytes) -> bool:
+    def packed(self, p: int, part: Watched, value: bytes) -> bool:
         """Take a packed message; False where the source has to be read first."""
         try:
             packed = decode_packed(value, partition=p, topic_id=ID)
@@ -73,8 +74,11 @@ class PackedWorker(Worker):
         self.world.seen.add(taken.value)
         return taken in {Taken.TAKEN, Taken.REPEAT}
 
-    def take(self, part: Partition, packed: Packed) -> Taken:
-        return take(part, packed, now_ms=self.now_ms)
+    def take(self, part: Watched, packed: Packed) -> Taken:
+        before = len(part.fates)
+        taken = take(part, packed, now_ms=self.now_ms)
+        self.world.times.check(part.partition, part, part.fates[before:])
+        return taken
 
 
 class PackedWorld(World):
@@ -84,8 +88,8 @@ class PackedWorld(World):
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         super().__init__(seed, kafka=kafka)
-        # A packed message says of its arrivals only what its packer knew of the last.
-        self.times.checked = False
+        # The wire knows no arrivals before 1970, nor do brokers.
+        self.times.checked = self.wall_ms >= 0
         self.frames = [Frames() for _ in range(MOST)]
         self.silence = self.rng.choice([0.0, 0.1, 0.5])
         self.seen: set[str] = set()
@@ -108,7 +112,13 @@ class PackedWorld(World):
             self.say("pack", p, at, stop)
 
     def pack(self, p: int, at: int, stop: int, *, partition: int, topic_id: bytes) -> bytes:
-        records = make_records([(o, self.source[p][o].value) for o in range(at, stop)])
+        dates = self.times.dates(p, range(at, stop))
+        known = dates.arrivals(since_ms=None, now_ms=self.wall_ms).clock_ms
+        records = make_records(
+            [(o, self.source[p][o].value) for o in range(at, stop)],
+            arrived=None if self.wall_ms < 0 else np.broadcast_to(known, stop - at).tolist(),
+            appended=dates.appended,
+        )
         packed = Packed(at, stop, len(self.source[p]), records)
         return encode_packed(packed, partition=partition, topic_id=topic_id)
 
@@ -155,7 +165,7 @@ class PackedWorld(World):
 class HolesIgnored(PackedWorker):
     """What a message leaves out before it is taken for counted."""
 
-    def take(self, part: Partition, packed: Packed) -> Taken:
+    def take(self, part: Watched, packed: Packed) -> Taken:
         if packed.after > part.next:
             part.pass_over(packed.after)
         return super().take(part, packed)
@@ -164,7 +174,7 @@ class HolesIgnored(PackedWorker):
 class RepeatsCounted(PackedWorker):
     """A message is taken from its beginning, whatever has been counted."""
 
-    def take(self, part: Partition, packed: Packed) -> Taken:
+    def take(self, part: Watched, packed: Packed) -> Taken:
         if packed.after < part.next < packed.next:
             shift = part.next - packed.after
             records = [(offset + shift, value) for offset, value in packed.records]

@@ -1,0 +1,60 @@
+"""The histograms of how late reports come: counted in arrays, a batch at a time, and shown whole.
+
+`prometheus_client`'s own histograms take one observation at a call.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from ldpstream.agents.state.delays import DELAY_MS, LATENESS_MS, Buckets, Delays
+
+
+class DelayCollector(Collector):
+    """Adds up the delays of reports by collection."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Delays] = {}
+
+    def add(self, collection: str, delays: Delays) -> None:
+        """Add delays to those of a collection."""
+        before = self._found.get(collection)
+        self._found[collection] = delays if before is None else before + delays
+
+    def describe(self) -> Iterator[HistogramMetricFamily]:
+        """Return the names alone."""
+        yield from _families()
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        """Return both histograms as of now."""
+        lateness, delay = _families()
+        for name, delays in self._found.items():
+            _show(lateness, name, LATENESS_MS, delays.lateness)
+            _show(delay, name, DELAY_MS, delays.delay)
+        yield from (lateness, delay)
+
+
+def _families() -> tuple[HistogramMetricFamily, HistogramMetricFamily]:
+    return (
+        HistogramMetricFamily(
+            "ldpstream_lateness_seconds",
+            "The least grace with which a report would have been counted",
+            labels=["collection"],
+        ),
+        HistogramMetricFamily(
+            "ldpstream_delay_seconds",
+            "From a report's event time to its arrival; below 0: dated ahead of it",
+            labels=["collection"],
+        ),
+    )
+
+
+def _show(
+    family: HistogramMetricFamily, collection: str, bounds_ms: Sequence[int], found: Buckets
+) -> None:
+    bounds = [*(str(bound / 1000) for bound in bounds_ms), "+Inf"]
+    counts = map(float, accumulate(found.counts.tolist()))
+    buckets = list(zip(bounds, counts, strict=True))
+    family.add_metric([collection], buckets, sum_value=found.sum_ms / 1000)

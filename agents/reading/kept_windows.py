@@ -1,0 +1,86 @@
+"""Which windows a collection's state is kept in now, as the end of its changelog tells.
+
+Size and hop are in every key. A worker that runs writes heads, and has a record dated every few
+seconds where there are none, so the last record of a changelog is of whoever wrote last; to learn
+that nobody has to read the whole topic.
+"""
+
+import time
+from collections.abc import Collection
+from typing import Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaTimeoutError
+
+from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.state.records import RecordError, state_windows
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+RECENT_MS: Final = 120_000
+"""For so long before the last record of all another state counts as kept as well."""
+_STEP_OFFSETS: Final = 1_000
+_WAIT_MS: Final = 1_000
+_PATIENCE_SECONDS: Final = 60.0
+
+Windows = tuple[int, int]
+
+
+async def kept_windows(
+    reader: AIOKafkaConsumer, topic: str, partitions: int, spec: CollectionSpec
+) -> Collection[Windows]:
+    """Return size and hop (ms) of the states of a spec that were written to last; none at first.
+
+    `reader` has no group and is started.
+
+    Raises:
+        KafkaError: if the broker does not answer.
+    """
+    found: dict[Windows, int] = {}
+    assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
+    ends = await end_offsets(reader, assigned)
+    for partition, end in ends.items():
+        last = await _last(reader, partition, end, spec)
+        if last is not None:
+            windows, dated_ms = last
+            found[windows] = max(dated_ms, found.get(windows, dated_ms))
+    newest_ms = max(found.values(), default=0)
+    return [windows for windows, dated_ms in found.items() if newest_ms - dated_ms < RECENT_MS]
+
+
+async def _last(
+    reader: AIOKafkaConsumer, partition: TopicPartition, end: int, spec: CollectionSpec
+) -> tuple[Windows, int] | None:
+    """Return the windows of the last record of a spec, and its timestamp; None where none is."""
+    beginning = (await reader.beginning_offsets([partition]))[partition]
+    stop, step = end, _STEP_OFFSETS
+    while stop > beginning:
+        start = max(beginning, stop - step)
+        last = await _last_between(reader, partition, start, stop, spec)
+        if last is not None:
+            return last
+        stop, step = start, step * 10
+    return None
+
+
+async def _last_between(
+    reader: AIOKafkaConsumer, partition: TopicPartition, start: int, stop: int, spec: CollectionSpec
+) -> tuple[Windows, int] | None:
+    reader.assign([partition])
+    reader.seek(partition, start)
+    last, deadline = None, time.monotonic() + _PATIENCE_SECONDS
+    while await reader.position(partition) < stop:
+        if time.monotonic() > deadline:
+            raise KafkaTimeoutError(f"no answer about {partition.topic}[{partition.partition}]")
+        for record in (await reader.getmany(partition, timeout_ms=_WAIT_MS)).get(partition, ()):
+            windows = _windows(record.key, spec)
+            if windows is not None and record.offset < stop:
+                last = windows, record.timestamp
+    return last
+
+
+def _windows(key: bytes | None, spec: CollectionSpec) -> Windows | None:
+    try:
+        fingerprint, size_ms, hop_ms = state_windows(key or b"")
+    except RecordError:
+        return None
+    return (size_ms, hop_ms) if fingerprint == spec.fingerprint else None
