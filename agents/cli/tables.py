@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
-from ldpstream.agents.document.model import LostMessages
+from ldpstream.agents.document.flat import runs_text
+from ldpstream.agents.document.model import LostMessages, MergedBlocks
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
@@ -41,6 +42,8 @@ def show_document(
         console.print(describe_withheld(minimum, document.n), markup=False)
         return
     console.print(describe_bounds(document, together=together), markup=False)
+    if document.merged is not None:
+        console.print(describe_merged(document.merged), markup=False)
     if document.distribution:
         rows = [(label_text(one.value), one) for one in document.distribution]
         console.print(_shares("value", rows))
@@ -107,6 +110,14 @@ def describe_lost(lost: LostMessages) -> str:
     return (
         f"incomplete: up to {lost.offsets:,} messages of partitions {partitions} were deleted "
         "before they were read"
+    )
+
+
+def describe_merged(merged: MergedBlocks) -> str:
+    """Return on one line which blocks are told of together."""
+    return (
+        f"merged by minimum_block: blocks {runs_text(merged)}, together {merged.count:,} reports; "
+        "what would tell of a part of them is undefined"
     )
 
 

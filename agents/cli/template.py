@@ -62,6 +62,7 @@ partitions = 4                  # of topics that we create
 retention = "7d"                # of topics that we create
 precision = "1s"                # event times are cut to this on the device
 minimum = 100                   # no answers together tell of fewer reports; 0: no promise
+# minimum_block = 20            # of blocks that reports disclose, neither: docs/minimum.md
 # With "frames" workers read what `ldpstream pack -c FILE` packs, many messages to one: for devices
 # that send single reports at a high rate. While no packer runs they read the topic itself.
 input = "topic"

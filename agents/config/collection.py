@@ -21,6 +21,7 @@ from ldpstream.agents.options import (
     make_range,
 )
 from ldpstream.agents.privacy import PrivacyStatement, minimum_sentences, privacy_statement
+from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.mechanisms.base.errors import SpecError
@@ -57,6 +58,8 @@ class CollectionConfig:
     """Of topics that we create."""
     minimum: int
     """With fewer reports a document holds only their number."""
+    minimum_block: int
+    """Disclosed blocks with fewer are merged; 0 or 1: none are."""
     confidence: float
     estimand: Estimand
     method: Method
@@ -71,7 +74,9 @@ class CollectionConfig:
     def privacy(self) -> PrivacyStatement:
         """What the policy means in plain words: found once, a matrix of many values takes long."""
         said = privacy_statement(self.spec)
-        return replace(said, protected=(*said.protected, *minimum_sentences(self.minimum)))
+        of_blocks = self.minimum_block if blocks_of_reports(self.spec) is not None else None
+        promised = minimum_sentences(self.minimum, of_blocks)
+        return replace(said, protected=(*said.protected, *promised))
 
     @property
     def options(self) -> EstimateOptions:
@@ -107,6 +112,7 @@ def read_collection(
     with problems.gathered():
         window = window_spec(path, table)
     problems.check()
+    _check_minimum_block(f"{path}.minimum_block", table, spec)
     return CollectionConfig(
         name=name,
         spec=spec,
@@ -117,6 +123,7 @@ def read_collection(
         partitions=table.partitions,
         retention_ms=table.retention,
         minimum=table.minimum,
+        minimum_block=table.minimum_block,
         confidence=table.confidence,
         estimand=table.estimand,
         method=table.method,
@@ -139,6 +146,23 @@ def read_spec(name: str, raw: Mapping[str, object], *, base: Path) -> Collection
         spec = CollectionSpec.from_mapping(name, raw, base=base)
     problems.check()
     return spec
+
+
+def _check_minimum_block(path: str, table: CollectionTable, spec: CollectionSpec) -> None:
+    asked = table.minimum_block
+    if asked <= 1:
+        return
+    if blocks_of_reports(spec) is None:
+        raise ConfigError(
+            path,
+            f"expected 0, got {asked:,}: it is for reports that disclose the block of their value "
+            f"and nothing else, which those of {spec.mechanism.id} over this domain do not",
+        )
+    if asked > table.minimum:
+        raise ConfigError(
+            path,
+            f"expected at most minimum, {table.minimum:,}, got {asked:,}: a part may hold no more",
+        )
 
 
 @contextmanager

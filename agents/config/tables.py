@@ -127,6 +127,7 @@ class CollectionTable(Table):
     retention: PositiveDuration = 7 * DAY_MS
     precision: PositiveDuration = SECOND_MS
     minimum: int = Field(default=100, ge=0)
+    minimum_block: int = Field(default=0, ge=0)
     input: Literal["topic", "frames"] = "topic"
     window: WindowTable = WindowTable()
     confidence: OpenUnit = 0.95

@@ -15,6 +15,13 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.document.linear import linear_estimates
+from ldpstream.agents.document.merged import (
+    Bools,
+    hidden_values,
+    merged_blocks,
+    merged_reports,
+    whole_sets,
+)
 from ldpstream.agents.document.model import (
     EstimateDocument,
     LostMessages,
@@ -77,9 +84,10 @@ def compose(
     if withheld:
         return head
     spec, alone = of_values_alone(collection.spec, totals)
-    listed = _list_values(spec, alone, chosen)
-    values = _value_estimates(spec.domain.estimated, listed, totals.n)
-    ranges = _range_estimates(spec, alone, chosen, listed.projected)
+    hidden = hidden_values(spec, totals)
+    listed = _list_values(spec, alone, chosen, hidden)
+    values = _value_estimates(spec.domain.estimated, listed, totals.n, hidden)
+    ranges = _range_estimates(spec, alone, chosen, listed.projected, hidden)
     entries: list[ValueEstimate | RangeEstimate] = [*values, *ranges]
     influences = (entry.influence for entry in entries)
     forged = (entry.forged for entry in entries)
@@ -95,12 +103,14 @@ def compose(
         "projection": chosen.project,
         "distribution": weigh_values(collection.spec, totals, chosen, listed.indices, values),
         "ranges": weigh_ranges(collection.spec, totals, chosen, ranges),
-        "quantiles": _quantile_estimates(spec, alone, chosen),
+        "quantiles": _quantile_estimates(spec, alone, chosen, hidden),
         "influence": max((i for i in influences if i is not None), default=None),
         "forged": min((m for m in forged if m is not None), default=None),
     }
+    if hidden is not None:
+        body["merged"] = merged_blocks(spec, totals)
     if chosen.linear:
-        body["linear"] = linear_estimates(spec, alone, chosen, listed.projected)
+        body["linear"] = linear_estimates(spec, alone, chosen, listed.projected, hidden)
     if chosen.method in ANYTIME:
         body["sharpest"] = chosen.sharpest
     return head.model_copy(update=body | prior_parts(collection.spec, totals, chosen))
@@ -129,10 +139,13 @@ class _Listed:
     simultaneous: bool
 
 
-def _list_values(spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions) -> _Listed:
+def _list_values(
+    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions, hidden: Bools | None
+) -> _Listed:
     """Choose the values of the list, the largest shares first; all are in the domain's order.
 
-    A list shorter than the domain is chosen by looking: simultaneous over the whole domain.
+    A list shorter than the domain is chosen by looking: simultaneous over the whole domain. It has
+    none of the `hidden` values, whose shares count as alike.
     """
     mechanism, statistic, n = spec.mechanism, totals.statistic, totals.n
     keywords, size = options.keywords(), spec.domain.estimated.size
@@ -152,20 +165,27 @@ def _list_values(spec: CollectionSpec, totals: WindowTotals, options: EstimateOp
     # Of all values the shares alone: bounds take many times their memory, and are per value.
     decoded = share_sums(mechanism, statistic, n)
     shares = decoded / n if n else np.full_like(decoded, np.nan)
+    if hidden is not None:
+        shares[hidden] = merged_reports(spec, totals) / totals.n / hidden.sum()
     projected = _project(spec, totals, shares, options.project)
-    indices = _choose(options.top, shares, projected)
+    indices = _choose(options.top, shares, projected, hidden)
     del shares
-    if options.top == 0:
+    if indices.size == 0:
         return _Listed(nothing, None, projected, simultaneous)
     values = None if options.top is None else indices
     estimate = estimate_values(mechanism, statistic, n, values=values, decoded=decoded, **keywords)
     return _Listed(indices, estimate, projected, simultaneous)
 
 
-def _choose(top: int | None, shares: Floats, projected: Floats | None) -> Integers:
-    """Return the values of a list: all in their order, or the `top` largest shares."""
+def _choose(
+    top: int | None, shares: Floats, projected: Floats | None, hidden: Bools | None = None
+) -> Integers:
+    """Return the values of a list: all in their order, or the `top` largest that are not hidden."""
     if top is None:
         return np.arange(shares.size)
+    if hidden is not None:
+        told = np.flatnonzero(~hidden)
+        return told[_choose(top, shares[told], None if projected is None else projected[told])]
     # Projection makes ties, at 0 above all: there the unprojected shares decide.
     return largest(shares if projected is None else projected, shares, top)
 
@@ -218,12 +238,14 @@ def _project(
     return project_blocks(shares, *known_totals(spec.mechanism, totals.statistic, totals.n))
 
 
-def _value_estimates(domain: Domain, listed: _Listed, n: int) -> list[ValueEstimate]:
+def _value_estimates(
+    domain: Domain, listed: _Listed, n: int, hidden: Bools | None
+) -> list[ValueEstimate]:
     if listed.estimate is None:
         return []
     shares = None if listed.projected is None else listed.projected[listed.indices]
     labels = [domain.label(index) for index in listed.indices.tolist()]
-    rows = numbers(listed.estimate, n, shares)
+    rows = numbers(listed.estimate, n, shares, None if hidden is None else ~hidden[listed.indices])
     # Without validation, which takes as long as all the rest for a domain of many values; and
     # with one set of field names for all, which would take half of their memory.
     names = {"value", *Numbers.__annotations__}
@@ -234,7 +256,11 @@ def _value_estimates(domain: Domain, listed: _Listed, n: int) -> list[ValueEstim
 
 
 def _range_estimates(
-    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions, projected: Floats | None
+    spec: CollectionSpec,
+    totals: WindowTotals,
+    options: EstimateOptions,
+    projected: Floats | None,
+    hidden: Bools | None,
 ) -> list[RangeEstimate]:
     if not options.ranges:
         return []
@@ -243,15 +269,17 @@ def _range_estimates(
     keywords = options.keywords()
     estimate = estimate_sets(spec.mechanism, totals.statistic, totals.n, given, **keywords)
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
-    rows = numbers(estimate, totals.n, shares)
+    rows = numbers(estimate, totals.n, shares, whole_sets(hidden, sets))
     return [RangeEstimate(name=a.name, **r) for a, r in zip(options.ranges, rows, strict=True)]
 
 
 def _quantile_estimates(
-    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions
+    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions, hidden: Bools | None
 ) -> list[QuantileEstimate]:
     if not options.quantiles:
         return []
+    if hidden is not None:
+        return [QuantileEstimate(p=p, value=None, low=None, high=None) for p in options.quantiles]
     found = estimate_quantiles(
         spec.mechanism,
         totals.statistic,

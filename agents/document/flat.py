@@ -13,7 +13,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from ldpstream.agents.document.model import EstimateDocument, RangeEstimate, ValueEstimate
+from ldpstream.agents.document.model import (
+    EstimateDocument,
+    MergedBlocks,
+    RangeEstimate,
+    ValueEstimate,
+)
 
 HEADER: Final = (
     *("collection", "start", "end", "n", "final", "withheld", "late", "rejected"),
@@ -22,7 +27,8 @@ HEADER: Final = (
     *("weight_total", "weight_se", "weight_low", "weight_high"),
     *("span_start", "span_end"),
 )
-"""`kind` is `value`, `range`, `linear` or `quantile`, or `none` in a document without entries.
+"""`kind` is `value`, `range`, `linear` or `quantile`, `merged` for blocks that are told of together
+(its name is their runs), or `none` in a document without entries.
 
 The span is empty where it is the window. `name` is the value's label or the query's name, `p` the
 quantile's share. `value`, `low` and `high` are shares, means of linear queries, and labels of
@@ -94,6 +100,15 @@ def _entries(document: EstimateDocument) -> Iterator[list[Cell]]:
         low, high = _text(quantile.low), _text(quantile.high)
         row: list[Cell] = ["quantile", None, quantile.p, _text(quantile.value), None, None]
         yield [*row, low, high, *[None] * 6]
+    if document.merged is not None:
+        merged = document.merged
+        yield ["merged", runs_text(merged), None, None, merged.count, *[None] * 9]
+
+
+def runs_text(merged: MergedBlocks) -> str:
+    """Return the runs of merged blocks as text: `0 to 3, 7`."""
+    runs = [str(first) if first == last else f"{first} to {last}" for first, last in merged.runs]
+    return ", ".join(runs)
 
 
 def _share(entry: ValueEstimate | RangeEstimate) -> list[Cell]:

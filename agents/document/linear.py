@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.document.merged import Bools, whole_queries
 from ldpstream.agents.document.model import LinearEstimate
 from ldpstream.agents.document.numbers import numbers
 from ldpstream.agents.options import EstimateOptions
@@ -14,11 +15,16 @@ Floats = NDArray[np.float64]
 
 
 def linear_estimates(
-    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions, projected: Floats | None
+    spec: CollectionSpec,
+    totals: WindowTotals,
+    options: EstimateOptions,
+    projected: Floats | None,
+    hidden: Bools | None,
 ) -> list[LinearEstimate]:
     """Return the means that were asked for; of projected shares `(k,)` where there are any.
 
-    What else devices give beside their value does not change its weight.
+    What else devices give beside their value does not change its weight. A query that gives
+    `hidden` values different weights has no numbers.
     """
     weights = np.stack([asked.weights for asked in options.linear])
     means = None if projected is None else weights @ projected
@@ -26,6 +32,7 @@ def linear_estimates(
     given = weights if estimated is None else weights[:, estimated]
     keywords = options.keywords()
     estimate = estimate_linear(spec.mechanism, totals.statistic, totals.n, given, **keywords)
+    rows = numbers(estimate, totals.n, means, whole_queries(hidden, weights))
     return [
         LinearEstimate(
             name=asked.name,
@@ -37,5 +44,5 @@ def linear_estimates(
             influence=row["influence"],
             forged=row["forged"],
         )
-        for asked, row in zip(options.linear, numbers(estimate, totals.n, means), strict=True)
+        for asked, row in zip(options.linear, rows, strict=True)
     ]

@@ -160,6 +160,16 @@ class LostMessages(Part):
     partitions: list[int] = Field(description="Of the source")
 
 
+class MergedBlocks(Part):
+    """Blocks with few reports that are told of together, by `minimum_block`."""
+
+    blocks: int = Field(description="How many")
+    runs: list[list[int]] = Field(
+        description="The first and the last number of neighbouring ones, from 0; at most 1,000 runs"
+    )
+    count: int = Field(description="Reports of all of them: exact")
+
+
 class EstimateDocument(Part):
     """Estimates of one collection over one span of event time.
 
@@ -212,6 +222,11 @@ class EstimateDocument(Part):
     )
     ranges: list[RangeEstimate] = []
     quantiles: list[QuantileEstimate] = []
+    merged: MergedBlocks | None = Field(
+        default=None,
+        description="Only with `minimum_block`, where blocks are merged: what would tell of a part "
+        "of them is null, as are all quantiles",
+    )
     linear: list[LinearEstimate] = Field(
         default=[], description="Only where asked for; in units of its weights"
     )

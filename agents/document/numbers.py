@@ -1,7 +1,7 @@
 """The numbers of an entry of a document: an undefined one is null."""
 
 import math
-from typing import TypedDict
+from typing import Final, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from ldpstream.agents.document.model import Number
 from ldpstream.estimators.estimate import Estimate
 from ldpstream.estimators.forged import forged_reports
 
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 
@@ -25,8 +26,18 @@ class Numbers(TypedDict):
     forged: int | None
 
 
-def numbers(estimate: Estimate, n: int, projected: Floats | None) -> list[Numbers]:
-    """Return each entry's numbers; a projected share has bounds, but no error of its own."""
+_NOTHING: Final = Numbers(
+    share=None, count=None, se=None, low=None, high=None, influence=None, forged=None
+)
+
+
+def numbers(
+    estimate: Estimate, n: int, projected: Floats | None, told: Bools | None = None
+) -> list[Numbers]:
+    """Return each entry's numbers; a projected share has bounds, but no error of its own.
+
+    `told`, bool `(q,)`, says which entries have numbers: by default all.
+    """
     shares = estimate.value if projected is None else projected
     arrays = (shares, shares * n, estimate.se, estimate.low, estimate.high, estimate.influence)
     columns = [[finite(x) for x in array.tolist()] for array in arrays]
@@ -34,10 +45,13 @@ def numbers(estimate: Estimate, n: int, projected: Floats | None) -> list[Number
     if projected is not None:
         columns[2] = columns[5] = [None] * estimate.value.size
         forged = [None] * estimate.value.size
-    return [
+    rows = [
         Numbers(share=s, count=c, se=e, low=low, high=high, influence=i, forged=m)
         for s, c, e, low, high, i, m in zip(*columns, forged, strict=True)
     ]
+    for place in [] if told is None else np.flatnonzero(~told).tolist():
+        rows[place] = _NOTHING
+    return rows
 
 
 def finite(number: float) -> Number:

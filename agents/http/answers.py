@@ -108,6 +108,7 @@ class Collection(Answer):
     precision_ms: int = Field(description="Event times are cut to this on the device")
     window: Windows
     minimum: int = Field(description="No answers together tell of fewer reports than these")
+    minimum_block: int = Field(description="The same of reports in a disclosed block; 0: off")
     confidence: float
     estimand: str
     method: str

@@ -47,6 +47,7 @@ def describe_collection(served: ServedCollection) -> Collection:
         precision_ms=config.spec.precision_ms,
         window=_windows(config.window),
         minimum=config.minimum,
+        minimum_block=config.minimum_block,
         confidence=config.confidence,
         estimand=config.estimand,
         method=config.method,

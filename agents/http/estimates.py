@@ -1,12 +1,13 @@
 """Estimates of any span, and the finals that are stored: computed in a thread, and tagged.
 
 An answer's ETag is made of all that the answer is made of, so any worker gives the same one, and
-whoever has the answer already is told so without anything being computed.
+whoever has the answer already is told so without anything being estimated.
 """
 
 import asyncio
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -37,7 +38,7 @@ from ldpstream.agents.http.parameters import (
 from ldpstream.agents.pipeline.served import ServedCollection
 from ldpstream.agents.state.answers import BehindError, answer
 from ldpstream.agents.state.cells import decode_final
-from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.view import Snapshot, add_up
 
@@ -59,29 +60,38 @@ class Job:
     form: Format
     partial: bool
 
+    @cached_property
+    def totals(self) -> WindowTotals:
+        """What is told."""
+        return add_up(self.context, self.taken)
+
     def tag(self) -> str:
-        """Return what tells this answer from every other one, in hexadecimal."""
+        """Return what tells this answer from every other one, in hexadecimal.
+
+        Made of what is told alone: whoever guesses what else would be in it finds out by trying.
+        """
         taken, options = self.taken, self.options
         linear = [(one.name, one.weights.tobytes()) for one in options.linear]
         parts = (
             (__version__, np.__version__, scipy_version, self.form),
-            (self.config.name, self.config.spec.fingerprint, self.config.minimum, self.final),
+            (self.config.name, self.config.spec.fingerprint, self.final),
+            (self.config.minimum, self.config.minimum_block),
             (self.window, taken.start_ms, taken.end_ms, taken.withheld, self.partial),
             (taken.n, taken.late, taken.rejected, taken.lost),
             (options.keywords(), options.project, options.top),
             (options.ranges, options.quantiles, linear),
         )
         digest = hashlib.blake2b(repr(parts).encode(), digest_size=16)
-        for number, value in sorted(taken.chunks):
-            digest.update(b"%d %d:" % (number, len(value)))
-            digest.update(value)
+        if self.totals.n >= self.config.minimum:
+            digest.update(self.totals.statistic.data)
+            digest.update(b"" if self.totals.merged is None else self.totals.merged.data)
         return digest.hexdigest()
 
     def body(self) -> bytes:
         """Return the answer."""
         document = compose(
             self.config,
-            add_up(self.context, self.taken),
+            self.totals,
             window=self.window,
             final=self.final,
             options=self.options,

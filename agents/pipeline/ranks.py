@@ -124,5 +124,6 @@ def _context(collection: CollectionConfig, *, partitions: int, accepted: bool) -
         finals_a_step=finals_a_step(collection.spec.mechanism.statistic_size),
         gap_ms=max(_LEAST_GAP_MS, 4 * source_wait_ms(partitions)),
         minimum=collection.minimum,
+        minimum_block=collection.minimum_block,
         release_ms=collection.publish.every_ms,
     )

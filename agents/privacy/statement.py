@@ -42,15 +42,26 @@ def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
     )
 
 
-def minimum_sentences(minimum: int) -> tuple[str, ...]:
-    """Return what `minimum` promises of the answers about a collection; nothing up to 1."""
+def minimum_sentences(minimum: int, minimum_block: int | None) -> tuple[str, ...]:
+    """Return what `minimum` promises of the answers about a collection; nothing up to 1.
+
+    `minimum_block` is None where there is no such choice.
+    """
     if minimum <= 1:
         return ()
+    promise = f"Whatever answers are combined, they tell of no fewer than {minimum:,} reports."
+    if minimum_block is not None and minimum_block > 1:
+        return (
+            (
+                f"{promise} Of reports in a disclosed block they tell of no fewer than "
+                f"{minimum_block:,}: smaller blocks are merged. Which blocks are merged is told."
+            ),
+        )
+    off = "" if minimum_block is None else " minimum_block, which would merge small blocks, is off."
     return (
         (
-            f"Whatever answers are combined, they tell of no fewer than {minimum:,} reports. That "
-            "holds for panes of time; among so many a single report may still be the only one of "
-            "what it tells in the clear."
+            f"{promise} That holds for panes of time; among so many a single report may still be "
+            f"the only one of what it tells in the clear.{off}"
         ),
     )
 

@@ -88,7 +88,9 @@ def _answer(
     counted = reports_by_pane(tails, asked.start, asked.stop)
     gone = first < expired([tail.head for tail in tails if tail.head is not None])
     chunks: list[tuple[int, bytes]] = []
+    part_ends = []
     n = 0
+    whole = final or context.minimum_block > 1
     if not gone and not (final and _pending(counted, parts)):
         for part in parts:
             found = snapshot(context, tails, part.first * pane_ms, part.end * pane_ms)
@@ -96,7 +98,8 @@ def _answer(
                 raise BehindError
             n += part.n
             chunks += found.chunks
-        for pane, release in () if final else tails[0].released(asked.start, asked.stop):
+            part_ends.append(len(chunks))
+        for pane, release in () if whole else tails[0].released(asked.start, asked.stop):
             n += release.n
             chunks += tails[0].released_chunks(pane)
     if not n:
@@ -106,6 +109,7 @@ def _answer(
         start_ms=first * pane_ms,
         end_ms=end * pane_ms,
         chunks=tuple(chunks),
+        part_ends=tuple(part_ends),
         n=n or counted.total(),
         late=sum(tail.totals(pane).late for tail in tails for pane in tail.panes(first, end)),
         rejected=sum(sum(tail.head.rejected.values()) for tail in tails if tail.head is not None),

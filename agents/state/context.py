@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ldpstream.agents.state.blocks import Merged
 from ldpstream.agents.state.gaps import NOTHING_LOST, Lost
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.interface.mechanism import Statistic
@@ -18,7 +19,9 @@ class WindowTotals:
     `statistic` is the mechanism's, int64 of shape `(statistic_size,)`, of the `n` reports counted
     in the span, and `late` of its panes' reports came too late to count. `rejected` messages have
     no event time to be trusted: it is the collection's number of them since it began. `lost` says
-    what the source's retention deleted unread and may have belonged to the span.
+    what the source's retention deleted unread and may have belonged to the span. Of the blocks that
+    are `merged`, bool `(blocks,)`, the statistic has the total number of reports alone
+    (`ldpstream.agents.state.blocks`); None where none are.
     """
 
     start_ms: int
@@ -30,6 +33,7 @@ class WindowTotals:
     withheld: bool = False
     window: tuple[int, int] | None = None
     lost: Lost = NOTHING_LOST
+    merged: Merged | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +51,9 @@ class Context:
     of a partition hold at most `tokens` of them, each an equal part. `gap_ms` is how far end-of-log
     probes may lie apart, and how old the last one may be, for a partition to be idle. With
     `minimum` above 1 answers are sums of parts with at least so many reports
-    (`ldpstream.agents.state.parts`), and those of open panes go on at most every `release_ms`.
+    (`ldpstream.agents.state.parts`), and those of open panes go on at most every `release_ms`. With
+    `minimum_block` above 1 they hold nothing of open panes, and parts are told with small blocks
+    merged (`ldpstream.agents.state.blocks`).
     """
 
     spec: CollectionSpec
@@ -62,11 +68,14 @@ class Context:
     tokens: int = 1 << 25
     gap_ms: int = 2_000
     minimum: int = 1
+    minimum_block: int = 1
     release_ms: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.chunk <= 65_536 or self.finals_a_step < 1:
             raise ValueError("expected 1 <= chunk <= 65,536 and finals_a_step >= 1")
+        if self.minimum_block > 1 and self.minimum_block > self.minimum:
+            raise ValueError("expected minimum_block <= minimum: a part holds no more for sure")
 
     @property
     def tokens_a_pane(self) -> int:

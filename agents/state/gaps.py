@@ -64,12 +64,9 @@ def add_gap(gaps: Sequence[Gap], gap: Gap) -> tuple[Gap, ...]:
     return tuple(found)
 
 
-def tighten(gaps: Sequence[Gap], gap: Gap, last: int) -> tuple[Gap, ...]:
-    """Return the gaps with one that ends sooner than was known; it still has its first pane."""
-    return tuple(
-        one._replace(last=max(one.first, min(one.last, last))) if one == gap else one
-        for one in gaps
-    )
+def end_gap(gaps: Sequence[Gap], gap: Gap, last: int) -> tuple[Gap, ...]:
+    """Return the gaps with one that ends elsewhere than was known; it still has its first pane."""
+    return tuple(one._replace(last=max(one.first, last)) if one == gap else one for one in gaps)
 
 
 def lost(gaps_by_partition: Iterable[Sequence[Gap]], first: int, end: int) -> Lost:

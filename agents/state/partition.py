@@ -20,7 +20,7 @@ from ldpstream.agents.state.counting import count
 from ldpstream.agents.state.delays import Delays
 from ldpstream.agents.state.finals import store_finals
 from ldpstream.agents.state.flushes import Flushes
-from ldpstream.agents.state.gaps import Gap, add_gap, tighten
+from ldpstream.agents.state.gaps import Gap, add_gap, end_gap
 from ldpstream.agents.state.grouping import expired
 from ldpstream.agents.state.handover import ALONE, Beside, decided
 from ldpstream.agents.state.judge import Judgement, judge
@@ -143,7 +143,7 @@ class Partition:
         judgement = self._judge(records, arrived)
         torn, self._torn = self._torn, True
         self._copies.add(make_copies(self._context, self.partition, records, judgement))
-        self._end_gap(arrived)
+        self._end_gap(arrived, now_ms)
         work = count(self._cells, self._work, judgement)
         self._delays += Delays.of(judgement, arrived, pane_ms=self._context.window.pane_ms)
         self._witnessed = judgement.witnessed
@@ -200,13 +200,19 @@ class Partition:
             self._changed = True
         return lost
 
-    def _end_gap(self, arrived: Arrivals) -> None:
-        """Let the gap before these messages end when the first of them arrived."""
+    def _end_gap(self, arrived: Arrivals, now_ms: int) -> None:
+        """Let the gap before these messages end when the first of them arrived.
+
+        Where that is later than now this clock is behind the broker's: the gap, which was to end
+        with what could be dated by this clock, is longer.
+        """
         gap, self._open_gap = self._open_gap, None
         if gap is not None:
             window = self._context.window
             first_ms = int(np.atleast_1d(arrived.clock_ms)[0])
-            gaps = tighten(self._work.gaps, gap, window.pane(first_ms + window.future_ms))
+            last = window.pane(first_ms + window.future_ms)
+            last = last if first_ms > now_ms else min(last, gap.last)
+            gaps = end_gap(self._work.gaps, gap, last)
             self._work = replace(self._work, gaps=gaps)
 
     def pass_over(self, offset: int) -> None:

@@ -49,7 +49,7 @@ class Releases:
         `tails` are those of all partitions. Looks at most every `release_ms`.
         """
         context, minimum = self._context, self._context.minimum
-        if minimum <= 1:
+        if minimum <= 1 or context.minimum_block > 1:
             return False
         # A clock that was set back must not stop the releases.
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < context.release_ms:

@@ -5,14 +5,16 @@ Any worker can answer, whichever partitions it owns: it tails them all.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
+from ldpstream.agents.state.blocks import add_parts
 from ldpstream.agents.state.cells import decode_chunk, decode_final
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.gaps import NOTHING_LOST, Lost, lost
 from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import NEVER, WindowSpec
+from ldpstream.mechanisms.interface.mechanism import Statistic
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class WindowInfo:
 class Snapshot:
     """What a span held at one moment, not yet added up: cheap to take, and never changing.
 
-    `chunks` are `(number, value)` of the chunks of all panes and partitions; the other fields are
-    as in `WindowTotals`.
+    `chunks` are `(number, value)` of the chunks of all panes and partitions, those of a part up to
+    each of `part_ends`; the other fields are as in `WindowTotals`.
     """
 
     start_ms: int
@@ -48,6 +50,7 @@ class Snapshot:
     withheld: bool = False
     window: tuple[int, int] | None = None
     lost: Lost = NOTHING_LOST
+    part_ends: tuple[int, ...] = ()
 
 
 def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> Snapshot:
@@ -81,18 +84,31 @@ def lost_between(tails: Iterable[Tail], first: int, end: int) -> Lost:
 
 
 def add_up(context: Context, taken: Snapshot) -> WindowTotals:
-    """Return the totals of a snapshot."""
-    statistic = context.spec.mechanism.empty()
-    for number, value in taken.chunks:
-        part = statistic[number * context.chunk : (number + 1) * context.chunk]
-        part += decode_chunk(value, len(part))
+    """Return the totals of a snapshot, masked as `minimum_block` wants it."""
+    merged = None
+    if context.minimum_block > 1:
+        ends = taken.part_ends or (len(taken.chunks),)
+        parts = (taken.chunks[first:end] for first, end in pairwise((0, *ends)))
+        statistics = (_statistic(context, part) for part in parts)
+        statistic, merged = add_parts(context.spec, context.minimum_block, statistics)
+    else:
+        statistic = _statistic(context, taken.chunks)
     span = taken.start_ms, taken.end_ms
     return WindowTotals(
         *(*span, statistic, taken.n, taken.late, taken.rejected),
         withheld=taken.withheld,
         window=taken.window,
         lost=taken.lost,
+        merged=merged,
     )
+
+
+def _statistic(context: Context, chunks: Sequence[tuple[int, bytes]]) -> Statistic:
+    statistic = context.spec.mechanism.empty()
+    for number, value in chunks:
+        part = statistic[number * context.chunk : (number + 1) * context.chunk]
+        part += decode_chunk(value, len(part))
+    return statistic
 
 
 def totals(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> WindowTotals:

@@ -15,6 +15,7 @@ from tests.attack.stand import Attack, Outcome, Stand
 from tests.processes import Worker
 
 _MINIMUM: Final = 20
+_OF_BLOCK: Final = 10
 _PANE_MS: Final = 600_000
 _DAY_MS: Final = 1_790_000_400_000
 _BLOCKS: Final = [f"{first}..{first + 1}" for first in range(0, 12, 2)]
@@ -51,13 +52,43 @@ async def provisional_steps(stand: Stand) -> Outcome:
     file = stand.configure({"city": _COLLECTION})
     found = []
     with stand.serving("worker", "-c", str(file)) as worker:
-        for person in range(4):
-            _send(stand, file, [(_DAY_MS, 3)] * (40 if not person else 1))
-            _until(worker, 40 + person)
-            await asyncio.sleep(0.5)
+        counted = 0
+        for more in (40, 1, 25, 1, 30):
+            _send(stand, file, [(_DAY_MS, 3)] * more)
+            counted += more
+            _until(worker, counted)
+            await asyncio.sleep(1)
             found += _spans(worker, panes=1)
+        _send(stand, file, [(_DAY_MS + 9 * _PANE_MS, 3)] * 25)
+        ran = stand.run("close", "city", "--until", _time(_DAY_MS + 9 * _PANE_MS), "-c", str(file))
+        assert ran.returncode == 0, ran.stderr.decode()
+        await asyncio.sleep(3)
+        found += _spans(worker, panes=1)
         found += await _published(stand, file)
-    return _judge(found)
+    outcome = _judge(found)
+    if outcome.held and all(one["withheld"] or one["final"] for one in found):
+        return Outcome(False, "nothing is told of an open window")
+    return outcome
+
+
+async def small_blocks(stand: Stand) -> Outcome:
+    """Look for a person who is alone in a disclosed block, in answers and in their differences."""
+    file = stand.configure({"city": f"minimum_block = {_OF_BLOCK}\n{_COLLECTION}"})
+    if stand.run("certify", "-c", str(file)).returncode:
+        # There is no such setting: all that is told of blocks is told.
+        file = stand.configure({"city": _COLLECTION})
+    with stand.serving("worker", "-c", str(file)) as worker:
+        _send(stand, file, [(_DAY_MS, value) for value in [3] * 30 + [9] * 25 + [7]])
+        more = [3] * 14 + [5] * 3 + [7] * 12 + [9] * 30
+        _send(stand, file, [(_DAY_MS + _PANE_MS, value) for value in more])
+        _send(stand, file, [(_DAY_MS + 9 * _PANE_MS, 3)] * 25)
+        _until(worker, 140)
+        ran = stand.run("close", "city", "--until", _time(_DAY_MS + 9 * _PANE_MS), "-c", str(file))
+        assert ran.returncode == 0, ran.stderr.decode()
+        await asyncio.sleep(5 if stand.short else 8)
+        found = list(_spans(worker, panes=10))
+        found += await _published(stand, file)
+    return _judge_blocks([one for one in found if not one["withheld"]])
 
 
 def _send(stand: Stand, file: Any, reports: Sequence[tuple[int, int]]) -> None:
@@ -144,6 +175,34 @@ def _judge(documents: Sequence[Mapping[str, Any]]) -> Outcome:
     return Outcome(False, f"{sum(least)} of minimum {_MINIMUM} isolated, in block {where[0]}")
 
 
+def _judge_blocks(documents: Sequence[Mapping[str, Any]]) -> Outcome:
+    """Look for a block with few reports: in an answer, in what it leaves out, in a difference."""
+    told: set[tuple[str, str, int, tuple[int | None, ...]]] = set()
+    for document in documents:
+        counts = {entry["name"]: entry["count"] for entry in document["ranges"]}
+        known = [None if counts[name] is None else round(counts[name]) for name in _BLOCKS]
+        told.add((*_span(document), document["n"], tuple(known)))
+    for start, end, n, counts in told:
+        rest = n - sum(count for count in counts if count is not None)
+        differences = [
+            (b - a, name)
+            for since, until, _, less in told
+            if start <= since and until <= end
+            for name, a, b in zip(_BLOCKS, less, counts, strict=True)
+            if a is not None and b is not None
+        ]
+        of_one = zip(counts, _BLOCKS, strict=True)
+        for count, name in [(rest, "the rest"), *of_one, *differences]:
+            if count is not None and 0 < count < _OF_BLOCK:
+                return Outcome(False, f"{count} of minimum {_OF_BLOCK} isolated, in {name}")
+    some = sum(count is not None for *_, counts in told for count in counts)
+    if not some:
+        return Outcome(False, "nothing is told of any block")
+    return Outcome(
+        True, f"{len(told)} answers, {some} counts, none of 1 to {_OF_BLOCK - 1} reports"
+    )
+
+
 def _span(document: Mapping[str, Any]) -> tuple[str, str]:
     span = document.get("span") or document["window"]
     return span["start"], span["end"]
@@ -159,5 +218,10 @@ ATTACKS = (
         "minimum-by-provisionals",
         "an open window goes on by minimum reports or more",
         provisional_steps,
+    ),
+    Attack(
+        "minimum-of-a-block",
+        "no answers tell of 1 to minimum_block - 1 reports in a disclosed block",
+        small_blocks,
     ),
 )

@@ -140,6 +140,7 @@ def _serve(config: CollectionConfig, read: bool) -> Served:
         compose=final_content(config),
         chunk=16,
         minimum=config.minimum,
+        minimum_block=config.minimum_block,
     )
     count = config.partitions
     tails = [Tail(context, partition) for partition in range(count)]

@@ -53,6 +53,15 @@ def test_windows_that_may_lack_something_say_so_even_where_nothing_is_left():
     ]  # fmt: skip
 
 
+def test_a_gap_ends_with_the_next_message_where_the_clock_is_behind_the_broker():
+    cluster = Cluster(make_context(HOURLY, compose=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
+    cluster.produce(0, at(10))
+    cluster.steps(2)
+    deleted(cluster, 40, next_at=61)
+    hour = NOW_MS // HOUR_MS
+    assert cluster.part().work.gaps == (Gap(hour, hour + 1, 2),)
+
+
 def test_gaps_go_with_their_panes():
     cluster = Cluster(make_context(HOURLY, compose=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
     cluster.produce(0, at(10))

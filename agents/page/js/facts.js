@@ -46,9 +46,12 @@ export function drawFacts({ collection, window }, estimate) {
   say(state, final ? "Final" : "Provisional");
   state.className = final ? "badge final" : "badge open";
   const span = estimate?.span ? `, stands for ${spanText(estimate.span)}` : "";
+  const merged = estimate?.merged
+    ? `, ${countText(estimate.merged.blocks)} small blocks told of together`
+    : "";
   say(
     element("state-words"),
-    `${spanText(window.window)} UTC${final ? "" : ", still open"}${span}`,
+    `${spanText(window.window)} UTC${final ? "" : ", still open"}${span}${merged}`,
   );
   tile("n", n);
   tile("late", estimate?.late ?? window.late);

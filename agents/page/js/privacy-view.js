@@ -42,6 +42,8 @@ export function drawPrivacy(collection) {
   element("unprotected-part").hidden = privacy.unprotected === null;
   say(element("unprotected"), privacy.unprotected ?? "");
   list("disclosed", privacy.disclosed);
+  const least = collection.minimum_block;
+  const ofBlock = least > 1 ? `, of a block below ${least.toLocaleString("en")}` : "";
   /** @type {[string, string][]} */
   const facts = [
     ["Mechanism", collection.mechanism],
@@ -55,7 +57,7 @@ export function drawPrivacy(collection) {
     ],
     ["Grace for late reports", window.grace_ms ? durationText(window.grace_ms) : "none"],
     ["Precision of times", durationText(collection.precision_ms)],
-    ["Nothing is shown below", `${collection.minimum.toLocaleString("en")} reports`],
+    ["Nothing is shown below", `${collection.minimum.toLocaleString("en")} reports${ofBlock}`],
     ["Topic", collection.topic],
   ];
   element("settings").replaceChildren(

@@ -62,6 +62,7 @@
  * @property {ValueEntry[]} [distribution]
  * @property {RangeEntry[]} [ranges]
  * @property {QuantileEntry[]} [quantiles]
+ * @property {{blocks: number, runs: number[][], count: number}} [merged] Told of together.
  * @property {number | null} [influence]
  * @property {number | null} [forged]
  * @property {Mmse | null} [mmse]
@@ -89,6 +90,7 @@
  * @property {number} precision_ms
  * @property {{size_ms: number, hop_ms: number, grace_ms: number, pane_ms: number}} window
  * @property {number} minimum
+ * @property {number} minimum_block
  * @property {number} confidence
  * @property {string} estimand
  * @property {string} method

@@ -1,11 +1,8 @@
 """The rules of `minimum` taken away: what a part is, when panes are released, what is answered."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
-from unittest.mock import patch
 
 from ldpstream.agents.state.answers import first_kept
 from ldpstream.agents.state.context import Context
@@ -16,29 +13,9 @@ from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import Snapshot, snapshot
-from tests.stream.simulation.curious import CuriousWorld
+from tests.stream.simulation.curious import CuriousWorld, Patched
 
 _STATE = "ldpstream.agents.state"
-
-
-class Patched(CuriousWorld):
-    """A world with functions of the product replaced, by what they are called where."""
-
-    changes: Mapping[str, Any] = MappingProxyType({})
-
-    def step(self, number: int) -> None:
-        with self.patched():
-            super().step(number)
-
-    def quiesce(self) -> None:
-        with self.patched():
-            super().quiesce()
-
-    def patched(self) -> ExitStack:
-        stack = ExitStack()
-        for where, change in self.changes.items():
-            stack.enter_context(patch(where, change))
-        return stack
 
 
 def _heads(tails: Sequence[Tail]) -> list[Head]:

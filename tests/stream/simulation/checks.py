@@ -211,9 +211,8 @@ class Checks:
         late = sum(self.late, Counter())
         rejected = sum(sum(head.rejected.values()) for head in world.official)
         for number, content in self.published.items():
-            start_ms, end_ms, statistic, n, late_then, rejected_then, lost, withheld = json.loads(
-                content
-            )
+            told = json.loads(content)[:8]
+            start_ms, end_ms, statistic, n, late_then, rejected_then, lost, withheld = told
             panes = range(start_ms // window.pane_ms, end_ms // window.pane_ms)
             symbols = range(len(statistic))
             want = [sum(counts[pane, symbol] for pane in panes) for symbol in symbols]

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from ldpstream.agents.http.asked import check_span, is_final, kept_windows
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.state.answers import BehindError, answer
-from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import Snapshot, add_up
@@ -91,7 +94,8 @@ class CuriousChecks(Checks):
 
     def publish(self, publication: Publication) -> None:
         super().publish(publication)
-        statistic, *_, withheld = json.loads(publication.content)[2:]
+        told = json.loads(publication.content)
+        statistic, withheld = told[2], told[7]
         self.learn(statistic)
         demand(not (withheld and any(statistic)), "(8) a withheld final tells something")
 
@@ -152,7 +156,9 @@ class CuriousWorld(World):
         if reports:
             payload = np.array([[report.symbol] for report in reports], dtype=np.uint8)
             value = encode_frame(
-                _spec().fingerprint, np.array([report.time_ms for report in reports]), payload
+                self.context.spec.fingerprint,
+                np.array([report.time_ms for report in reports]),
+                payload,
             )
             self.source[p].append(Message(value, tuple(reports)))
             self.say("produce", p, self.source[p][-1])
@@ -182,13 +188,17 @@ class CuriousWorld(World):
             found = self.answer(served.tails, *span, final=is_final(served, span[1]))
         except (AnswerError, BehindError):
             return
-        told = add_up(self.context, found)
+        told = self.read(add_up(self.context, found))
         wide = (found.start_ms, found.end_ms)
         demand(wide[0] <= span[0] and span[1] <= wide[1], "(8) less than what was asked for")
         if not found.withheld:
             statistic = told.statistic.tolist()
             demand(sum(statistic) == told.n, "(8) n is not the answer's")
             self.checks.learn(statistic)
+
+    def read(self, told: WindowTotals) -> WindowTotals:
+        """Learn what totals tell besides their statistic, and return them."""
+        return told
 
     def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
         return answer(self.context, tails, start_ms, end_ms, final=final)
@@ -197,3 +207,23 @@ class CuriousWorld(World):
         super().round(workers)
         for worker in workers:
             self.ask(worker.tails[: worker.known])
+
+
+class Patched(CuriousWorld):
+    """A world with functions of the product replaced, by what they are called where."""
+
+    changes: Mapping[str, Any] = MappingProxyType({})
+
+    def step(self, number: int) -> None:
+        with self.patched():
+            super().step(number)
+
+    def quiesce(self) -> None:
+        with self.patched():
+            super().quiesce()
+
+    def patched(self) -> ExitStack:
+        stack = ExitStack()
+        for where, change in self.changes.items():
+            stack.enter_context(patch(where, change))
+        return stack

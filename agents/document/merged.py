@@ -1,0 +1,69 @@
+"""What a document says where blocks are merged (`ldpstream.agents.state.blocks`), and what not.
+
+Its totals are masked before: of merged blocks they hold one number of reports, spread here over
+their values evenly. A number that would take it apart means nothing and is null: of a value in
+these blocks, of a range or a linear query that cuts them, and of all quantiles, which need every
+prefix.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.document.model import MergedBlocks
+from ldpstream.agents.state.context import WindowTotals
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LISTED: Final = 1_000
+"""Most runs of blocks that a document names."""
+
+
+def hidden_values(spec: CollectionSpec, totals: WindowTotals) -> Bools | None:
+    """Return which values are in merged blocks, bool `(k,)`; None where nothing is merged."""
+    if totals.merged is None:
+        return None
+    groups = spec.mechanism.decoder().groups()
+    assert groups is not None, "only what discloses blocks merges them"
+    return totals.merged[groups]
+
+
+def whole_sets(hidden: Bools | None, sets: Sequence[Integers]) -> Bools | None:
+    """Return which sets of values, given by index, hold all hidden values or none."""
+    if hidden is None:
+        return None
+    number = int(hidden.sum())
+    return np.array([int(hidden[values].sum()) in (0, number) for values in sets], dtype=np.bool_)
+
+
+def whole_queries(hidden: Bools | None, weights: Floats) -> Bools | None:
+    """Return which linear queries `(q, k)` give all hidden values one weight."""
+    if hidden is None:
+        return None
+    inside = weights[:, hidden]
+    whole: Bools = (inside == inside[:, :1]).all(axis=1)
+    return whole
+
+
+def merged_blocks(spec: CollectionSpec, totals: WindowTotals) -> MergedBlocks | None:
+    """Return the document's field `merged`; None where nothing is."""
+    if totals.merged is None:
+        return None
+    edges = np.flatnonzero(np.diff(totals.merged, prepend=False, append=False))
+    runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
+    return MergedBlocks(
+        blocks=int(totals.merged.sum()),
+        runs=runs[:LISTED].tolist(),
+        count=merged_reports(spec, totals),
+    )
+
+
+def merged_reports(spec: CollectionSpec, totals: WindowTotals) -> int:
+    """Return the number of reports of merged blocks."""
+    reports = spec.mechanism.decoder().group_reports(totals.statistic)
+    return int(reports[totals.merged].sum())

@@ -1,0 +1,99 @@
+"""The rules of `minimum_block` taken away: which blocks are merged, of what, and what is masked."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from ldpstream.agents.state import blocks
+from ldpstream.agents.state.answers import answer
+from ldpstream.agents.state.blocks import Integers, Merged, add_parts
+from ldpstream.agents.state.releases import Releases
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.view import Snapshot
+from ldpstream.mechanisms.interface.mechanism import Statistic
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.stream.simulation.curious_blocks import BlockWorld
+
+_MERGED: Final = "ldpstream.agents.state.blocks.merged_blocks"
+
+Masked = tuple[Statistic, Merged | None]
+
+
+class NoneMerged(BlockWorld):
+    """All blocks are told of."""
+
+    changes = MappingProxyType({_MERGED: lambda reports, _: np.zeros(reports.size, np.bool_)})
+
+
+def _without_a_large_one(reports: Integers, minimum: int) -> Merged:
+    return reports < minimum
+
+
+class SmallOnesAlone(BlockWorld):
+    """Small blocks are merged with each other, however few reports they have together."""
+
+    changes = MappingProxyType({_MERGED: _without_a_large_one})
+
+
+class OfTheSum(BlockWorld):
+    """What is merged follows from the sum that is answered, not from its parts."""
+
+    @staticmethod
+    def masked(spec: CollectionSpec, minimum: int, parts: Iterable[Statistic]) -> Masked:
+        return add_parts(spec, minimum, [sum(parts, spec.mechanism.empty())])
+
+
+class OfTheLastPart(BlockWorld):
+    """A sum merges what the last of its parts does."""
+
+    @staticmethod
+    def masked(spec: CollectionSpec, minimum: int, parts: Iterable[Statistic]) -> Masked:
+        taken = [*parts]
+        _, merged = add_parts(spec, minimum, taken[-1:])
+        total = sum(taken, spec.mechanism.empty())
+        if merged is not None:
+            hidden = merged[blocks.blocks_of_reports(spec)]
+            total[hidden], total[np.argmax(hidden)] = 0, total[hidden].sum()
+        return total, merged
+
+
+class NotMasked(BlockWorld):
+    """The statistic of an answer keeps what merged blocks hold."""
+
+    @staticmethod
+    def masked(spec: CollectionSpec, minimum: int, parts: Iterable[Statistic]) -> Masked:
+        taken = [*parts]
+        _, merged = add_parts(spec, minimum, taken)
+        return sum(taken, spec.mechanism.empty()), merged
+
+
+class OpenReleases(Releases):
+    """Releases as without `minimum_block`."""
+
+    def look(self, tails: Sequence[Tail], first: int, *, now_ms: int) -> bool:
+        self._context = replace(self._context, minimum_block=1)
+        return super().look(tails, first, now_ms=now_ms)
+
+
+class OpenPanes(BlockWorld):
+    """What is released of open panes is answered, merged as a part is."""
+
+    changes = MappingProxyType({"ldpstream.agents.state.partition.Releases": OpenReleases})
+
+    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+        context = replace(self.context, minimum_block=1)
+        found = answer(context, tails, start_ms, end_ms, final=final)
+        return replace(found, part_ends=()) if not final else found
+
+
+BLOCK_MUTANTS = {
+    "minimum_block: nothing merged": NoneMerged,
+    "minimum_block: small ones alone": SmallOnesAlone,
+    "minimum_block: of the sum": OfTheSum,
+    "minimum_block: of the last part": OfTheLastPart,
+    "minimum_block: not masked": NotMasked,
+    "minimum_block: open panes": OpenPanes,
+}
