@@ -6,8 +6,8 @@ from typing import Any, Final
 import faust
 from faust.types.auth import CredentialsT
 
-from ldpstream.agents.kafka.client_options import mechanism, protocol, settled
-from ldpstream.agents.kafka.tls import tls_context
+from ldpstream.agents.config.client_options import mechanism, protocol, settled
+from ldpstream.agents.config.tls import tls_context
 
 _SESSION_TIMEOUT_MS: Final = 10_000
 _HEARTBEAT_MS: Final = 3_000

@@ -17,17 +17,22 @@ import faust
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import Config
-from ldpstream.agents.console import set_up_logging
+from ldpstream.agents.config.warnings import nominal_warnings
 from ldpstream.agents.faust_parts import FaustGroup, Lane, WorkerApp
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.kafka.declare import TopicError
-from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.pipeline import Pipeline
-from ldpstream.agents.privacy.warnings import nominal_warnings
-from ldpstream.agents.running import StoppedError, announce_ready, unless_stopped, until_signalled
+from ldpstream.agents.process.console import set_up_logging
+from ldpstream.agents.process.leaving import run_and_leave
+from ldpstream.agents.process.running import (
+    StoppedError,
+    announce_ready,
+    unless_stopped,
+    until_signalled,
+)
 from ldpstream.agents.state.cell_store import StoreError
 
 __all__ = ["attach", "faust_settings", "run_worker", "work"]

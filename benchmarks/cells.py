@@ -24,9 +24,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cells import Totals, encode_chunk, encode_totals
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import (
     HEAD,
     Head,

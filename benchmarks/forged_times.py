@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from benchmarks.forged_broker import measure_on
-from ldpstream.agents.state.arrival import Arrivals, Dates
+from ldpstream.agents.partition.arrival import Arrivals, Dates
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -15,9 +15,9 @@ import numpy as np
 from tests.stream.harness import loaded
 
 from benchmarks.state_machine import MINUTE_MS, NOW_MS
+from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.outcomes import Settled
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import decode_key, state_prefix
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec

@@ -18,10 +18,10 @@ from ldpstream.agents.config import load_config
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import TopicState
+from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.outcomes import Settled
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.stores.choice import Stores
 from ldpstream.mechanisms.exact.entropy import SeededEntropy

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ldpstream.agents.packing.packed import PackedRecords, Record
+from ldpstream.agents.state.packed import PackedRecords, Record
 
 
 def make_records(

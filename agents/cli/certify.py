@@ -4,9 +4,9 @@ import json
 
 import click
 
-from ldpstream.agents.cli.common import config_option, load, load_collection, warn_of_nominal
-from ldpstream.agents.cli.errors import FAILED
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.terminal.common import config_option, load, load_collection, warn_of_nominal
+from ldpstream.agents.terminal.errors import FAILED
 from ldpstream.mechanisms.base.canonical import Json
 
 

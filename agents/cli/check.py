@@ -6,9 +6,6 @@ import click
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.common import config_option, count, load, warn_of_nominal
-from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig
 from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
@@ -28,6 +25,9 @@ from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.pipeline.rivals import differences
 from ldpstream.agents.reading.kept_windows import kept_windows
 from ldpstream.agents.stores.choice import why_no_store
+from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.common import config_option, count, load, warn_of_nominal
+from ldpstream.agents.terminal.errors import Failed
 
 
 @click.command()

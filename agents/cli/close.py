@@ -5,16 +5,16 @@ import time
 import click
 from aiokafka import TopicPartition
 
-from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.common import config_option, count, load_collection
-from ldpstream.agents.cli.confirming import confirm
-from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.offsets import end_offsets
-from ldpstream.agents.state.clock import Control
-from ldpstream.agents.state.control import encode_control
+from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.partition.control import encode_control
 from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.common import config_option, count, load_collection
+from ldpstream.agents.terminal.confirming import confirm
+from ldpstream.agents.terminal.errors import Failed
 from ldpstream.mechanisms.base.times import format_duration, format_time, parse_time
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.cli.errors import Failed
+from ldpstream.agents.terminal.errors import Failed
 
 _LOOK_SECONDS: Final = 0.5
 

@@ -4,11 +4,16 @@ from typing import Any, BinaryIO
 
 import click
 
-from ldpstream.agents.cli.common import CHUNK, config_option, load_collection, refuse_one_report
-from ldpstream.agents.cli.options import QueryOptions, query_options
-from ldpstream.agents.cli.reports import read_reports
 from ldpstream.agents.document import compose
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.agents.terminal.common import (
+    CHUNK,
+    config_option,
+    load_collection,
+    refuse_one_report,
+)
+from ldpstream.agents.terminal.options import QueryOptions, query_options
+from ldpstream.agents.terminal.reports import read_reports
 
 
 @click.command()

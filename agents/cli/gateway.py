@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import click
 
-from ldpstream.agents.cli.common import AddressParameter, config_option, load, verbose_option
-from ldpstream.agents.cli.errors import Refused
+from ldpstream.agents.terminal.common import AddressParameter, config_option, load, verbose_option
+from ldpstream.agents.terminal.errors import Refused
 
 
 @click.command()

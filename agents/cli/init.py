@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.cli.template import EMBEDDED, TEMPLATE
+from ldpstream.agents.terminal.errors import Refused
 
 
 @click.command()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from ldpstream.agents.cli.errors import Failed, Refused
+from ldpstream.agents.terminal.errors import Failed, Refused
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from ldpstream.agents.cli.errors import Refused
+from ldpstream.agents.terminal.errors import Refused
 from ldpstream.mechanisms.ledger.errors import LedgerError
 from ldpstream.mechanisms.ledger.spent import read_spent
 from ldpstream.mechanisms.ledger.store import LedgerStore

@@ -10,7 +10,7 @@ from typing import Any, Final, Never
 import click
 
 from ldpstream import __version__
-from ldpstream.agents.cli.errors import FAILED, REFUSED
+from ldpstream.agents.terminal.errors import FAILED, REFUSED
 
 INTERRUPTED: Final = 130
 

@@ -18,20 +18,20 @@ from aiokafka.errors import KafkaError, ProducerFenced, UnknownError
 from aiokafka.structs import OffsetAndMetadata
 from rich.console import Console
 
-from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.chunks import Chunk, frames
-from ldpstream.agents.cli.common import Command, count
-from ldpstream.agents.cli.errors import Failed, Refused
-from ldpstream.agents.cli.interrupting import interruptibly
 from ldpstream.agents.cli.journal import Digested, Input, Journal
-from ldpstream.agents.cli.source import source_partitions
-from ldpstream.agents.cli.values import source_name, unreadable
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.kafka.delivery import Delivery
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.kafka.transactions import committed
+from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.chunks import Chunk, frames
+from ldpstream.agents.terminal.common import Command, count
+from ldpstream.agents.terminal.errors import Failed, Refused
+from ldpstream.agents.terminal.interrupting import interruptibly
+from ldpstream.agents.terminal.source import source_partitions
+from ldpstream.agents.terminal.values import source_name, unreadable
 
 FOLDER: Final = "ldpstream-sent"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")

@@ -4,14 +4,14 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.cli.common import (
+from ldpstream.agents.terminal.common import (
     AddressParameter,
     config_option,
     load,
     number_option,
     verbose_option,
 )
-from ldpstream.agents.cli.errors import Refused
+from ldpstream.agents.terminal.errors import Refused
 
 _MOST_BYTES: Final = 900_000
 

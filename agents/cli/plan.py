@@ -7,13 +7,13 @@ from typing import Final, get_args
 import click
 from rich.console import Console
 
-from ldpstream.agents.cli.common import config_option, load_collection
-from ldpstream.agents.cli.errors import Refused
-from ldpstream.agents.cli.tables import table_console
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.plan.ask import UNIFORM, Asked, PriorError, ask
 from ldpstream.agents.plan.compose import compose
 from ldpstream.agents.plan.table import show_plan
+from ldpstream.agents.terminal.common import config_option, load_collection
+from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.tables import table_console
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.realise import write_channel
 from ldpstream.estimators.planning.compare import Comparison, compare

@@ -6,17 +6,22 @@ from typing import BinaryIO
 import click
 import numpy as np
 
-from ldpstream.agents.cli.common import CHUNK, config_option, load_collection, refuse_one_report
-from ldpstream.agents.cli.ledgers import (
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.terminal.common import (
+    CHUNK,
+    config_option,
+    load_collection,
+    refuse_one_report,
+)
+from ldpstream.agents.terminal.ledgers import (
     ledger_options,
     opened,
     refuse_without_ledger,
     releases,
 )
-from ldpstream.agents.cli.reports import write_reports
-from ldpstream.agents.cli.times import near_now, refuse_replay_without_times, replay_option
-from ldpstream.agents.cli.values import read_values
-from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.terminal.reports import write_reports
+from ldpstream.agents.terminal.times import near_now, refuse_replay_without_times, replay_option
+from ldpstream.agents.terminal.values import read_values
 from ldpstream.mechanisms.ledger import Ledger
 
 

@@ -10,15 +10,15 @@ from urllib.parse import quote
 
 import click
 
-from ldpstream.agents.cli.client import connect, read_token, token_options
-from ldpstream.agents.cli.errors import Failed, Refused
-from ldpstream.agents.cli.options import QueryOptions, query_options
-from ldpstream.agents.cli.plots import show_plots
-from ldpstream.agents.cli.tables import show_document, table_console
 from ldpstream.agents.client import Client, RefusedError
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.http.answers import WindowState
+from ldpstream.agents.terminal.client import connect, read_token, token_options
+from ldpstream.agents.terminal.errors import Failed, Refused
+from ldpstream.agents.terminal.options import QueryOptions, query_options
+from ldpstream.agents.terminal.plots import show_plots
+from ldpstream.agents.terminal.tables import show_document, table_console
 
 PLOTTED: Final = 200
 """Windows that one picture shows at most: the newest."""

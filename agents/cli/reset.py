@@ -9,13 +9,13 @@ import click
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import UnknownTopicOrPartitionError, for_code
 
-from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.common import config_option, load_collection
-from ldpstream.agents.cli.confirming import confirm
-from ldpstream.agents.cli.errors import Failed
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka.groups import count_members
 from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.common import config_option, load_collection
+from ldpstream.agents.terminal.confirming import confirm
+from ldpstream.agents.terminal.errors import Failed
 
 _PATIENCE_SECONDS: Final = 30.0
 

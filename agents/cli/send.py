@@ -11,9 +11,14 @@ import click
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
-from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.chunks import Chunk, Kept, frames, from_reports, from_values
-from ldpstream.agents.cli.common import (
+from ldpstream.agents.cli.journal import Journal
+from ldpstream.agents.cli.once import Once, journal_path, once_options
+from ldpstream.agents.config import CollectionConfig, KafkaConfig
+from ldpstream.agents.kafka.delivery import Acknowledged, Delivery
+from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.chunks import Chunk, Kept, frames, from_reports, from_values
+from ldpstream.agents.terminal.common import (
     CHUNK,
     config_option,
     count,
@@ -21,16 +26,11 @@ from ldpstream.agents.cli.common import (
     number_option,
     refuse_one_report,
 )
-from ldpstream.agents.cli.errors import Failed, Refused
-from ldpstream.agents.cli.interrupting import interruptibly
-from ldpstream.agents.cli.journal import Journal
-from ldpstream.agents.cli.ledgers import ledger_options, opened, refuse_without_ledger
-from ldpstream.agents.cli.once import Once, journal_path, once_options
-from ldpstream.agents.cli.source import source_partitions
-from ldpstream.agents.cli.times import refuse_replay_without_times, replay_option
-from ldpstream.agents.config import CollectionConfig, KafkaConfig
-from ldpstream.agents.kafka.delivery import Acknowledged, Delivery
-from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.terminal.errors import Failed, Refused
+from ldpstream.agents.terminal.interrupting import interruptibly
+from ldpstream.agents.terminal.ledgers import ledger_options, opened, refuse_without_ledger
+from ldpstream.agents.terminal.source import source_partitions
+from ldpstream.agents.terminal.times import refuse_replay_without_times, replay_option
 
 LARGEST_BATCH: Final = 50_000  # a frame of as many different times stays below 1 MB
 

@@ -9,13 +9,13 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.cli import broker
-from ldpstream.agents.cli.common import config_option, count, load_collection, number_option
 from ldpstream.agents.cli.send import LARGEST_BATCH
-from ldpstream.agents.cli.source import source_partitions
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.demo.crowd import Crowd
 from ldpstream.agents.device import Sender
+from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.common import config_option, count, load_collection, number_option
+from ldpstream.agents.terminal.source import source_partitions
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
 

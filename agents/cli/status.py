@@ -7,9 +7,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ldpstream.agents.cli.client import connect, read_token, token_options
-from ldpstream.agents.cli.tables import table_console
 from ldpstream.agents.http.answers import CollectionStatus, PartitionStatus
+from ldpstream.agents.terminal.client import connect, read_token, token_options
+from ldpstream.agents.terminal.tables import reasons_text, table_console
 
 COLUMNS = ("partition", "owned", "next", "end", "lag", "watermark", "counted", "late", "rejected")
 
@@ -83,12 +83,3 @@ def _cells(one: PartitionStatus) -> list[str]:
 
 def _number(number: int | None) -> str:
     return "?" if number is None else f"{number:,}"
-
-
-def reasons_text(answer: CollectionStatus) -> str:
-    """Return why messages were rejected and how many, over all partitions; empty for none."""
-    sums: dict[str, int] = {}
-    for partition in answer.partitions:
-        for reason, count in partition.rejected.items():
-            sums[reason] = sums.get(reason, 0) + count
-    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(sums.items()))

@@ -2,8 +2,8 @@
 
 import click
 
-from ldpstream.agents.cli.common import config_option, load, warn_of_nominal
-from ldpstream.agents.cli.errors import Refused
+from ldpstream.agents.terminal.common import config_option, load, warn_of_nominal
+from ldpstream.agents.terminal.errors import Refused
 
 
 @click.command()
@@ -18,7 +18,7 @@ def worker(context: click.Context, config_file: str, *, verbose: bool) -> None:
     config = load(config_file)
     warn_of_nominal(config.collections.values())
     # Only now: a configuration that is refused should not wait for Faust to be imported.
-    from ldpstream.agents.kafka.client_options import ClientOptionError
+    from ldpstream.agents.config.client_options import ClientOptionError
     from ldpstream.agents.stores.choice import why_no_store
     from ldpstream.agents.worker import faust_settings, run_worker
 

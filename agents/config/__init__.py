@@ -11,8 +11,8 @@ from ldpstream.agents.config.load import (
     load_config,
     read_config,
 )
-from ldpstream.agents.kafka.topics import Topics
-from ldpstream.agents.options import Range
+from ldpstream.agents.config.topic_names import Topics
+from ldpstream.agents.query.options import Range
 from ldpstream.agents.state.windows import WindowSpec
 
 __all__ = [

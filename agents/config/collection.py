@@ -11,16 +11,16 @@ import numpy as np
 
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
+from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.config.windows import window_spec
-from ldpstream.agents.kafka.topics import Topics
-from ldpstream.agents.options import (
+from ldpstream.agents.privacy import PrivacyStatement, minimum_sentences, privacy_statement
+from ldpstream.agents.query.options import (
     EstimateOptions,
     QueryError,
     Range,
     check_quantiles,
     make_range,
 )
-from ldpstream.agents.privacy import PrivacyStatement, minimum_sentences, privacy_statement
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.estimators.bounds.options import Estimand, Method

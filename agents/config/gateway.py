@@ -12,8 +12,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from ldpstream.agents.config.address import Network, http_address, network
 from ldpstream.agents.config.durations import DAY_MS, SECOND_MS, Duration, PositiveDuration
 from ldpstream.agents.config.errors import ConfigError, refused
+from ldpstream.agents.config.secret import Secret
 from ldpstream.agents.config.secrets import read_secret
-from ldpstream.agents.kafka.secret import Secret
 from ldpstream.mechanisms.base.times import format_duration
 
 UPLOAD_BYTES_LIMIT: Final = 500_000

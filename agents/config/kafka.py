@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ldpstream.agents.config.client_options import FILES, OPTIONS, SECRETS
 from ldpstream.agents.config.errors import ConfigError, key_path, unknown_key
 from ldpstream.agents.config.secrets import read_secret
-from ldpstream.agents.kafka.client_options import FILES, OPTIONS, SECRETS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,10 @@ from ldpstream.agents.config.errors import ConfigError, Problems, from_validatio
 from ldpstream.agents.config.files import read_tables
 from ldpstream.agents.config.gateway import GatewayConfig, read_gateway
 from ldpstream.agents.config.kafka import KafkaConfig, read_options
+from ldpstream.agents.config.secret import Secret
 from ldpstream.agents.config.secrets import read_secret
 from ldpstream.agents.config.tables import FileTable, KafkaTable, WorkerTable, known_keys
 from ldpstream.agents.config.topics import check_topics
-from ldpstream.agents.kafka.secret import Secret
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from ldpstream.agents.config.errors import ConfigError
-from ldpstream.agents.kafka.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
+from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
 
 _SOURCES: Final = '{ env = "NAME" } or { file = "PATH" }'
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from ldpstream.agents.config.errors import ConfigError, key_path, shown
-from ldpstream.agents.kafka.topics import Topics
+from ldpstream.agents.config.topic_names import Topics
 
 
 def check_topics(collections: Iterable[tuple[str, Topics]]) -> None:

@@ -13,8 +13,8 @@ from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.summary import WINDOWS_CHECKED, Summary
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.http.answers import CollectionStatus, WindowState
-from ldpstream.agents.state.clock import Control
-from ldpstream.agents.state.control import encode_control
+from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.partition.control import encode_control
 
 PATIENCE_SECONDS: Final = 30.0
 COMPARED_WINDOWS: Final = 100

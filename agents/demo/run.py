@@ -13,12 +13,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
-from ldpstream.agents.cli.client import connect
-from ldpstream.agents.cli.errors import Failed
-from ldpstream.agents.cli.tables import table_console
 from ldpstream.agents.client import Client
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.console import set_up_logging
 from ldpstream.agents.demo.asking import ask_newest, ask_status
 from ldpstream.agents.demo.city import City, build_city
 from ldpstream.agents.demo.devices import Devices
@@ -33,7 +29,11 @@ from ldpstream.agents.http import HttpUnavailableError
 from ldpstream.agents.kafka import clients, embedded, refusals
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.kafka.embedded import EmbeddedBroker, embedded_broker
-from ldpstream.agents.leaving import run_and_leave
+from ldpstream.agents.process.console import set_up_logging
+from ldpstream.agents.process.leaving import run_and_leave
+from ldpstream.agents.terminal.client import connect
+from ldpstream.agents.terminal.errors import Failed
+from ldpstream.agents.terminal.tables import table_console
 from ldpstream.agents.worker import work
 
 INTERRUPTED: Final = 130

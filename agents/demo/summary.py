@@ -7,11 +7,11 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from ldpstream.agents.cli.status import reasons_text
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.view import Comparison, compare, comparison_table
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.http.answers import CollectionStatus, WindowState
+from ldpstream.agents.terminal.tables import reasons_text
 
 WINDOWS_CHECKED: Final = 1_000
 

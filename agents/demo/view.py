@@ -9,10 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.cli.tables import label_text, percent
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
 from ldpstream.agents.http.answers import CollectionStatus
+from ldpstream.agents.terminal.tables import label_text, percent
 from ldpstream.mechanisms.base.times import parse_time
 
 _SCALE_COLUMNS: Final = 17

@@ -11,7 +11,7 @@ from ldpstream.agents.document.model import (
     ValueEstimate,
     Window,
 )
-from ldpstream.agents.options import EstimateOptions, Range
+from ldpstream.agents.query.options import EstimateOptions, Range
 
 __all__ = [
     "Calibration",

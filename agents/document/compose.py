@@ -33,7 +33,7 @@ from ldpstream.agents.document.model import (
 from ldpstream.agents.document.numbers import Numbers, numbers
 from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.weights import of_values_alone, weigh_ranges, weigh_values
-from ldpstream.agents.options import EstimateOptions, Projection
+from ldpstream.agents.query.options import EstimateOptions, Projection
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import ANYTIME
 from ldpstream.estimators.bounds.projection import project_blocks, project_simplex

@@ -6,7 +6,7 @@ Tests keep these figures above what is measured.
 
 from typing import Final
 
-from ldpstream.agents.options import EstimateOptions
+from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.wire.spec import CollectionSpec

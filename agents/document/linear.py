@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from ldpstream.agents.document.merged import Bools, whole_queries
 from ldpstream.agents.document.model import LinearEstimate
 from ldpstream.agents.document.numbers import numbers
-from ldpstream.agents.options import EstimateOptions
+from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_linear
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
-from ldpstream.agents.options import Projection
+from ldpstream.agents.query.options import Projection
 from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.estimators.lip.mmse import CredibleMethod
 

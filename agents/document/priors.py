@@ -4,7 +4,7 @@ import math
 from typing import Final
 
 from ldpstream.agents.document.model import Calibration, LevelCalibration, MmseEstimate, Part
-from ldpstream.agents.options import EstimateOptions
+from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.lip.calibration import SIGNIFICANCE, calibrate
 from ldpstream.estimators.lip.mmse import estimate_mmse

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.document.model import RangeEstimate, ValueEstimate, WeightEstimate
-from ldpstream.agents.options import EstimateOptions
+from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.estimate import Estimate

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.console import set_up_logging
+from ldpstream.agents.config.secret import Secret, SecretError
 from ldpstream.agents.device.sender import Sender
 from ldpstream.agents.gateway.app import Served
 from ldpstream.agents.gateway.listen import taking_uploads
@@ -23,10 +23,15 @@ from ldpstream.agents.http.serve import server_tls
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.producing import NoIdempotenceError
 from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
-from ldpstream.agents.kafka.secret import Secret, SecretError
-from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics.gateway import GatewayMetrics
-from ldpstream.agents.running import StoppedError, announce_ready, unless_stopped, until_signalled
+from ldpstream.agents.process.console import set_up_logging
+from ldpstream.agents.process.leaving import run_and_leave
+from ldpstream.agents.process.running import (
+    StoppedError,
+    announce_ready,
+    unless_stopped,
+    until_signalled,
+)
 
 FILE: Final = "gateway.sqlite"
 """Below `worker.data`: the keys of accepted uploads."""

@@ -23,7 +23,7 @@ from ldpstream.agents.http.receiving import (
 )
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.page import CONTENT_SECURITY_POLICY, Asset, load_assets
-from ldpstream.agents.pipeline.served import ServedPipeline
+from ldpstream.agents.served.served import ServedPipeline
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
 

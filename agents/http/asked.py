@@ -4,8 +4,8 @@ from aiohttp import web
 
 from ldpstream.agents.http.keys import PIPELINE
 from ldpstream.agents.http.parameters import FINGERPRINT, AnswerError
-from ldpstream.agents.pipeline.served import ServedCollection
-from ldpstream.agents.state.answers import first_kept
+from ldpstream.agents.partition.answers import first_kept
+from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.view import WindowInfo, windows
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.times import format_time

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ldpstream.agents.http.limits import QUERIES_LIMIT
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.linear import LinearError, make_linear
-from ldpstream.agents.options import (
+from ldpstream.agents.query.linear import LinearError, make_linear
+from ldpstream.agents.query.options import (
     EstimateOptions,
     Projection,
     QueryError,

@@ -16,8 +16,8 @@ from ldpstream.agents.http.answers import (
     Windows,
     WindowState,
 )
-from ldpstream.agents.pipeline.served import ServedCollection, ServedPipeline
 from ldpstream.agents.privacy import PrivacyStatement
+from ldpstream.agents.served.served import ServedCollection, ServedPipeline
 from ldpstream.agents.state.records import REASONS
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import WindowInfo

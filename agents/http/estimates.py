@@ -35,8 +35,8 @@ from ldpstream.agents.http.parameters import (
     read_estimate_options,
     read_time,
 )
-from ldpstream.agents.pipeline.served import ServedCollection
-from ldpstream.agents.state.answers import BehindError, answer
+from ldpstream.agents.partition.answers import BehindError, answer
+from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cells import decode_final
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import Name

@@ -15,9 +15,9 @@ from typing import Final
 from ldpstream.agents.document import answer_bytes, compose
 from ldpstream.agents.http.computing import Computing
 from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.partition.answers import BehindError, answer, told_of
 from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
-from ldpstream.agents.pipeline.served import ServedCollection
-from ldpstream.agents.state.answers import BehindError, answer, told_of
+from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.cells import decode_final
 from ldpstream.agents.state.records import Head, Name, RecordError

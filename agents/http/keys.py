@@ -9,7 +9,7 @@ from ldpstream.agents.http.computing import Computing
 from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.receiving import Bodies
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.served import ServedPipeline
+from ldpstream.agents.served.served import ServedPipeline
 
 PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)
 METRICS: Final = web.AppKey("metrics", Metrics)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.options import EstimateOptions
+from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.mechanisms.domains.parse import Domain
 
 BODY_BYTES: Final = 4 << 20

@@ -6,7 +6,7 @@ from typing import Final, get_args
 
 from multidict import MultiMapping
 
-from ldpstream.agents.options import EstimateOptions, Projection, QueryError, read_options
+from ldpstream.agents.query.options import EstimateOptions, Projection, QueryError, read_options
 from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import parse_time

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from ldpstream.agents.config import WorkerConfig
+from ldpstream.agents.config.secret import Secret, SecretError
 from ldpstream.agents.http.access import Access, TokenError, is_loopback
 from ldpstream.agents.http.app import build_http
 from ldpstream.agents.http.connections import Bounds
 from ldpstream.agents.http.listening import HttpUnavailableError, listening
 from ldpstream.agents.http.peers import Network
-from ldpstream.agents.kafka.secret import Secret, SecretError
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.served import ServedPipeline
+from ldpstream.agents.served.served import ServedPipeline
 
 CONNECTIONS_LIMIT: Final = 500
 """Open at once: whoever may not read can open connections too, and a worker needs some itself."""

@@ -3,7 +3,7 @@
 Every key of the table but `bootstrap` is a setting of the Kafka client under the client's own name
 (`security_protocol`, `sasl_plain_username`, `session_timeout_ms`, ...). TLS files are given as
 `ssl_cafile`, `ssl_certfile`, `ssl_keyfile` and `ssl_password`; `replication_factor` is for the
-topics that are created. What they may hold is checked by `ldpstream.agents.kafka.client_options`.
+topics that are created. What they may hold is checked by `ldpstream.agents.config.client_options`.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
-from ldpstream.agents.kafka.client_options import (
+from ldpstream.agents.config.client_options import (
     CONNECTION,
     CONSUMER,
     GROUP,
@@ -20,7 +20,7 @@ from ldpstream.agents.kafka.client_options import (
     ClientOptionError,
     settled,
 )
-from ldpstream.agents.kafka.tls import tls_context
+from ldpstream.agents.config.tls import tls_context
 from ldpstream.agents.kafka.unpacking import BoundedConsumer, batch_bytes
 
 __all__ = [

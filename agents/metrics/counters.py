@@ -20,9 +20,9 @@ from prometheus_client.process_collector import ProcessCollector
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.delays import DelayCollector
 from ldpstream.agents.metrics.gauges import PipelineCollector
-from ldpstream.agents.packing.packed import REASONS as PACKED_REASONS
-from ldpstream.agents.pipeline.served import ServedPipeline
-from ldpstream.agents.state.delays import Delays
+from ldpstream.agents.partition.delays import Delays
+from ldpstream.agents.served.served import ServedPipeline
+from ldpstream.agents.state.packed import REASONS as PACKED_REASONS
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
 from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
 

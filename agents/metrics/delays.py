@@ -9,7 +9,7 @@ from itertools import accumulate
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from ldpstream.agents.state.delays import DELAY_MS, LATENESS_MS, Buckets, Delays
+from ldpstream.agents.partition.delays import DELAY_MS, LATENESS_MS, Buckets, Delays
 
 
 class DelayCollector(Collector):

@@ -7,7 +7,7 @@ from prometheus_client.registry import Collector
 
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.queries import query_gauges
-from ldpstream.agents.pipeline.served import ServedCollection, ServedPipeline
+from ldpstream.agents.served.served import ServedCollection, ServedPipeline
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.base.times import parse_time

@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from ldpstream.agents.packing.batches import Run
-from ldpstream.agents.packing.packed import (
+from ldpstream.agents.state.packed import (
     MAX_MESSAGES,
     MAX_SPAN,
     Int64s,

@@ -1,7 +1,7 @@
 """When the records of one partition arrived, as far as whoever packs them knows.
 
 A packer reads the source as workers do that have none, and knows as much: what it packs late counts
-as if it had been read at once (`ldpstream.agents.state.arrival`).
+as if it had been read at once (`ldpstream.agents.partition.arrival`).
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import numpy as np
 
 from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.packing.batches import Run
-from ldpstream.agents.state.arrival import Dates, Int64s
+from ldpstream.agents.partition.arrival import Dates, Int64s
 
 
 @dataclass

@@ -29,9 +29,9 @@ from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.packing.batches import Run, runs
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.dating import Dating
-from ldpstream.agents.packing.packed import Int64s, Packed
 from ldpstream.agents.packing.sending import Sender
 from ldpstream.agents.packing.share import PackHooks, PackOptions, Share
+from ldpstream.agents.state.packed import Int64s, Packed
 
 RECORDS_A_STEP: Final = 20_000
 FIRST_BATCHES: Final = 16

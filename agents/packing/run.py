@@ -13,7 +13,6 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.console import set_up_logging
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import TopicError, declare_topics
@@ -21,14 +20,15 @@ from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.permissions import PACKER, missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
 from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
-from ldpstream.agents.leaving import run_and_leave
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.batches import take_whole
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.page import Health, check_page, serve_page
 from ldpstream.agents.packing.share import PackHooks, PackOptions
 from ldpstream.agents.pipeline.identity import MISSING_SECONDS
-from ldpstream.agents.running import unless_stopped, until_signalled
+from ldpstream.agents.process.console import set_up_logging
+from ldpstream.agents.process.leaving import run_and_leave
+from ldpstream.agents.process.running import unless_stopped, until_signalled
 
 FETCH_BYTES: Final = 64 << 10
 """Smaller answers are held back by the broker for a while: they cost more than they give."""

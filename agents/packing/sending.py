@@ -11,8 +11,8 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.packing.buffer import halves
-from ldpstream.agents.packing.packed import Packed, encode_packed
 from ldpstream.agents.packing.share import PackHooks, Share
+from ldpstream.agents.state.packed import Packed, encode_packed
 
 RETRY_SECONDS: Final = 1.0
 

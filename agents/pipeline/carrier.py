@@ -8,9 +8,9 @@ from typing import Final, Protocol, TypeAlias
 
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.kafka.topics import Topics
-from ldpstream.agents.state.copies import Copy
-from ldpstream.agents.state.outcomes import Flush
+from ldpstream.agents.config.topic_names import Topics
+from ldpstream.agents.partition.copies import Copy
+from ldpstream.agents.partition.outcomes import Flush
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]
 

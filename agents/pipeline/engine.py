@@ -1,6 +1,6 @@
 """One collection in one worker: its owned partitions, from messages read to won heads.
 
-Everything that decides is in `ldpstream.agents.state.partition`, which does no I/O; here is what
+Everything that decides is in `agents/partition`, which does no I/O; here is what
 loads it, lets time go on, and carries its flushes to the broker and back. Faust says which
 partitions are ours; `ldpstream.agents.reading.intake` sees to it that no message is left out.
 """
@@ -13,6 +13,9 @@ from dataclasses import replace
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.partition.clock import Control, newest, outstanding, see_heads
+from ldpstream.agents.partition.outcomes import Outcome, Settled
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.carrier import Carrier, SourceChangedError
 from ldpstream.agents.pipeline.flights import FLUSH_SECONDS, FlightHooks, Flights
 from ldpstream.agents.pipeline.handover import Others, Warner, waits_for
@@ -24,10 +27,7 @@ from ldpstream.agents.reading.intake import Channel, Intake, IntakeHooks
 from ldpstream.agents.reading.pace import paced
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import SourceReader
-from ldpstream.agents.state.clock import Control, newest, outstanding, see_heads
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.outcomes import Outcome, Settled
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import NEVER
 

@@ -10,10 +10,10 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.partition.outcomes import Flush, Outcome, Settled
 from ldpstream.agents.pipeline.carrier import Carrier, SourceChangedError
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.pace import PARTITIONS, paced
-from ldpstream.agents.state.outcomes import Flush, Outcome, Settled
 
 FLUSH_SECONDS: Final = 0.25
 

@@ -1,6 +1,6 @@
 """What the states of one collection know of each other, where it accepts several specs.
 
-Which of them decides what is `ldpstream.agents.state.handover`'s; here is where each sees the
+Which of them decides what is `ldpstream.agents.partition.handover`'s; here is where each sees the
 others' heads, and what an operator is told of it.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.state.handover import Beside
+from ldpstream.agents.partition.handover import Beside
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import NEVER

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from ldpstream.agents.kafka.answers import steady_ms
+from ldpstream.agents.partition.outcomes import Outcome
 from ldpstream.agents.pipeline.carrier import Sending
 from ldpstream.agents.reading.taking import FramesHooks
-from ldpstream.agents.state.outcomes import Outcome
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from uuid import UUID
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
+from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.kafka.metadata import TopicState, describe
-from ldpstream.agents.kafka.topics import Topics
 from ldpstream.agents.pipeline.carrier import SourceChangedError
 from ldpstream.agents.pipeline.engine import Engine
 

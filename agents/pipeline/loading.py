@@ -8,10 +8,10 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.carrier import SourceChangedError
 from ldpstream.agents.pipeline.handover import Others
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 
 RETRY_SECONDS: Final = 1.0

@@ -30,9 +30,8 @@ from ldpstream.agents.kafka.refusals import (
     not_permitted,
 )
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.clock import WorkerClock
+from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.health import BrokerWatch, note_error
 from ldpstream.agents.pipeline.identity import TopicIdentity
 from ldpstream.agents.pipeline.progress import Group, Progress
 from ldpstream.agents.pipeline.publisher import Publisher
@@ -48,7 +47,8 @@ from ldpstream.agents.reading.orders import ControlReader
 from ldpstream.agents.reading.pace import paced
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
-from ldpstream.agents.state.clock import Control
+from ldpstream.agents.served.clock import WorkerClock
+from ldpstream.agents.served.health import BrokerWatch, note_error
 from ldpstream.agents.state.records import HEAD, Key, encode_key, state_prefix
 from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.stores.choice import Stores

@@ -9,8 +9,8 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.partition.outcomes import Outcome
 from ldpstream.agents.reading.pace import paced
-from ldpstream.agents.state.outcomes import Outcome
 
 _EVERY_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 5.0

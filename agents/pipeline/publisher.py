@@ -15,10 +15,10 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.document import EstimateDocument, compose
+from ldpstream.agents.partition.answers import BehindError, answer, told_of
+from ldpstream.agents.partition.outcomes import Publication
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.state.answers import BehindError, answer, told_of
-from ldpstream.agents.state.outcomes import Publication
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, windows
 from ldpstream.mechanisms.base.times import format_time
 

@@ -15,11 +15,11 @@ from aiokafka import TopicPartition
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import final_content
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.health import note_error
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.reading.pace import paced
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
+from ldpstream.agents.served.health import note_error
 from ldpstream.agents.state.context import Context
 
 _FINALS_A_STEP: Final = 128

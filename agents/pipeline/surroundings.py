@@ -6,11 +6,11 @@ from functools import partial
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.clock import WorkerClock
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.pipeline.identity import TopicIdentity
 from ldpstream.agents.pipeline.progress import Progress
 from ldpstream.agents.reading.taking import FramesHooks
+from ldpstream.agents.served.clock import WorkerClock
 
 
 @dataclass(frozen=True)

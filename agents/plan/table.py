@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.cli.tables import label_text
 from ldpstream.agents.plan.model import (
     Errors,
     MechanismPlan,
@@ -17,6 +16,7 @@ from ldpstream.agents.plan.model import (
     Summary,
 )
 from ldpstream.agents.plan.verdict import ratio_text, title
+from ldpstream.agents.terminal.tables import label_text
 
 _MOST_COLUMNS: Final = 5
 _MOST_TOP: Final = 5

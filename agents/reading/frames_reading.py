@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.partition.partition import Partition
 
 GONE_SECONDS: Final = 60.0
 

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.source import Batch, Outside
-from ldpstream.agents.state.partition import Partition
 
 
 @dataclass

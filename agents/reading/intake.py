@@ -22,10 +22,10 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import steady_ms
+from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
-from ldpstream.agents.state.arrival import Arrivals
 
 SHORT_SECONDS: Final = 10.0
 _MISSED: Final = 2

@@ -10,8 +10,8 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from ldpstream.agents.state.clock import Control
-from ldpstream.agents.state.control import ControlError, decode_control
+from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.partition.control import ControlError, decode_control
 
 _POLL_MS: Final = 500
 _RETRY_SECONDS: Final = 1.0

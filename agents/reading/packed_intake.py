@@ -18,13 +18,13 @@ from typing import Final
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.packing.packed import PackedError, decode_packed
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.frames_reading import Due, Reading, decided_by
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import SHORT_SECONDS, Channel, Intake, IntakeHooks
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.reading.taking import FramesHooks, Taken, take
+from ldpstream.agents.state.packed import PackedError, decode_packed
 
 SILENT_SECONDS: Final = 3.0
 """How long packed messages may stay away, though there is something to pack, before the source is

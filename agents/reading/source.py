@@ -18,8 +18,8 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.kafka.answers import Answers, steady_ms
+from ldpstream.agents.partition.arrival import UNDATED, Dates
 from ldpstream.agents.reading.pace import PARTITIONS, paced
-from ldpstream.agents.state.arrival import UNDATED, Dates
 
 POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000

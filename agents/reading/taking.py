@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.packing.packed import Packed, PackedRecords
-from ldpstream.agents.state.arrival import Arrivals
-from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.state.packed import Packed, PackedRecords
 
 _SLICE: Final = 8_192
 

@@ -15,7 +15,7 @@ class WindowTotals:
     """Exact totals of a span `[start_ms, end_ms)` of whole panes, all partitions together.
 
     `window` is what the totals stand for, None where that is the span itself and not less
-    (`ldpstream.agents.state.answers`). `withheld` says that nothing may be told but `n`.
+    (`ldpstream.agents.partition.answers`). `withheld` says that nothing may be told but `n`.
     `statistic` is the mechanism's, int64 of shape `(statistic_size,)`, of the `n` reports counted
     in the span, and `late` of its panes' reports came too late to count. `rejected` messages have
     no event time to be trusted: it is the collection's number of them since it began. `lost` says

@@ -1,4 +1,4 @@
-"""Parts by pane: what answers hold all or none of, see `ldpstream.agents.state.grouping`."""
+"""Parts by pane: what answers hold all or none of, see `ldpstream.agents.partition.grouping`."""
 
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from ldpstream.agents.packing.packed import HEAD, decode_packed
+from ldpstream.agents.state.packed import HEAD, decode_packed
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
+from ldpstream.agents.config.secret import GivenSecret
 from ldpstream.agents.http import serve
-from ldpstream.agents.kafka.secret import GivenSecret
 from tests.brokers import broker
 from tests.browser.looking import ask, open_view, rows
 from tests.browser.showing import MODES, report

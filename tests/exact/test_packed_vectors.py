@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.packing.packed import (
+from ldpstream.agents.state.packed import (
     Packed,
     PackedError,
     Record,

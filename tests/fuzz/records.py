@@ -24,7 +24,9 @@ from ldpstream.agents.http.answers import (
 )
 from ldpstream.agents.http.body import read_body
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.packing.packed import Packed, PackedError, decode_packed, encode_packed
+from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.partition.control import ControlError, decode_control, encode_control
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cells import (
     Totals,
     decode_chunk,
@@ -32,9 +34,7 @@ from ldpstream.agents.state.cells import (
     encode_chunk,
     encode_totals,
 )
-from ldpstream.agents.state.clock import Control
-from ldpstream.agents.state.control import ControlError, decode_control, encode_control
-from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.packed import Packed, PackedError, decode_packed, encode_packed
 from ldpstream.agents.state.records import (
     HEAD,
     REASONS,

@@ -118,8 +118,12 @@ def reachable(names: tuple[str, ...]) -> dict[str, Path]:
 
 
 def test_the_state_machine_is_pure():
-    state = {f"ldpstream.agents.state.{path.stem}" for path in modules("agents/state")}
-    state.remove("ldpstream.agents.state.__init__")
+    state = {
+        f"ldpstream.{room.replace('/', '.')}.{path.stem}"
+        for room in ("agents/state", "agents/partition")
+        for path in modules(room)
+        if path.stem != "__init__"
+    }
     found = reachable(tuple(state))
     assert state <= set(found)
     wrong = [

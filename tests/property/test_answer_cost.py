@@ -11,8 +11,8 @@ from ldpstream.agents.document import EstimateOptions, answer_bytes, compose
 from ldpstream.agents.http.computing import COMPUTING_LIMIT, Computing
 from ldpstream.agents.http.limits import ANSWERS_BYTES, WAITING_LIMIT, check_cost
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.linear import Linear
-from ldpstream.agents.options import Range
+from ldpstream.agents.query.linear import Linear
+from ldpstream.agents.query.options import Range
 from tests.property.documents import collection, totals
 
 SIZE = 1_000_000

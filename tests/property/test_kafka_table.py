@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.config import Config, ConfigError, read_config
-from ldpstream.agents.kafka.client_options import OPTIONS, ClientOptionError, settled
+from ldpstream.agents.config.client_options import OPTIONS, ClientOptionError, settled
 from tests.property.configs import MINIMAL
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "kafka.md").read_text()

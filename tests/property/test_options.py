@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.options import (
+from ldpstream.agents.query.options import (
     EstimateOptions,
     QueryError,
     Range,

@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.agents.packing.packed import (
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.batch import read_batch, read_records
+from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.reading.taking import Taken, take
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.packed import (
     HEAD,
     Packed,
     PackedError,
@@ -19,11 +24,6 @@ from ldpstream.agents.packing.packed import (
     decode_packed,
     encode_packed,
 )
-from ldpstream.agents.reading.taking import Taken, take
-from ldpstream.agents.state.arrival import Arrivals
-from ldpstream.agents.state.batch import read_batch, read_records
-from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.agents.state.clock import Control
+from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.partition.copies import Copy
+from ldpstream.agents.partition.outcomes import Flush, Publication, Settled
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.copies import Copy
-from ldpstream.agents.state.outcomes import Flush, Publication, Settled
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec

@@ -9,12 +9,12 @@ import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document import final_content
-from ldpstream.agents.pipeline.clock import WorkerClock
-from ldpstream.agents.pipeline.health import BrokerWatch
-from ldpstream.agents.state.clock import Control
+from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.served.clock import WorkerClock
+from ldpstream.agents.served.health import BrokerWatch
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.outcomes import Settled
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.wire.frame import encode_frame

@@ -8,9 +8,9 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.partition.copies import Copy
+from ldpstream.agents.partition.outcomes import Flush
 from ldpstream.agents.pipeline.carrier import Carrier, SourceChangedError
-from ldpstream.agents.state.copies import Copy
-from ldpstream.agents.state.outcomes import Flush
 from tests.stream.serving import CITY
 
 HEAD = (b"head", b"h")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.cli.chunks import from_reports, from_values
-from ldpstream.agents.cli.errors import Refused
 from ldpstream.agents.config import load_config
+from ldpstream.agents.terminal.chunks import from_reports, from_values
+from ldpstream.agents.terminal.errors import Refused
 from ldpstream.mechanisms.base.times import format_time
 from tests.stream.cli import configured, invoke, refused
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ldpstream.agents.partition.copies import COPIES_BYTES, COPIES_LIMIT
+from ldpstream.agents.partition.owned import CELLS_LIMIT
 from ldpstream.agents.state import counts
 from ldpstream.agents.state.cells import decode_chunk, encode_chunk, encode_few
-from ldpstream.agents.state.copies import COPIES_BYTES, COPIES_LIMIT
 from ldpstream.agents.state.counts import Counts
-from ldpstream.agents.state.owned import CELLS_LIMIT
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context, make_spec
 

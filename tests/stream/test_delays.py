@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.state.arrival import Arrivals
-from ldpstream.agents.state.delays import DELAY_MS, LATENESS_MS, Delays
-from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.delays import DELAY_MS, LATENESS_MS, Delays
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import frame, loaded, make_context
 from tests.stream.test_ingest import settle

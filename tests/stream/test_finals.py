@@ -2,8 +2,8 @@
 
 import pytest
 
-from ldpstream.agents.state.outcomes import Outcome, Settled
-from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.partition.outcomes import Outcome, Settled
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context
 

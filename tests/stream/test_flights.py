@@ -6,10 +6,10 @@ from typing import Any, cast
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOutError
 
+from ldpstream.agents.partition.outcomes import Settled
 from ldpstream.agents.pipeline.carrier import Carrier
 from ldpstream.agents.pipeline.flights import FlightHooks, Flights
 from ldpstream.agents.reading.held import Held
-from ldpstream.agents.state.outcomes import Settled
 
 
 class Refusing:

@@ -10,10 +10,10 @@ import random
 import numpy as np
 import pytest
 
+from ldpstream.agents.partition.copies import COPY_BYTES, Copy
+from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.copies import COPY_BYTES, Copy
-from ldpstream.agents.state.outcomes import Settled
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import WindowSpec

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from ldpstream.agents.packing.packed import HEAD, PackedError, decode_packed
-from ldpstream.agents.state.control import MOST_BYTES, ControlError, decode_control
+from ldpstream.agents.partition.control import MOST_BYTES, ControlError, decode_control
+from ldpstream.agents.state.packed import HEAD, PackedError, decode_packed
 from ldpstream.agents.state.records import Head, Key, Name, encode_head, encode_key
 from ldpstream.agents.state.tail import Tail
 from tests.fuzz.mutations import DEEP, ENDLESS

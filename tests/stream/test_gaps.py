@@ -6,7 +6,7 @@ import pytest
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import compose
-from ldpstream.agents.state.arrival import Dates
+from ldpstream.agents.partition.arrival import Dates
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.gaps import GAPS_LIMIT, Gap, Lost, add_gap, lost
 from ldpstream.agents.state.view import snapshot, windows

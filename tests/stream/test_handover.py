@@ -10,12 +10,12 @@ from itertools import count
 
 import pytest
 
-from ldpstream.agents.packing.packed import Packed
+from ldpstream.agents.partition.handover import Beside
+from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.taking import Taken, take
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.handover import Beside
-from ldpstream.agents.state.outcomes import Settled
-from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.packed import Packed
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec

@@ -6,8 +6,8 @@ import sys
 import pytest
 from aiohttp import ClientSession
 
+from ldpstream.agents.config.secret import GivenSecret
 from ldpstream.agents.http import app, connections, serve
-from ldpstream.agents.kafka.secret import GivenSecret
 from tests.stream.asking import three_collections
 
 TOKEN = "correct-horse-battery-staple"

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import ClientConnectorError, ClientSession
 
 from ldpstream.agents.config import ConfigError, read_config
+from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret
 from ldpstream.agents.http import HttpUnavailableError, serve
 from ldpstream.agents.http.access import Access, TokenError, is_loopback
-from ldpstream.agents.kafka.secret import EnvironmentSecret, FileSecret, GivenSecret
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.stream.asking import BEARER, TOKEN
 from tests.stream.serving import CITY, Pipeline

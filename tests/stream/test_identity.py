@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 from aiokafka.errors import KafkaConnectionError, KafkaError, UnknownTopicOrPartitionError
 
+from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.kafka.metadata import TopicState
-from ldpstream.agents.kafka.topics import Topics
 from ldpstream.agents.pipeline import identity
 from ldpstream.agents.pipeline.carrier import SourceChangedError
 from ldpstream.agents.pipeline.identity import MISSING_SECONDS, TopicIdentity

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.state.arrival import Arrivals
-from ldpstream.agents.state.batch import read_batch
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.batch import read_batch
+from ldpstream.agents.partition.copies import Copy
+from ldpstream.agents.partition.counting import count
+from ldpstream.agents.partition.judge import FATES, LATE
+from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.copies import Copy
-from ldpstream.agents.state.counting import count
-from ldpstream.agents.state.judge import FATES, LATE
-from ldpstream.agents.state.outcomes import Settled
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
@@ -160,7 +160,7 @@ def test_what_was_taken_in_by_halves_is_never_flushed(monkeypatch: pytest.Monkey
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("ldpstream.agents.state.partition.count", half)
+        patched.setattr("ldpstream.agents.partition.partition.count", half)
         with pytest.raises(MemoryError):
             part.ingest([(1, frame((2, 1)))], now_ms=0)
     assert part.settle() is Settled.LOST

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.kafka.client_options import ClientOptionError, settled
+from ldpstream.agents.config.client_options import ClientOptionError, settled
 
 OPTIONS = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "GSSAPI"}
 

@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import pytest
 
-from ldpstream.agents.state.answers import BehindError, answer
-from ldpstream.agents.state.grouping import group
-from ldpstream.agents.state.owned import OwnedCells
+from ldpstream.agents.partition.answers import BehindError, answer
+from ldpstream.agents.partition.grouping import group
+from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.parts import Part, Parts
-from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import Snapshot
 from ldpstream.agents.state.windows import WindowSpec

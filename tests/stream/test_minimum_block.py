@@ -10,18 +10,18 @@ from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.agents.cli.tables import describe_merged
 from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.document import EstimateOptions, Range, compose
 from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import MergedBlocks
 from ldpstream.agents.http import build_http
 from ldpstream.agents.http.estimates import Job
-from ldpstream.agents.linear import Linear
+from ldpstream.agents.query.linear import Linear
 from ldpstream.agents.state.blocks import add_parts, merged_blocks
 from ldpstream.agents.state.cells import encode_chunk
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.view import Snapshot
+from ldpstream.agents.terminal.tables import describe_merged
 from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.property.documents import LABELS, collection, written

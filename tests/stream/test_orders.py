@@ -10,12 +10,12 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import read_config
 from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.partition.control import encode_control
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.pipeline.progress import Group
 from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.reading.orders import ControlReader
-from ldpstream.agents.state.clock import Control
-from ldpstream.agents.state.control import encode_control
 from tests.processes import eventually
 from tests.stream.serving import CITY, RIDES
 

@@ -9,9 +9,9 @@ import pytest
 from aiohttp import ClientSession
 
 from ldpstream.agents.config import WorkerConfig, load_config
+from ldpstream.agents.config.secret import GivenSecret
 from ldpstream.agents.http import HttpUnavailableError
 from ldpstream.agents.http.access import Access
-from ldpstream.agents.kafka.secret import GivenSecret
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.page import PATIENCE_SECONDS, Health, check_page, serve_page
 from tests.ports import free_ports

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from ldpstream.agents.packing.packed import Packed, encode_packed
 from ldpstream.agents.reading.source import Outside
+from ldpstream.agents.state.packed import Packed, encode_packed
 from tests.packing import make_records
 from tests.soak import seeds
 from tests.stream.untrusted_packers import ID, Broker, silent

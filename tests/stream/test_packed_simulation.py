@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.packing.packed import REASONS
+from ldpstream.agents.state.packed import REASONS
 from tests.soak import seeds
 from tests.stream.simulation.packed import PACKED_MUTANTS, PackedWorker, PackedWorld
 from tests.stream.simulation.run import explain, run

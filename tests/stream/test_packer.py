@@ -22,10 +22,10 @@ from ldpstream.agents.packing import run, sending
 from ldpstream.agents.packing.batches import Run
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.dating import Dating
-from ldpstream.agents.packing.packed import MAX_MESSAGES, Packed, decode_packed
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.sending import Sender
 from ldpstream.agents.packing.share import PackHooks, PackOptions, Share
+from ldpstream.agents.state.packed import MAX_MESSAGES, Packed, decode_packed
 from tests.packing import make_records
 from tests.processes import eventually
 from tests.stream.serving import CITY

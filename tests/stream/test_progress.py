@@ -7,8 +7,8 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import read_config
 from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.partition.outcomes import Outcome
 from ldpstream.agents.pipeline.progress import Progress
-from ldpstream.agents.state.outcomes import Outcome
 from tests.stream.serving import CITY
 
 

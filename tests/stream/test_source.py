@@ -8,10 +8,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, KafkaTimeoutError
 
 from ldpstream.agents.kafka.answers import steady_ms
+from ldpstream.agents.partition.arrival import Dates
 from ldpstream.agents.reading import source
 from ldpstream.agents.reading.pace import PARTITIONS, paced
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
-from ldpstream.agents.state.arrival import Dates
 from tests.processes import eventually
 from tests.stream.simulation.client import Answer, Client
 

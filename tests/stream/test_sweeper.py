@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 from aiokafka.errors import KafkaTimeoutError
 
+from ldpstream.agents.partition import partition
 from ldpstream.agents.pipeline import sweeper
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.sweeper import sweep
-from ldpstream.agents.state import partition
 from ldpstream.agents.state.shown import Shown
 from ldpstream.agents.state.windows import WindowSpec
 from tests.processes import eventually

@@ -6,9 +6,9 @@ import re
 import pytest
 from rich.console import Console
 
-from ldpstream.agents.cli.tables import table_console
 from ldpstream.agents.demo.screen import open_screen
 from ldpstream.agents.demo.view import Moment
+from ldpstream.agents.terminal.tables import table_console
 from tests.stream.test_demo_summary import status
 
 SAID = [

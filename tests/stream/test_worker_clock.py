@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.pipeline.clock import WorkerClock
+from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.state.skew import Skew, skew_limit_ms
 
 HOUR_MS = 3_600_000

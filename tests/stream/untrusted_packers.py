@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import cast
 
 from ldpstream.agents.config import read_config
-from ldpstream.agents.packing.packed import Packed, encode_packed
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import Record
 from ldpstream.agents.reading.taking import FramesHooks
-from ldpstream.agents.state.arrival import Arrivals
-from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.packed import Packed, encode_packed
 from ldpstream.agents.state.records import Head
 from tests.packing import make_records
 from tests.stream.serving import CITY

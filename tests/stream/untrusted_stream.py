@@ -9,11 +9,11 @@ from typing import Any, cast
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.partition.arrival import UNDATED, Arrivals
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import Intake, IntakeHooks
 from ldpstream.agents.reading.source import Record, SourceReader
-from ldpstream.agents.state.arrival import UNDATED, Arrivals
-from ldpstream.agents.state.partition import Partition
 from tests.stream.serving import CITY
 from tests.stream.simulation.client import Answer, Client, run_now
 from tests.stream.simulation.intake import Lane, Reader

@@ -7,7 +7,7 @@ are in `broken_flushes` and `broken_finals`.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ldpstream.agents.state.arrival import Arrivals
+from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.state.cell_store import CellRecord, HeadRecord
 from ldpstream.agents.state.records import HEAD, Head
 from ldpstream.agents.state.tail import Tail

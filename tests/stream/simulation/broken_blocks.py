@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from ldpstream.agents.partition.answers import answer
+from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state import blocks
-from ldpstream.agents.state.answers import answer
 from ldpstream.agents.state.blocks import Integers, Merged, add_parts
-from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import Snapshot
 from ldpstream.mechanisms.interface.mechanism import Statistic
@@ -81,7 +81,7 @@ class OpenReleases(Releases):
 class OpenPanes(BlockWorld):
     """What is released of open panes is answered, merged as a part is."""
 
-    changes = MappingProxyType({"ldpstream.agents.state.partition.Releases": OpenReleases})
+    changes = MappingProxyType({"ldpstream.agents.partition.partition.Releases": OpenReleases})
 
     def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
         context = replace(self.context, minimum_block=1)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Self
 
+from ldpstream.agents.partition.outcomes import Publication
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from tests.stream.simulation.worker import Watched, Worker

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from ldpstream.agents.state.answers import first_kept
+from ldpstream.agents.partition.answers import first_kept
+from ldpstream.agents.partition.grouping import expired, group, reports_by_pane, store_parts
+from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.grouping import expired, group, reports_by_pane, store_parts
-from ldpstream.agents.state.owned import OwnedCells
 from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import Snapshot, snapshot
 from tests.stream.simulation.curious import CuriousWorld, Patched

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ldpstream.agents.partition.copies import Copy
+from ldpstream.agents.partition.outcomes import Publication
 from ldpstream.agents.state.cells import decode_chunk, decode_totals
-from ldpstream.agents.state.copies import Copy
-from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.view import windows
 from ldpstream.agents.state.windows import NEVER

@@ -25,9 +25,9 @@ import numpy as np
 
 from ldpstream.agents.http.asked import check_span, is_final, kept_windows
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.state.answers import BehindError, answer
+from ldpstream.agents.partition.answers import BehindError, answer
+from ldpstream.agents.partition.outcomes import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.outcomes import Publication
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.state.windows import WindowSpec

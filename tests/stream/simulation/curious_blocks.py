@@ -19,9 +19,9 @@ from unittest.mock import patch
 
 import numpy as np
 
+from ldpstream.agents.partition.outcomes import Publication
 from ldpstream.agents.state.blocks import Merged, add_parts
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.outcomes import Publication
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.checks import demand

@@ -19,12 +19,12 @@ from typing import Any, cast
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.partition.probes import UnbrokenProbes
 from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import Intake, IntakeHooks
 from ldpstream.agents.reading.source import Batch, Outside, Record, SourceReader
-from ldpstream.agents.state.arrival import Arrivals
-from ldpstream.agents.state.partition import Partition
-from ldpstream.agents.state.probes import UnbrokenProbes
 from tests.stream.serving import CITY
 from tests.stream.simulation.brokers import MOST
 from tests.stream.simulation.checks import demand

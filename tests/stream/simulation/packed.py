@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ldpstream.agents.packing.packed import (
+from ldpstream.agents.reading.taking import Taken, take
+from ldpstream.agents.state.packed import (
     Packed,
     PackedError,
     decode_packed,
     encode_packed,
 )
-from ldpstream.agents.reading.taking import Taken, take
 from tests.packing import make_records
 from tests.stream.simulation.brokers import MOST
 from tests.stream.simulation.worker import Watched, Worker

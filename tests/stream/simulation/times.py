@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ldpstream.agents.state.arrival import Arrivals, Dates
+from ldpstream.agents.partition.arrival import Arrivals, Dates
 from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.checks import demand
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ldpstream.agents.partition.judge import REJECTED, Judgement
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.judge import REJECTED, Judgement
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tokens import decode_tokens
 from ldpstream.agents.state.windows import WindowSpec

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ldpstream.agents.state.arrival import Arrivals
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.judge import FATES, LATE, Judgement
+from ldpstream.agents.partition.outcomes import Flush, Settled
+from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cell_store import CellRecord
-from ldpstream.agents.state.judge import FATES, LATE, Judgement
-from ldpstream.agents.state.outcomes import Flush, Settled
-from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.tail import Tail
 from tests.stream.simulation.checks import demand

@@ -1,0 +1,130 @@
+"""The keys of `[kafka]` beside `bootstrap`: their names, what they may hold, what goes together."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ldpstream.agents.config.kerberos import KerberosError, check_kerberos
+from ldpstream.agents.config.secret import Secret, SecretError
+
+FILES: Final = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile"})
+SECRETS: Final = frozenset({"sasl_plain_password", "sasl_plain_username", "ssl_password"})
+SASL: Final = frozenset(
+    {
+        "sasl_kerberos_domain_name",
+        "sasl_kerberos_service_name",
+        "sasl_mechanism",
+        "sasl_plain_password",
+        "sasl_plain_username",
+    }
+)
+TLS: Final = FILES | {"ssl_password"}
+CONNECTION: Final = SASL | {
+    "client_id",
+    "connections_max_idle_ms",
+    "metadata_max_age_ms",
+    "request_timeout_ms",
+    "retry_backoff_ms",
+    "security_protocol",
+}
+PRODUCER: Final = frozenset(
+    {"compression_type", "enable_idempotence", "linger_ms", "max_batch_size", "max_request_size"}
+)
+CONSUMER: Final = frozenset({"fetch_max_bytes", "max_partition_fetch_bytes"})
+GROUP: Final = frozenset(
+    {"heartbeat_interval_ms", "max_poll_interval_ms", "rebalance_timeout_ms", "session_timeout_ms"}
+)
+TOPIC: Final = frozenset({"replication_factor"})
+OPTIONS: Final = CONNECTION | TLS | PRODUCER | CONSUMER | GROUP | TOPIC
+
+_CHOICES: Final = {
+    "security_protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    "sasl_mechanism": ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI"),
+    "compression_type": ("none", "gzip", "snappy", "lz4", "zstd"),
+}
+_NUMBERS: Final = (
+    (GROUP | CONSUMER | TOPIC | PRODUCER) - {"compression_type", "enable_idempotence"}
+) | {"connections_max_idle_ms", "metadata_max_age_ms", "request_timeout_ms", "retry_backoff_ms"}
+
+
+class ClientOptionError(ValueError):
+    """A key of `[kafka]` that no client knows, or that clashes; the message names it."""
+
+
+def settled(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options checked, and with their secrets revealed: not for showing.
+
+    Raises:
+        ClientOptionError: for an option that no client knows, that holds what none takes, or that
+            lacks another one; for a secret that cannot be read; for GSSAPI without a ticket.
+    """
+    _check_names(options)
+    revealed = {key: _revealed(key, value) for key, value in options.items()}
+    for key, value in revealed.items():
+        _check_value(key, value)
+    _check_together(revealed)
+    if "SASL" in protocol(revealed) and mechanism(revealed) == "GSSAPI":
+        try:
+            check_kerberos()
+        except KerberosError as error:
+            raise ClientOptionError(f"kafka.sasl_mechanism: {error}") from error
+    return revealed
+
+
+def protocol(options: Mapping[str, Any]) -> str:
+    """Return the security protocol, `PLAINTEXT` where none is configured."""
+    return str(options.get("security_protocol", "PLAINTEXT"))
+
+
+def mechanism(options: Mapping[str, Any]) -> str:
+    """Return the SASL mechanism, `PLAIN` where none is configured."""
+    return str(options.get("sasl_mechanism", "PLAIN"))
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    unknown = sorted(options.keys() - OPTIONS)
+    if unknown:
+        known = ", ".join(sorted(OPTIONS))
+        raise ClientOptionError(f"kafka.{unknown[0]}: unknown key; expected one of {known}")
+
+
+def _revealed(key: str, value: Any) -> Any:
+    if not isinstance(value, Secret):
+        return value
+    try:
+        return value.reveal()
+    except SecretError as error:
+        raise ClientOptionError(f"kafka.{key}: {error}") from error
+
+
+def _check_value(key: str, value: Any) -> None:
+    if key in _CHOICES:
+        if value not in _CHOICES[key]:
+            raise ClientOptionError(f"kafka.{key}: expected one of {', '.join(_CHOICES[key])}")
+    elif key in _NUMBERS:
+        if type(value) is not int or value < 0:
+            raise ClientOptionError(f"kafka.{key}: expected a whole number, 0 or more")
+    elif key == "enable_idempotence":
+        if not isinstance(value, bool):
+            raise ClientOptionError(f"kafka.{key}: expected true or false")
+    elif not isinstance(value, str):
+        raise ClientOptionError(f"kafka.{key}: expected a string")
+
+
+def _check_together(options: Mapping[str, Any]) -> None:
+    chosen = protocol(options)
+    for names, part, example in ((SASL, "SASL", "SASL_SSL"), (TLS, "SSL", "SSL or SASL_SSL")):
+        given = sorted(names & options.keys())
+        if given and part not in chosen.split("_"):
+            # Otherwise we would connect in the clear while the file says something else.
+            raise ClientOptionError(
+                f"kafka.security_protocol: expected {example} with kafka.{given[0]}, got "
+                + (chosen if "security_protocol" in options else f"none, which is {chosen}")
+            )
+    if "SASL" in chosen and mechanism(options) != "GSSAPI":
+        for needed in ("sasl_plain_username", "sasl_plain_password"):
+            if needed not in options:
+                raise ClientOptionError(
+                    f"kafka.{needed}: expected a value with security_protocol = {chosen}, got none"
+                )
+    if "ssl_keyfile" in options and "ssl_certfile" not in options:
+        raise ClientOptionError("kafka.ssl_certfile: expected a file with ssl_keyfile, got none")

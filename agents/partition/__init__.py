@@ -1,0 +1,1 @@
+"""What the owner of a partition decides: judging, counting, flushing, finals."""

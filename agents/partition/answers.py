@@ -1,0 +1,129 @@
+"""What may be told of a span: with `minimum` above 1, a sum of parts and releases.
+
+An answer stands for the smallest union of parts that holds the span: outward, so its own span may
+be wider than the one asked for. Of panes that are in no part an answer that is not final holds what
+has been released; a final one is withheld where the span has such panes.
+"""
+
+from bisect import bisect_right
+from collections.abc import Hashable, Mapping, Sequence
+
+from ldpstream.agents.partition.grouping import expired, reports_by_pane
+from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.parts import Part, Parts
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, lost_between, snapshot
+
+
+class BehindError(RuntimeError):
+    """A tail has not read yet what a part holds of its partition: try again in a moment."""
+
+
+def answer(
+    context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool
+) -> Snapshot:
+    """Return what may be told of `[start_ms, end_ms)` at this moment.
+
+    All tails have been at their log's end. `final` says that all panes of the span are closed in
+    every partition.
+
+    Raises:
+        ValueError: where the span is empty, or begins or ends within a pane.
+        BehindError: where a tail is behind another one.
+    """
+    if context.minimum <= 1:
+        return snapshot(context, tails, start_ms, end_ms)
+    found = _panes(context, start_ms, end_ms)
+    return _answer(context, tails, tails[0].parts.touching(found.start, found.stop), found, final)
+
+
+def final_totals(
+    context: Context, tails: Sequence[Tail], parts: Parts, start_ms: int, end_ms: int
+) -> WindowTotals:
+    """Return the totals of a window's final, from the parts that end with it or earlier."""
+    if context.minimum <= 1:
+        return add_up(context, snapshot(context, tails, start_ms, end_ms))
+    found = _panes(context, start_ms, end_ms)
+    ended = [p for p in parts.touching(found.start, found.stop) if p.end <= found.stop]
+    return add_up(context, _answer(context, tails, ended, found, final=True))
+
+
+def told_of(context: Context, tails: Sequence[Tail], window: WindowInfo) -> Hashable:
+    """Return what changes whenever there is something else to tell of an open window."""
+    seen = window.n, window.late
+    if context.minimum <= 1:
+        return seen
+    panes = _panes(context, window.start_ms, window.end_ms)
+    parts = tuple(tails[0].parts.touching(panes.start, panes.stop))
+    released = tuple((p, one.n) for p, one in tails[0].released(panes.start, panes.stop))
+    # The number of all reports is told only where there is nothing else.
+    return (parts, released, window.late) if parts or released else seen
+
+
+def first_kept(context: Context, tails: Sequence[Tail]) -> int:
+    """Return the first pane from which on everything is still whole; all tails have a head."""
+    first = expired([tail.head for tail in tails if tail.head is not None])
+    if context.minimum > 1:
+        for part in tails[0].parts.touching(first, first + 1):
+            if part.first < first:
+                return part.end
+    return first
+
+
+def _panes(context: Context, start_ms: int, end_ms: int) -> range:
+    pane_ms = context.window.pane_ms
+    if end_ms <= start_ms or start_ms % pane_ms or end_ms % pane_ms:
+        raise ValueError(f"expected a span of whole panes of {pane_ms} ms")
+    return range(start_ms // pane_ms, end_ms // pane_ms)
+
+
+def _answer(
+    context: Context, tails: Sequence[Tail], parts: Sequence[Part], asked: range, final: bool
+) -> Snapshot:
+    """Return the sum of parts, all of which hold panes that were `asked` for, and of releases."""
+    pane_ms = context.window.pane_ms
+    first, end = asked.start, asked.stop
+    if parts:
+        first, end = min(first, parts[0].first), max(end, parts[-1].end)
+    counted = reports_by_pane(tails, asked.start, asked.stop)
+    gone = first < expired([tail.head for tail in tails if tail.head is not None])
+    chunks: list[tuple[int, bytes]] = []
+    part_ends = []
+    n = 0
+    whole = final or context.minimum_block > 1
+    if not gone and not (final and _pending(counted, parts)):
+        for part in parts:
+            found = snapshot(context, tails, part.first * pane_ms, part.end * pane_ms)
+            if found.n != part.n:
+                raise BehindError
+            n += part.n
+            chunks += found.chunks
+            part_ends.append(len(chunks))
+        for pane, release in () if whole else tails[0].released(asked.start, asked.stop):
+            n += release.n
+            chunks += tails[0].released_chunks(pane)
+    if not n:
+        first, end = asked.start, asked.stop
+    window = asked.start * pane_ms, asked.stop * pane_ms
+    return Snapshot(
+        start_ms=first * pane_ms,
+        end_ms=end * pane_ms,
+        chunks=tuple(chunks),
+        part_ends=tuple(part_ends),
+        n=n or counted.total(),
+        late=sum(tail.totals(pane).late for tail in tails for pane in tail.panes(first, end)),
+        rejected=sum(sum(tail.head.rejected.values()) for tail in tails if tail.head is not None),
+        withheld=not n,
+        lost=lost_between(tails, first, end),
+        window=None if (first, end) == (asked.start, asked.stop) else window,
+    )
+
+
+def _pending(counted: Mapping[int, int], parts: Sequence[Part]) -> bool:
+    """Return whether a pane with reports is in none of the parts, both in order."""
+    ends = [part.end for part in parts]
+    for pane in (pane for pane, n in counted.items() if n):
+        at = bisect_right(ends, pane)
+        if at == len(parts) or pane < parts[at].first:
+            return True
+    return False

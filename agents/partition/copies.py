@@ -1,0 +1,131 @@
+"""Copies of late and rejected messages, for the topics where operators look for them.
+
+A copy says why and where from in its headers, and carries nothing of the original's key and
+headers. What could be read is copied as frames of just the reports concerned; a message that could
+not be read is cut at 64 KiB.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from ldpstream.agents.partition.batch import Int64s
+from ldpstream.agents.partition.judge import FATES, LATE, Judgement
+from ldpstream.agents.state.context import Context
+from ldpstream.mechanisms.wire.frame import encode_frame
+
+COPY_BYTES: Final = 65_536
+COPIES_LIMIT: Final = 4_096
+COPIES_BYTES: Final = 4 << 20
+_HEAD_BYTES: Final = 12
+_RUN_BYTES: Final = 12
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a late or rejected message, at most 64 KiB.
+
+    Headers: `reason` ("late" or why it was rejected), `partition` and `offset` of the source, in
+    decimal.
+    """
+
+    kind: Literal["late", "rejected"]
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+
+
+class WaitingCopies:
+    """The copies that go out with the next flush."""
+
+    def __init__(self) -> None:
+        self._copies: list[Copy] = []
+        self._size_bytes = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there are so many that no more should come before a flush."""
+        return len(self._copies) >= COPIES_LIMIT or self._size_bytes >= COPIES_BYTES
+
+    def add(self, copies: Iterable[Copy]) -> None:
+        """Let copies wait."""
+        for copy in copies:
+            self._copies.append(copy)
+            self._size_bytes += len(copy.value)
+
+    def take(self) -> tuple[Copy, ...]:
+        """Return those that wait, in order; from then on none do."""
+        taken, self._copies, self._size_bytes = tuple(self._copies), [], 0
+        return taken
+
+
+def make_copies(
+    context: Context,
+    partition: int,
+    records: Sequence[tuple[int, bytes | None]],
+    judgement: Judgement,
+) -> Iterator[Copy]:
+    """Yield the copies that a judged batch of `(offset, message)` calls for."""
+    if context.copy_rejected:
+        for place, reason in judgement.batch.refused:
+            offset, value = records[place]
+            yield _copy(reason, partition, offset, (value or b"")[:COPY_BYTES])
+    total = np.bincount(judgement.batch.message, judgement.batch.count, len(records)).astype(int)
+    for (place, reason), parts in _concerned(judgement).items():
+        if reason != "late" and not context.copy_rejected:
+            continue
+        offset, value = records[place]
+        if value is not None and len(value) <= COPY_BYTES and sum(map(len, parts)) == total[place]:
+            yield _copy(reason, partition, offset, value)
+            continue
+        for frame in _frames(context, judgement, np.concatenate(parts)):
+            yield _copy(reason, partition, offset, frame)
+
+
+def _copy(reason: str, partition: int, offset: int, value: bytes) -> Copy:
+    headers = (
+        ("reason", reason.encode()),
+        ("partition", str(partition).encode()),
+        ("offset", str(offset).encode()),
+    )
+    return Copy("late" if reason == "late" else "rejected", value, headers)
+
+
+def _concerned(judgement: Judgement) -> dict[tuple[int, str], list[range | Int64s]]:
+    """Return the rows of the reports concerned, in parts, by message and reason."""
+    batch, good_count = judgement.batch, judgement.good_count
+    runs = np.flatnonzero((judgement.fate >= LATE) | (good_count < batch.count))
+    ends = np.cumsum(batch.count)[runs]
+    found: dict[tuple[int, str], list[range | Int64s]] = {}
+    for place, fate, good, count, end in zip(
+        batch.message[runs].tolist(),
+        judgement.fate[runs].tolist(),
+        good_count[runs].tolist(),
+        batch.count[runs].tolist(),
+        ends.tolist(),
+        strict=True,
+    ):
+        rows = range(end - count, end)
+        if fate > LATE:
+            found.setdefault((place, FATES[fate]), []).append(rows)
+        elif good == count:
+            found.setdefault((place, "late"), []).append(rows)
+        else:
+            taken = judgement.good[rows.start : end]
+            for reason, bad in judgement.reasons(rows.start + np.flatnonzero(~taken)):
+                found.setdefault((place, reason), []).append(bad)
+            if fate == LATE and good:
+                found.setdefault((place, "late"), []).append(rows.start + np.flatnonzero(taken))
+    return found
+
+
+def _frames(context: Context, judgement: Judgement, rows: Int64s) -> Iterator[bytes]:
+    """Yield frames of these reports, each at most 64 KiB."""
+    batch = judgement.batch
+    run = np.searchsorted(np.cumsum(batch.count), rows, side="right")
+    limit = (COPY_BYTES - _HEAD_BYTES) // (_RUN_BYTES + batch.payload.shape[1])
+    for at in range(0, len(rows), limit):
+        part = slice(at, at + limit)
+        times_ms = batch.time_ms[run[part]]
+        yield encode_frame(context.spec.fingerprint, times_ms, batch.payload[rows[part]])

@@ -1,0 +1,34 @@
+"""What a judged batch adds to the cells that an owner holds, and to its head."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ldpstream.agents.partition.judge import Judgement
+from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.state.records import Head
+
+
+def count(cells: OwnedCells, work: Head, judgement: Judgement) -> Head:
+    """Count a batch into the cells; returns the head with its watermark and its numbers."""
+    n = late = 0
+    for pane, reports in judgement.counted():
+        cells.count(pane, reports)
+        n += len(reports)
+    for pane, tokens in judgement.counted_tokens():
+        cells.count_tokens(pane, tokens)
+    for pane, few in judgement.late().items():
+        late += few
+        # An expired pane has no totals any more: its late reports count in the head only.
+        if pane >= work.expired:
+            cells.late(pane, few)
+    return replace(
+        work,
+        clock=judgement.clock,
+        n=work.n + n,
+        late=work.late + late,
+        rejected=_add(work.rejected, judgement.rejected()),
+    )
+
+
+def _add(counts: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
+    return {key: counts.get(key, 0) + more.get(key, 0) for key in {**counts, **more}}

@@ -1,0 +1,82 @@
+"""How late reports come, counted in buckets: what `grace` is chosen by.
+
+*Lateness* of a report is the least grace with which it would have been counted: 0 until the
+watermark has reached the end of its pane, then how far it is past it. Its *delay* is the time from
+its event to its arrival, below 0 where its device's clock is ahead; reports that are rejected
+because they are dated too far ahead have one, too. Both are rounded up to the next bound, and cost
+a search among some bounds for each run of a batch.
+"""
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final, Self
+
+import numpy as np
+
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.batch import Int64s
+from ldpstream.agents.partition.judge import LATE, REJECTED, Judgement
+
+LATENESS_MS: Final = (
+    *(0, 100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000),
+    *(1_800_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000),
+)
+DELAY_MS: Final = (
+    *(-3_600_000, -600_000, -60_000, -10_000, -5_000, -1_000, 0, 100, 500, 1_000, 2_500, 5_000),
+    *(10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 86_400_000),
+)
+"""Upper bounds of the buckets; what is above the last one is in one bucket more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """How many reports are in each bucket, int64 `(B + 1,)`, and the sum of their times."""
+
+    counts: Int64s
+    sum_ms: float = 0.0
+
+    def __add__(self, other: "Buckets") -> "Buckets":
+        """Return those of both."""
+        return Buckets(self.counts + other.counts, self.sum_ms + other.sum_ms)
+
+
+def _none(bounds: tuple[int, ...]) -> Buckets:
+    return Buckets(np.zeros(len(bounds) + 1, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Delays:
+    """The lateness of reports that were counted or late, and the delays of all that had a time."""
+
+    lateness: Buckets = field(default_factory=lambda: _none(LATENESS_MS))
+    delay: Buckets = field(default_factory=lambda: _none(DELAY_MS))
+
+    def __add__(self, other: "Delays") -> "Delays":
+        """Return those of both."""
+        return Delays(self.lateness + other.lateness, self.delay + other.delay)
+
+    @classmethod
+    def of(cls, judgement: Judgement, arrived: Arrivals, *, pane_ms: int) -> Self:
+        """Return those of a judged batch, given when its messages arrived."""
+        batch, fate, good = judgement.batch, judgement.fate, judgement.good_count
+        if not len(fate):
+            return cls()
+        delay_ms = batch.per_run(arrived.clock_ms) - batch.time_ms
+        taken = fate <= LATE
+        decided = taken | (fate == REJECTED["future"])
+        late_ms = np.maximum(judgement.before - (judgement.pane + 1) * pane_ms + 1, 0)
+        return cls(
+            lateness=_bucketed(LATENESS_MS, late_ms, np.where(taken, good, 0)),
+            delay=_bucketed(DELAY_MS, delay_ms, np.where(decided, good, 0)),
+        )
+
+
+@cache
+def _bounds(bounds: tuple[int, ...]) -> Int64s:
+    return np.array(bounds, dtype=np.int64)
+
+
+def _bucketed(bounds: tuple[int, ...], times_ms: Int64s, reports: Int64s) -> Buckets:
+    where = np.searchsorted(_bounds(bounds), times_ms)
+    counts = np.bincount(where, weights=reports, minlength=len(bounds) + 1)
+    return Buckets(counts.astype(np.int64), float(np.dot(times_ms.astype(np.float64), reports)))

@@ -1,0 +1,85 @@
+"""Rule 8, first half: which windows are final, and what their finals say.
+
+A window is final when all its panes are closed in every partition's winning head; nothing that is
+counted later can then fall into it. The owner of partition 0 decides, from the winning heads and
+live cells of all partitions, and stores each final as a cell. Windows without reports get none,
+unless retention may have deleted theirs. Panes become parts before, by the same heads: a final
+holds parts that end with its window or earlier, so that it is the same whenever it is decided.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from ldpstream.agents.partition.answers import BehindError, final_totals
+from ldpstream.agents.partition.grouping import store_parts
+from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.parts import Parts
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.view import lost_panes, windows_with
+
+FINALS_BYTES: Final = 4 << 20
+"""Finals wait in memory until they are published: with so many, no more are decided."""
+
+
+class Decision(NamedTuple):
+    """Windows below `final` are decided; `contents` are the new finals, by window."""
+
+    final: int
+    contents: list[tuple[int, bytes]]
+
+
+def decide(
+    context: Context, tails: Sequence[Tail], heads: Sequence[Head], final: int, parts: Parts
+) -> Decision:
+    """Decide windows from `final` on, at most `context.finals_a_step` of them with reports.
+
+    `tails` and their winning `heads` are those of all partitions that finals wait for, and `parts`
+    are complete for all panes that are closed in these.
+    """
+    window = context.window
+    end = window.final(min(head.closed for head in heads))
+    if end <= final:
+        return Decision(final, [])
+    panes = {
+        pane
+        for tail in tails
+        for pane in tail.panes(window.first_pane(final), window.closing(end))
+        if tail.totals(pane).n
+    } | lost_panes(tails, window.first_pane(final), window.closing(end))
+    contents: list[tuple[int, bytes]] = []
+    for number in windows_with(window, sorted(panes), first=final):
+        if number >= end:
+            break
+        if len(contents) == context.finals_a_step:
+            return Decision(number, contents)
+        try:
+            totals = final_totals(context, tails, parts, *window.span(number))
+        except BehindError:
+            # A reader of the changelog that has gone back catches up.
+            return Decision(number, contents)
+        contents.append((number, context.compose(totals)))
+    return Decision(end, contents)
+
+
+def store_finals(
+    context: Context, cells: OwnedCells, work: Head, tails: Sequence[Tail], heads: Sequence[Head]
+) -> Head:
+    """Add to partition 0's cells the finals that can be decided; returns its head with them.
+
+    `tails` and `heads` are those of all partitions that this worker knows of.
+    """
+    partitions = max(work.partitions, len(heads))
+    work = replace(work, partitions=partitions)
+    if len(heads) < partitions or cells.finals_bytes >= FINALS_BYTES:
+        return work
+    work = store_parts(context, cells, work, tails, heads)
+    decision = decide(context, tails, heads, work.final, cells.parts)
+    for window, content in decision.contents:
+        cells.final(window, content)
+    # Windows without finals need no publishing.
+    nothing = work.published == work.final and not decision.contents
+    published = decision.final if nothing else work.published
+    return replace(work, final=decision.final, published=published)

@@ -1,0 +1,70 @@
+"""Rule 4: a partition is flushed once at a time, and its changelog says who won.
+
+Send the touched cells under the base's seq + 1, with the copies of late and rejected messages; when
+all are acknowledged send the head; when it is acknowledged wait until the own tail shows a head of
+that seq. Ours: commit its next offset and go on. Another's, or any failed send: drop the partition
+and load anew.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ldpstream.agents.partition.copies import Copy
+from ldpstream.agents.partition.delays import Delays
+from ldpstream.agents.partition.outcomes import Flush, Outcome, Settled
+from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import (
+    HEAD,
+    Head,
+    Key,
+    Name,
+    encode_head,
+    encode_key,
+    state_prefix,
+)
+
+
+class Flushes:
+    """The flushes of one owner, all in its epoch.
+
+    `base` is the winning head that the next one continues, `flight` the head of the flush under
+    way, None where there is none, and `outcome` what the last won head added, None before the
+    first.
+    """
+
+    def __init__(self, context: Context, epoch: int, base: Head) -> None:
+        self.epoch = epoch
+        self.base = base
+        self.flight: Head | None = None
+        self.outcome: Outcome | None = None
+        self._prefix = state_prefix(context)
+        self._delays = Delays()
+
+    def start(self, work: Head, cells: OwnedCells, copies: Iterable[Copy], delays: Delays) -> Flush:
+        """Return what to send so that the state in memory counts; no other may be under way."""
+        seq = self.base.seq + 1
+        touched = cells.flush(work.closed)
+        lineage = cells.lineage(self.base.lineage, seq)
+        self._delays = delays
+        self.flight = replace(work, epoch=self.epoch, seq=seq, lineage=lineage)
+        return Flush(
+            copies=tuple(copies),
+            cells=tuple((self._key(name, seq), value) for name, value in touched),
+            head=(self._key(HEAD, seq), encode_head(self.flight)),
+            next=work.next,
+        )
+
+    def _key(self, name: Name, seq: int) -> bytes:
+        return encode_key(self._prefix, Key(name, self.epoch, seq))
+
+    def settle(self, seen: Head | None) -> Settled:
+        """Return who won, given the head that the own tail shows."""
+        if seen is None or seen.seq <= self.base.seq:
+            return Settled.WAITING
+        won = self.flight
+        if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
+            return Settled.LOST
+        self.outcome = Outcome.between(self.base, won, self._delays)
+        self.base, self.flight = won, None
+        return Settled.WON

@@ -1,0 +1,70 @@
+"""How closed panes become parts, of which answers hold all reports or none.
+
+With `minimum` above 1 every answer is a sum of parts (and of what of open panes has been released,
+see `agents/partition/releases.py`). Parts do not overlap, each holds at least `minimum` reports,
+and none ever changes, so no combination of answers tells of fewer.
+
+The owner of partition 0 groups panes that are closed in every partition's winning head, in their
+order: a part ends with the first pane at which the reports since the last part reach the minimum.
+What comes after it is *pending*, and in no answer yet. Empty panes belong to no part.
+
+Each partition drops its expired panes by its own clock. A part goes as a whole, with the first of
+its panes that any partition has dropped; what was pending then is in no answer for good.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.parts import Part
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.tail import Tail
+
+
+def group(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
+    """Yield the parts of closed panes, given as `(pane, number of reports)` in order."""
+    first, n = None, 0
+    for pane, more in reports:
+        if not more:
+            continue
+        first, n = pane if first is None else first, n + more
+        if n >= minimum:
+            yield Part(first, pane + 1, n)
+            first, n = None, 0
+
+
+def reports_by_pane(tails: Sequence[Tail], first: int, end: int) -> Counter[int]:
+    """Return how many reports all partitions have counted in the panes of `[first, end)`."""
+    found: Counter[int] = Counter()
+    for tail in tails:
+        for pane in tail.panes(first, end):
+            found[pane] += tail.totals(pane).n
+    return found
+
+
+def expired(heads: Sequence[Head]) -> int:
+    """Return the first pane that no partition has dropped."""
+    return max(head.expired for head in heads)
+
+
+def store_parts(
+    context: Context, cells: OwnedCells, work: Head, tails: Sequence[Tail], heads: Sequence[Head]
+) -> Head:
+    """Add to partition 0's cells the parts that are complete; returns its head with them.
+
+    `tails` and their winning `heads` are those of all partitions.
+    """
+    first = max(work.grouped, expired(heads))
+    end = min(head.closed for head in heads)
+    if context.minimum <= 1 or end <= first:
+        return work
+    grouped = work.grouped
+    for part in group(context.minimum, sorted(reports_by_pane(tails, first, end).items())):
+        cells.add_part(part)
+        grouped = part.end
+    if grouped == work.grouped:
+        return work
+    cells.drop_released(grouped)
+    return replace(work, grouped=grouped)

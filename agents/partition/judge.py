@@ -1,0 +1,234 @@
+"""The fate of every report: counted, late, or rejected with a reason.
+
+The runs of a frame are decided one after the other in time order, and frames in the order of their
+offsets. A partition's watermark is the largest event time that it has accepted so far, though no
+report moves it past its own arrival (`ldpstream.agents.partition.arrival`); a report whose pane the
+watermark has closed is late. Rejected reports never move the watermark.
+
+All runs of a batch are decided at once: what is late depends on a running maximum only, and a late
+run never raises it, since its pane ended before.
+
+A replay's reports arrive long after their events, and one stray later date would close everything
+up to it. With `witnesses = m` the watermark is the m-th largest event time of distinct messages:
+m - 1 strays do nothing. What messages have witnessed is in memory only: a new owner's watermark
+goes on from the head's and may lag behind by as many messages, which closes panes later and never
+sooner.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import heappush, heappushpop
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.batch import Batch, Int64s
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import REASONS, Head
+from ldpstream.agents.state.tokens import Numbers, Tokens, again, as_numbers
+from ldpstream.agents.state.windows import NEVER
+from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.wire.one_report import OneReport
+
+COUNTED: Final = 0
+LATE: Final = 1
+FATES: Final = ("counted", "late", *REASONS)
+"""The names of fates, by code."""
+REJECTED: Final = {reason: FATES.index(reason) for reason in REASONS}
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What became of a batch of R runs and N reports.
+
+    `fate` int64 `(R,)` is COUNTED, LATE or `REJECTED[reason]`, for the run's reports that are in
+    `good`, bool `(N,)`; the others of a counted or late run are rejected for "range". `pane` int64
+    `(R,)`, `reports` int64 `(N,)`. `clock` is the watermark after the batch, `before` int64 `(R,)`
+    that before each run, and `witnessed` the largest event times of distinct messages by the end,
+    ascending and one for each witness at most (none where one is enough). With `one_report`,
+    `why` int64 `(N,)` says which `REJECTED[reason]` a report that is not good has instead of
+    "range", and `tokens` `(N,)` are the reports' tokens as numbers.
+    """
+
+    batch: Batch
+    fate: Int64s
+    pane: Int64s
+    reports: Reports
+    good: NDArray[np.bool_]
+    clock: int
+    before: Int64s
+    witnessed: Sequence[int] = ()
+    why: NDArray[np.int64] | None = None
+    tokens: Numbers | None = None
+
+    @cached_property
+    def good_count(self) -> Int64s:
+        """The number of good reports in every run, int64 `(R,)`."""
+        count = self.batch.count
+        if not len(count) or self.good.all():
+            return count
+        return np.add.reduceat(self.good, np.cumsum(count) - count, dtype=np.int64)
+
+    def counted(self) -> Iterator[tuple[int, Reports]]:
+        """Yield the counted reports of each pane, all at once."""
+        yield from self._counted(self.reports)
+
+    def counted_tokens(self) -> Iterator[tuple[int, Numbers]]:
+        """Yield their tokens in the same way; nothing where there are none."""
+        if self.tokens is not None:
+            yield from self._counted(self.tokens)
+
+    def _counted(self, of_reports: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+        runs = (self.fate == COUNTED) & (self.good_count > 0)
+        if not runs.any():
+            return
+        rows = self.good
+        if not runs.all():
+            rows = rows & np.repeat(runs, self.batch.count)
+        reports = of_reports if rows.all() else of_reports[rows]
+        pane, count = self.pane[runs], self.good_count[runs]
+        if (pane == pane[0]).all():
+            yield int(pane[0]), reports
+            return
+        panes, place = np.unique(pane, return_inverse=True)
+        # Sixteen bits are sorted by radix, in linear time.
+        group = np.repeat(place.astype(np.uint16 if len(panes) <= 0xFFFF else np.int64), count)
+        reports = reports[np.argsort(group, kind="stable")]
+        ends = np.cumsum(np.bincount(group, minlength=len(panes)))
+        yield from zip(panes.tolist(), np.split(reports, ends[:-1]), strict=True)
+
+    def late(self) -> dict[int, int]:
+        """Return the number of late reports by pane."""
+        runs = (self.fate == LATE) & (self.good_count > 0)
+        panes, place = np.unique(self.pane[runs], return_inverse=True)
+        late = np.zeros(len(panes), dtype=np.int64)
+        np.add.at(late, place, self.good_count[runs])
+        return dict(zip(panes.tolist(), late.tolist(), strict=True))
+
+    def rejected(self) -> dict[str, int]:
+        """Return the number of rejected reports by reason; an unreadable message counts as one."""
+        rejected = dict.fromkeys(REASONS, 0)
+        for code in np.unique(self.fate[self.fate > LATE]).tolist():
+            rejected[FATES[code]] = int(self.batch.count[self.fate == code].sum())
+        taken = self.fate <= LATE
+        if self.why is None:
+            rejected["range"] += int((self.batch.count - self.good_count)[taken].sum())
+        else:
+            bad = np.flatnonzero(~self.good & np.repeat(taken, self.batch.count))
+            for reason, rows in self.reasons(bad):
+                rejected[reason] += len(rows)
+        for _, reason in self.batch.refused:
+            rejected[reason] += 1
+        return {reason: count for reason, count in rejected.items() if count}
+
+    def reasons(self, rows: Int64s) -> Iterator[tuple[str, Int64s]]:
+        """Yield why the reports in these rows, which are not good, are rejected, with the rows."""
+        if self.why is None:
+            yield "range", rows
+            return
+        codes = self.why[rows]
+        for code in np.unique(codes).tolist():
+            yield FATES[code], rows[codes == code]
+
+
+def judge(
+    context: Context,
+    batch: Batch,
+    head: Head,
+    *,
+    arrived: Arrivals,
+    partition: int,
+    seen: Tokens,
+    witnessed: Sequence[int] = (),
+) -> Judgement:
+    """Decide a batch, given the head that it continues and when its messages arrived.
+
+    With `one_report` `seen` are the tokens that the partition has counted in open panes. With
+    several witnesses `witnessed` is what the judgement of the batch before said.
+    """
+    window, time_ms = context.window, batch.time_ms
+    rows, tokens = context.spec.split(batch.payload)
+    reports, good = context.spec.mechanism.decode(rows)
+    fate = np.full(len(time_ms), COUNTED, dtype=np.int64)
+    fate[time_ms > batch.per_run(arrived.latest_ms) + window.future_ms] = REJECTED["future"]
+    fate[time_ms % context.spec.precision_ms != 0] = REJECTED["precision"]
+    fate[(time_ms < window.earliest_ms) | (time_ms > window.latest_ms)] = REJECTED["time"]
+    pane = time_ms // window.pane_ms
+    judgement = Judgement(batch, fate, pane, reports, good, head.clock, time_ms, witnessed)
+    if context.spec.one_report is not None:
+        rule, most = context.spec.one_report, context.tokens_a_pane
+        judgement = _one_each(judgement, rule, tokens, partition, seen, most)
+    if not len(time_ms):
+        return judgement
+    moved = np.minimum(time_ms, batch.per_run(arrived.clock_ms))
+    taken = np.where((fate == COUNTED) & (judgement.good_count > 0), moved, NEVER)
+    if window.witnesses == 1:
+        clocks = np.maximum.accumulate(np.concatenate(([head.clock], taken)))
+    else:
+        clocks, witnessed = _witness(window.witnesses, batch.message, taken, witnessed)
+        clocks = np.maximum(clocks, head.clock)
+    first_open = np.maximum(head.closed, (clocks[:-1] - window.grace_ms) // window.pane_ms)
+    fate[(fate == COUNTED) & (judgement.pane < first_open)] = LATE
+    return replace(
+        _late_again(judgement), clock=int(clocks[-1]), before=clocks[:-1], witnessed=witnessed
+    )
+
+
+def _witness(
+    witnesses: int, message: Int64s, taken: Int64s, witnessed: Sequence[int]
+) -> tuple[Int64s, Sequence[int]]:
+    """Return the watermark before each of R runs and after all of them, int64 `(R + 1,)`.
+
+    `message` and `taken`, int64 `(R,)`, are the runs' messages and how far they move it; a message
+    counts as a whole, for what comes after it.
+    """
+    starts = np.flatnonzero(np.concatenate(([True], message[1:] != message[:-1])))
+    times, clocks = [*witnessed], []
+    for time_ms in np.maximum.reduceat(taken, starts).tolist():
+        clocks.append(times[0] if len(times) == witnesses else NEVER)
+        if len(times) < witnesses:
+            heappush(times, time_ms)
+        else:
+            heappushpop(times, time_ms)
+    last = times[0] if len(times) == witnesses else NEVER
+    before = np.repeat(clocks, np.diff(np.append(starts, len(taken))))
+    return np.append(before, last).astype(np.int64), times
+
+
+def _one_each(
+    judgement: Judgement,
+    rule: OneReport,
+    tokens: NDArray[np.uint8],
+    partition: int,
+    seen: Tokens,
+    most: int,
+) -> Judgement:
+    """Leave one good report of each token and pane, the first; none of another partition's.
+
+    Whoever comes second is not counted, whatever becomes of the first: if that one is late, its
+    pane has closed, and everything after it is late as well. So it is where one that is late takes
+    a place among the `most` tokens of its pane.
+    """
+    batch, numbers = judgement.batch, as_numbers(tokens)
+    why = np.where(judgement.good, COUNTED, REJECTED["range"])
+    why[judgement.good & (rule.partition(tokens) != partition)] = REJECTED["partition"]
+    asked = (why == COUNTED) & np.repeat(judgement.fate == COUNTED, batch.count)
+    rows = np.flatnonzero(asked)
+    panes, of_rows = np.repeat(judgement.pane, batch.count)[rows], numbers[rows]
+    repeated = again(panes, of_rows) | seen.repeated(panes, of_rows)
+    why[rows[repeated]] = REJECTED["repeated"]
+    why[rows[seen.crowded(panes, of_rows, ~repeated, most)]] = REJECTED["crowded"]
+    return replace(judgement, good=why == COUNTED, why=why, tokens=numbers)
+
+
+def _late_again(judgement: Judgement) -> Judgement:
+    """Make late what is refused for its token, if its pane has closed: of that nothing is known."""
+    if judgement.why is None:
+        return judgement
+    late = np.repeat(judgement.fate == LATE, judgement.batch.count)
+    of_tokens = (judgement.why == REJECTED["repeated"]) | (judgement.why == REJECTED["crowded"])
+    good = judgement.good | (late & of_tokens)
+    return replace(judgement, good=good)

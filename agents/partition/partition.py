@@ -1,0 +1,338 @@
+"""The state machine of one partition of one collection, in its owner's memory.
+
+Ownership is a hint; the changelog decides. Records, the clock and other partitions' tails go in;
+what to write and to publish comes out. Nothing here reads a clock, draws a random number or talks
+to a broker: the caller passes the time, draws the epoch and sends.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.batch import read_records
+from ldpstream.agents.partition.clock import Control, IdleClock, SeenHeads, see_heads
+from ldpstream.agents.partition.copies import WaitingCopies, make_copies
+from ldpstream.agents.partition.counting import count
+from ldpstream.agents.partition.delays import Delays
+from ldpstream.agents.partition.finals import store_finals
+from ldpstream.agents.partition.flushes import Flushes
+from ldpstream.agents.partition.grouping import expired
+from ldpstream.agents.partition.handover import ALONE, Beside, decided
+from ldpstream.agents.partition.judge import Judgement, judge
+from ldpstream.agents.partition.loading import loadable, starting_head
+from ldpstream.agents.partition.outcomes import Flush, Outcome, Publication, Settled
+from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.partition.probes import UnbrokenProbes
+from ldpstream.agents.partition.publishing import Publishing, expire
+from ldpstream.agents.partition.releases import Releases
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.gaps import Gap, add_gap, end_gap
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.shown import DEAD_LIMIT
+from ldpstream.agents.state.tail import Tail
+
+
+class Partition:
+    """What an owner holds of one partition: the state that it loaded and what it did since."""
+
+    def __init__(self, context: Context, tail: Tail, head: Head, *, epoch: int) -> None:
+        self.partition = tail.partition
+        self.epoch = epoch
+        self._context = context
+        self._accept = frozenset(spec.fingerprint for spec in context.accept)
+        self._tail = tail
+        self._flushes = Flushes(context, epoch, head)
+        self._work = head
+        self._changed = False
+        self._torn = False
+        self._own = False
+        self._came_ms: int | None = None
+        self._cells = OwnedCells(context, epoch, head, tail.cells)
+        self._copies = WaitingCopies()
+        self._delays = Delays()
+        self._witnessed: Sequence[int] = ()
+        # The gap up to what comes next, whose arrival is not known yet.
+        self._open_gap: Gap | None = None
+        self._decided = decided(head, ALONE)
+        self._probes = UnbrokenProbes(context.gap_ms)
+        self._clock = IdleClock(context.window, tail.partition)
+        self._releases = Releases(context, self._cells)
+        self._publishing = Publishing(context.window, self._cells, head.published)
+
+    @classmethod
+    def load(
+        cls,
+        context: Context,
+        partition: int,
+        tails: Sequence[Tail],
+        *,
+        epoch: int,
+        source: bytes = b"",
+        beside: Beside = ALONE,
+    ) -> Self | None:
+        """Load a partition from its tail; None where that cannot be yet.
+
+        That is while its tail or partition 0's has not reached its log's end, and while it is not
+        `loadable`. `epoch` is a fresh random integer in `1..2^64-1`; `source` the id of the source
+        topic, which the caller has compared with that in the tail's head; `beside` tells of the
+        collection's other states.
+        """
+        first, tail = tails[0].head, tails[partition]
+        if first is None or tail.head is None or not loadable(context, partition, first, beside):
+            return None
+        self = cls(context, tail, tail.head, epoch=epoch)
+        self._work = starting_head(context, tail.head, first, beside, source=source)
+        self._changed = self._work.handover != tail.head.handover
+        self._decided = decided(self._work, beside)
+        return self
+
+    @property
+    def next(self) -> int:
+        """The next source offset to ingest."""
+        return self._work.next
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits for the next flush that nothing more should be ingested before it.
+
+        One call of `ingest` may go beyond these limits, by what its messages call for. Where the
+        changelog holds too much that is dead, it is not a flush that helps, but a sweep.
+        """
+        dead = self._tail.dead_records >= DEAD_LIMIT
+        return dead or self._copies.full or self._cells.full
+
+    @property
+    def base(self) -> Head:
+        """The winning head that the next flush continues."""
+        return self._flushes.base
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What the last won head added, None before the first."""
+        return self._flushes.outcome
+
+    @property
+    def work(self) -> Head:
+        """The state in memory: the next head in the making."""
+        return self._work
+
+    def ingest(
+        self,
+        records: Sequence[tuple[int, bytes | None]],
+        *,
+        now_ms: int,
+        arrived: Arrivals | None = None,
+    ) -> None:
+        """Take in messages of the source, `(offset, value)`, offsets ascending from `next` on.
+
+        `arrived` says when they arrived at the broker; None: now. The caller guarantees that no
+        message between them is missing. Messages never raise: each report is counted, late or
+        rejected. Should anything else (memory runs out, say), some of them may have been taken in:
+        the partition is lost.
+
+        Raises:
+            ValueError: where the first offset is below `next`.
+        """
+        if not records:
+            return
+        self._expect(records[0][0])
+        arrived = arrived or Arrivals.at(now_ms)
+        judgement = self._judge(records, arrived)
+        torn, self._torn = self._torn, True
+        self._copies.add(make_copies(self._context, self.partition, records, judgement))
+        self._end_gap(arrived, now_ms)
+        work = count(self._cells, self._work, judgement)
+        self._delays += Delays.of(judgement, arrived, pane_ms=self._context.window.pane_ms)
+        self._witnessed = judgement.witnessed
+        own = len(records) > judgement.batch.passed
+        if own:
+            self._own = True
+            self._probes.broken()
+        self._work = replace(
+            work,
+            next=records[-1][0] + 1,
+            closed=max(work.closed, self._context.window.closed(work.clock)),
+            idle=work.idle and not own,
+        )
+        self._changed, self._torn = True, torn
+
+    def _expect(self, offset: int) -> None:
+        if offset < self._work.next:
+            raise ValueError("expected offsets from next on")
+
+    def _judge(self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals) -> Judgement:
+        decided_here = self._decided.places(records)
+        batch = read_records(self._context.spec, self._accept, records, decided=decided_here)
+        return judge(
+            self._context,
+            batch,
+            self._work,
+            arrived=arrived,
+            partition=self.partition,
+            seen=self._cells.tokens,
+            witnessed=self._witnessed,
+        )
+
+    def skip_to(self, offset: int, *, now_ms: int) -> int:
+        """Go on at an offset because the source's retention deleted all before.
+
+        All panes that the lost messages may have belonged to are marked: those not closed yet, up
+        to what could be dated now, or when the next message turns out to have arrived. Returns how
+        many of them are lost: those that no state of the collection has decided.
+
+        Raises:
+            ValueError: where it is below `next`.
+        """
+        self._expect(offset)
+        work = self._work
+        lost = max(0, offset - max(work.next, self._decided.first))
+        if offset > work.next:
+            gaps = work.gaps
+            if lost:
+                window = self._context.window
+                last = max(work.closed, window.pane(now_ms + window.future_ms))
+                gaps = add_gap(gaps, Gap(work.closed, last, lost))
+                self._open_gap = gaps[-1]
+            self._work = replace(work, next=offset, lost=work.lost + lost, gaps=gaps)
+            self._changed = True
+        return lost
+
+    def _end_gap(self, arrived: Arrivals, now_ms: int) -> None:
+        """Let the gap before these messages end when the first of them arrived.
+
+        Where that is later than now this clock is behind the broker's: the gap, which was to end
+        with what could be dated by this clock, is longer.
+        """
+        gap, self._open_gap = self._open_gap, None
+        if gap is not None:
+            window = self._context.window
+            first_ms = int(np.atleast_1d(arrived.clock_ms)[0])
+            last = window.pane(first_ms + window.future_ms)
+            last = last if first_ms > now_ms else min(last, gap.last)
+            gaps = end_gap(self._work.gaps, gap, last)
+            self._work = replace(self._work, gaps=gaps)
+
+    def pass_over(self, offset: int) -> None:
+        """Go on at an offset because those before hold no records (transaction markers, say).
+
+        The head says so, too: what it has not reached is shown as lag.
+
+        Raises:
+            ValueError: where it is below `next`.
+        """
+        self._expect(offset)
+        if offset > self._work.next:
+            self._work = replace(self._work, next=offset)
+            self._changed = True
+
+    def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
+        """Note that an answer has been taken in, which told all of the source below `offset`.
+
+        `end` is where the source then ended: there the answer is an end-of-log probe. `asked_ms` is
+        when it was asked for, on the clock of `clock`, or earlier; None where that is not known.
+        Reports of other specs do not keep a partition from being idle.
+        """
+        if offset > self._work.next:
+            self.pass_over(offset)
+        if self._own:
+            self._own, self._came_ms = False, asked_ms
+        if end > self._work.end:
+            self._work = replace(self._work, end=end)
+        if offset != end or asked_ms is None:
+            self._probes.broken()
+        elif self._came_ms is None or asked_ms > self._came_ms:
+            self._probes.probed(asked_ms)
+
+    @property
+    def frames(self) -> int:
+        """The offset of the frames topic to read on from; it decides nothing."""
+        return self._work.frames
+
+    def frames_at(self, offset: int) -> None:
+        """Note where to read the frames topic on; it is no news of its own."""
+        self._work = replace(self._work, frames=offset)
+
+    def interrupted(self) -> None:
+        """Begin the idle time again: the source is read in another session, or not at all."""
+        self._probes.broken()
+
+    def _is_idle(self, now_ms: int) -> bool:
+        idle_ms, work = self._context.window.idle_ms, self._work
+        # Whoever saw the largest end: a new leader may not know yet how far the log goes.
+        if idle_ms is None or work.end > work.next:
+            return False
+        return self._probes.last_for(idle_ms, now_ms=now_ms)
+
+    def clock(
+        self,
+        *,
+        tails: Sequence[Tail],
+        controls: Sequence[Control],
+        known_partitions: int,
+        now_ms: int,
+        seen: SeenHeads | None = None,
+    ) -> None:
+        """Let time go on: idle closing, `close`, finals and releases (partition 0), expiry.
+
+        `tails` are those of all partitions and `known_partitions` the source's number of partitions
+        as the group's metadata says. `now_ms` is of a steady clock, not that on the wall. `seen` is
+        `see_heads(tails, known_partitions)` where the caller has it for many partitions.
+        """
+        seen = seen or see_heads(tails, known_partitions)
+        heads = seen.heads
+        if len(heads) < known_partitions:
+            return
+        before = self._work
+        self._work = self._clock.advance(
+            self._work, seen, controls, idle=self._is_idle(now_ms), now_ms=now_ms
+        )
+        if self.partition == 0:
+            self._decide(tails[:known_partitions], heads)
+            self._release(tails[:known_partitions], heads, now_ms)
+        self._expire(heads[0].published)
+        # A clock that closes nothing is no news, nor are empty panes that expire: an idle partition
+        # writes a head only when a pane closes or something else changes.
+        work = self._work
+        if work is not before:
+            self._changed |= work != replace(before, clock=work.clock, expired=work.expired)
+
+    def _decide(self, tails: Sequence[Tail], heads: Sequence[Head]) -> None:
+        self._work = store_finals(self._context, self._cells, self._work, tails, heads)
+
+    def _release(self, tails: Sequence[Tail], heads: Sequence[Head], now_ms: int) -> None:
+        if len(heads) >= self._work.partitions:
+            first = max(self._work.grouped, expired(heads))
+            self._changed |= self._releases.look(tails, first, now_ms=now_ms)
+
+    def _expire(self, published: int) -> None:
+        self._work = expire(self._context.window, self._cells, self._work, published)
+
+    def flush(self) -> Flush | None:
+        """Return what to send; None where nothing is to be said, or a flush is in flight."""
+        if self._torn or self._flushes.flight is not None or not self._changed:
+            return None
+        self._changed = False
+        delays, self._delays = self._delays, Delays()
+        return self._flushes.start(self._work, self._cells, self._copies.take(), delays)
+
+    def settle(self) -> Settled:
+        """Return who won, as the own tail shows it; after LOST this object is of no more use."""
+        return Settled.LOST if self._torn else self._flushes.settle(self._tail.head)
+
+    def publications(self) -> list[Publication]:
+        """Return the finals that a winning head has stored and that are not marked published.
+
+        Only partition 0 has any. Call `mark_published` when all of them have been sent.
+        """
+        found = self._publishing.offer(self.base, self._work)
+        if not found:
+            self.mark_published()
+        return found
+
+    def mark_published(self) -> None:
+        """Let the next head say that what `publications` returned last has been published."""
+        work, self._work = self._work, self._publishing.mark(self._work)
+        self._changed |= self._work is not work

@@ -1,0 +1,121 @@
+"""What answers hold of a pane that is in no part yet: it goes on by `minimum` reports or more.
+
+The owner of partition 0 takes what the winning heads show of a pane as a *candidate* once that is
+`minimum` reports more than what has been released of it, and *releases* the candidate once as many
+have been counted after it. So what is added by a release, and what is left when the pane closes,
+are at least `minimum` reports each; with the panes pending before it that rest completes a part.
+A release is a cell of partition 0, so all workers answer the same. A lost owner takes its
+candidates with it, no more.
+
+What a partition has counted in a pane only grows, by whole flushes, so a number of reports of each
+partition says which they are: one set holds another where it has as many or more of each.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.state.cells import Release, decode_chunk, encode_chunk
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.tail import Tail
+
+_END: Final = 1 << 62
+_NOTHING: Final = Release(0, 0, {})
+
+
+class Candidate(NamedTuple):
+    """What a pane held at one moment; `chunks` are by number `(key, value)` of each partition."""
+
+    release: Release
+    chunks: Mapping[int, Sequence[tuple[bytes, bytes]]]
+
+
+class Releases:
+    """The candidates of partition 0's owner."""
+
+    def __init__(self, context: Context, cells: OwnedCells) -> None:
+        self._context = context
+        self._cells = cells
+        self._candidates: dict[int, Candidate] = {}
+        # Of each chunk released: the keys of the cells that it was made of. Keys are unique.
+        self._made: dict[tuple[int, int], int] = {}
+        self._looked_ms: int | None = None
+
+    def look(self, tails: Sequence[Tail], first: int, *, now_ms: int) -> bool:
+        """Release what can be of panes from `first` on; returns whether anything was.
+
+        `tails` are those of all partitions. Looks at most every `release_ms`.
+        """
+        context, minimum = self._context, self._context.minimum
+        if minimum <= 1 or context.minimum_block > 1:
+            return False
+        # A clock that was set back must not stop the releases.
+        if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < context.release_ms:
+            return False
+        self._looked_ms = now_ms
+        self._forget(first)
+        released = False
+        for pane, counted in _counted(tails, first).items():
+            n = sum(counted.values())
+            candidate = self._candidates.get(pane)
+            if candidate is not None:
+                if n < candidate.release.n + minimum or not _holds(counted, candidate.release):
+                    continue
+                self._release(pane, self._candidates.pop(pane))
+                released = True
+            last = self._cells.released.get(pane, _NOTHING)
+            if n >= last.n + minimum and _holds(counted, last):
+                self._candidates[pane] = _take(tails, pane, counted)
+        return released
+
+    def _forget(self, first: int) -> None:
+        for pane in [pane for pane in self._candidates if pane < first]:
+            del self._candidates[pane]
+        for key in [key for key in self._made if key[0] < first]:
+            del self._made[key]
+
+    def _release(self, pane: int, candidate: Candidate) -> None:
+        """Add a release to the cells, and of its chunks those that are not there yet."""
+        changed = {}
+        for number, found in candidate.chunks.items():
+            made_of = hash(tuple(key for key, _ in found))
+            if self._made.get((pane, number)) != made_of:
+                self._made[pane, number] = made_of
+                changed[number] = self._merge(number, [value for _, value in found])
+        self._cells.release(pane, candidate.release, changed)
+
+    def _merge(self, number: int, values: Sequence[bytes]) -> bytes:
+        chunk = self._context.chunk
+        length = min(chunk, self._context.spec.mechanism.statistic_size - number * chunk)
+        total = np.zeros(length, dtype=np.int64)
+        for value in values:
+            total += decode_chunk(value, length)
+        return encode_chunk(total)
+
+
+def _counted(tails: Sequence[Tail], first: int) -> dict[int, dict[int, int]]:
+    """Return by pane, from `first` on, how many reports each partition has counted in it."""
+    found: dict[int, dict[int, int]] = {}
+    for partition, tail in enumerate(tails):
+        for pane in tail.panes(first, _END):
+            n = tail.totals(pane).n
+            if n:
+                found.setdefault(pane, {})[partition] = n
+    return found
+
+
+def _holds(counted: Mapping[int, int], release: Release) -> bool:
+    return all(counted.get(partition, 0) >= n for partition, n in release.counted.items())
+
+
+def _take(tails: Sequence[Tail], pane: int, counted: Mapping[int, int]) -> Candidate:
+    chunks: dict[int, list[tuple[bytes, bytes]]] = {}
+    for tail in tails:
+        for name in tail.names(pane):
+            if name.kind == "count":
+                cell = tail.cells[name]
+                chunks.setdefault(name.chunk, []).append((cell.key, cell.value))
+    total = sum(tail.totals(pane).sum for tail in tails)
+    return Candidate(Release(sum(counted.values()), total, dict(counted)), chunks)

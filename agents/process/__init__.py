@@ -1,0 +1,1 @@
+"""Running and ending a process: signals, logs, the event loop."""

@@ -1,0 +1,1 @@
+"""What may be asked of a collection: options of an estimate, linear queries."""

@@ -1,0 +1,1 @@
+"""What HTTP and metrics see of a running worker: its collections, clock and broker's health."""

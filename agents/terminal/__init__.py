@@ -1,0 +1,1 @@
+"""What commands share: input and output, options, tables, messages."""

@@ -1,0 +1,104 @@
+"""Commands that talk to a broker: clients that are closed again, and its errors as messages."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import click
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.config import KafkaConfig
+from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.patience import telling_of_waits
+from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.terminal.errors import Failed, Refused
+
+Result = TypeVar("Result")
+_Call = Callable[[], Awaitable[Any]]
+
+PATIENCE_MS: Final = 120_000
+
+
+def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig, config_file: str) -> Result:
+    """Run a task that talks to the brokers of `kafka`, the table of a configuration file.
+
+    Raises:
+        Failed: where a broker does not answer or refuses.
+        Refused: where `[kafka]` holds what no client takes.
+    """
+    # The clients log what they also raise; one message is enough.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    try:
+        return asyncio.run(_explained(task, kafka))
+    except clients.ClientOptionError as error:
+        raise Refused(f"{config_file}: {error}") from error
+
+
+async def _explained(task: Coroutine[Any, Any, Result], kafka: KafkaConfig) -> Result:
+    try:
+        return await task
+    except (TopicError, KafkaError) as error:
+        raise Failed(await explain(error, kafka)) from error
+
+
+@asynccontextmanager
+async def admin(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Return a started administration client, closed at the end of the block."""
+    with _refusing_options():
+        client = clients.admin(kafka.bootstrap, kafka.options)
+    async with _started(client.start, client.close, kafka):
+        yield client
+
+
+@asynccontextmanager
+async def producer(
+    kafka: KafkaConfig, *, transactional_id: str | None = None
+) -> AsyncIterator[AIOKafkaProducer]:
+    """Return a started producer, of transactions where it has an id for them.
+
+    It is stopped at the end of the block.
+    """
+    # Longer than the clients' default: a broker that is away for a minute loses nothing.
+    options = {"request_timeout_ms": PATIENCE_MS, **kafka.options}
+    with _refusing_options():
+        client = clients.producer(kafka.bootstrap, options, transactional_id=transactional_id)
+    async with _started(client.start, client.stop, kafka):
+        yield client
+
+
+@asynccontextmanager
+async def reader(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaConsumer]:
+    """Return a started consumer without a group, stopped at the end of the block."""
+    with _refusing_options():
+        client = clients.reader(kafka.bootstrap, kafka.options, committed_only=False)
+    async with _started(client.start, client.stop, kafka):
+        yield client
+
+
+@asynccontextmanager
+async def _started(start: _Call, stop: _Call, kafka: KafkaConfig) -> AsyncIterator[None]:
+    try:
+        async with telling_of_waits(kafka.bootstrap, partial(click.echo, err=True)):
+            await start()
+        yield
+    finally:
+        await stop()
+
+
+@contextmanager
+def _refusing_options() -> Iterator[None]:
+    """Turn whatever a client says about impossible settings into one kind of error."""
+    try:
+        yield
+    except clients.ClientOptionError:
+        raise
+    except (ValueError, TypeError, RuntimeError, OSError) as error:
+        raise clients.ClientOptionError(
+            f"kafka: expected settings that the Kafka client takes: {error}"
+        ) from error

@@ -1,0 +1,111 @@
+"""What several commands share: the configuration option, the collection, inputs and outputs."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+import click
+
+from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
+from ldpstream.agents.config.warnings import nominal_warnings
+from ldpstream.agents.terminal.errors import Refused
+from ldpstream.mechanisms.base.errors import SpecError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+CHUNK: Final = 100_000
+"""Lines that are read and handled at once."""
+
+
+def config_option(command: Command) -> Command:
+    """Add `-c FILE`, passed on as `config_file`."""
+    return click.option(
+        "-c",
+        "--config",
+        "config_file",
+        default="ldpstream.toml",
+        show_default=True,
+        metavar="FILE",
+        help="The configuration.",
+    )(command)
+
+
+def number_option(
+    flag: str, least: int, most: int, *, default: int, text: str, metavar: str = "N"
+) -> Callable[[Command], Command]:
+    """Add a whole number between two limits, both included, with a default; `text` is its help."""
+    return click.option(
+        flag,
+        type=click.IntRange(least, most),
+        default=default,
+        show_default=True,
+        metavar=metavar,
+        help=text,
+    )
+
+
+def verbose_option(command: Command) -> Command:
+    """Add `--verbose`, of a process that runs on."""
+    return click.option("--verbose", is_flag=True, help="Log what the Kafka clients say, too.")(
+        command
+    )
+
+
+class AddressParameter(click.ParamType):
+    """A `host:port` on the command line."""
+
+    name = "address"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the address; wrong use where the text is none."""
+        host, _, port = str(value).rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 0xFFFF:
+            self.fail(f"expected HOST:PORT, such as 127.0.0.1:6067, got {value}", param, ctx)
+        return str(value)
+
+
+def load(config_file: str) -> Config:
+    """Load the configuration.
+
+    Raises:
+        Refused: with the refusal's own message.
+    """
+    try:
+        return load_config(config_file)
+    except (ConfigError, SpecError) as error:
+        raise Refused(str(error)) from error
+
+
+def load_collection(config_file: str, name: str) -> tuple[Config, CollectionConfig]:
+    """Load the configuration and find one of its collections.
+
+    Raises:
+        Refused: where the configuration is refused or has no such collection.
+    """
+    config = load(config_file)
+    if name not in config.collections:
+        names = ", ".join(config.collections)
+        raise Refused(f"{config_file}: expected one of the collections {names}, got {name}")
+    return config, config.collections[name]
+
+
+def warn_of_nominal(collections: Iterable[CollectionConfig]) -> None:
+    """Say on standard error which of these, or of what they accept, protect in name only."""
+    for warning in nominal_warnings(collections):
+        click.echo(warning, err=True)
+
+
+def refuse_one_report(collection: CollectionConfig, what: str) -> None:
+    """Refuse a collection with `one_report` where devices cannot be told apart.
+
+    Raises:
+        Refused: naming the key, with `what` is expected instead.
+    """
+    if collection.spec.one_report is not None:
+        raise Refused(f"collection.{collection.name}.one_report: expected {what}")
+
+
+def count(number: int, what: str) -> str:
+    """Return a number of things: `1 broker`, `3 brokers`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,222 @@
+"""Estimate documents as pictures in a terminal: shares with their bounds, and their course."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ldpstream.agents.document import EstimateDocument, RangeEstimate, ValueEstimate
+from ldpstream.agents.terminal.tables import (
+    describe,
+    describe_bounds,
+    describe_withheld,
+    label_text,
+    percent,
+)
+
+FOLLOWED: Final = 5
+"""Values whose course is drawn where neither ranges nor quantiles nor linear queries are."""
+_LEAST_COLUMNS: Final = 10
+_MOST_NAME_COLUMNS: Final = 40
+_UNICODE: Final = ("─", "●", "│", "▁▂▃▄▅▆▇█")
+_ASCII: Final = ("-", "o", "|", ".:-=+*#@")
+
+
+@dataclass(frozen=True)
+class Point:
+    """An estimate with its bounds on one axis; None is undefined. `text` says it in words."""
+
+    low: float | None
+    value: float | None
+    high: float | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The characters that pictures are made of."""
+
+    bounds: str
+    value: str
+    zero: str
+    steps: str
+
+
+def marks_of(console: Console) -> Marks:
+    """Return characters that a terminal has."""
+    known = console.encoding.lower().startswith("utf")
+    return Marks(*(_UNICODE if known else _ASCII))
+
+
+def show_plots(
+    documents: Sequence[EstimateDocument], console: Console, *, minimum: int, together: bool
+) -> None:
+    """Print one document's shares with their bounds, or the course of several documents.
+
+    `minimum` is the collection's: documents with fewer reports are withheld. `together` says
+    whether simultaneous bounds were asked for.
+    """
+    if len(documents) == 1:
+        _show_one(documents[0], console, minimum, together=together)
+        return
+    for document in (documents[0], documents[-1]):
+        console.print(describe(document), markup=False)
+    shown = [document for document in documents if not document.withheld]
+    if shown:
+        console.print(describe_bounds(shown[-1], together=together), markup=False)
+    if len(shown) < len(documents):
+        several = f"{len(documents) - len(shown)} of {len(documents)} windows "
+        most = max(document.n for document in documents if document.withheld)
+        console.print(several + describe_withheld(minimum, most), markup=False)
+    names = [_window_name(document) for document in documents]
+    for heading, points in _courses(documents):
+        console.print()
+        title = f"{heading}  {sparkline([one.value for one in points], marks_of(console))}"
+        console.print(_chart("window", list(zip(names, points, strict=True)), console, title))
+
+
+def _show_one(
+    document: EstimateDocument, console: Console, minimum: int, *, together: bool
+) -> None:
+    console.print(describe(document), markup=False)
+    if document.withheld:
+        console.print(describe_withheld(minimum, document.n), markup=False)
+        return
+    console.print(describe_bounds(document, together=together), markup=False)
+    values = [(label_text(one.value), _share(one)) for one in document.distribution]
+    ranges = [(one.name, _share(one)) for one in document.ranges]
+    quantiles = [
+        (percent(one.p), _position(one.low, one.value, one.high)) for one in document.quantiles
+    ]
+    for heading, rows in (("value", values), ("range", ranges), ("share below", quantiles)):
+        if rows:
+            console.print(_chart(heading, rows, console))
+    for one in document.linear:
+        # Each has units of its own.
+        point = Point(one.low, one.mean, one.high, _decimal(one.mean))
+        console.print(_chart("mean", [(one.name, point)], console))
+
+
+def whisker(point: Point, scale: tuple[float, float], columns: int, marks: Marks) -> str:
+    """Draw bounds, zero and value on a scale of so many columns; the value is never hidden."""
+    low, high = scale
+    line = [" "] * columns
+
+    def column(number: float) -> int:
+        share = (number - low) / (high - low) if high > low else 0.5
+        return round(min(max(share, 0.0), 1.0) * (columns - 1))
+
+    if low <= 0.0 <= high:
+        line[column(0.0)] = marks.zero
+    if point.low is not None and point.high is not None:
+        first, last = column(point.low), column(point.high)
+        line[first : last + 1] = marks.bounds * (last + 1 - first)
+    if point.value is not None:
+        line[column(point.value)] = marks.value
+    return "".join(line).rstrip()
+
+
+def sparkline(values: Sequence[float | None], marks: Marks) -> str:
+    """Draw a course in one line, from its smallest to its largest value; a gap is a space."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    low, width = min(known), max(known) - min(known)
+    last = len(marks.steps) - 1
+
+    def step(value: float | None) -> str:
+        if value is None:
+            return " "
+        return marks.steps[round((value - low) / width * last) if width > 0 else last // 2]
+
+    return "".join(step(value) for value in values)
+
+
+def _courses(documents: Sequence[EstimateDocument]) -> list[tuple[str, list[Point]]]:
+    """Return what is drawn over the windows: every named query, or else the newest top values."""
+    found: dict[str, dict[int, Point]] = {}
+    for position, document in enumerate(documents):
+        for named in document.ranges:
+            found.setdefault(f"range {named.name}", {})[position] = _share(named)
+        for one in document.quantiles:
+            point = _position(one.low, one.value, one.high)
+            found.setdefault(f"quantile {one.p:g}", {})[position] = point
+        for asked in document.linear:
+            point = Point(asked.low, asked.mean, asked.high, _decimal(asked.mean))
+            found.setdefault(f"mean {asked.name}", {})[position] = point
+    if not found:
+        newest = next((d for d in reversed(documents) if d.distribution), None)
+        for value in [] if newest is None else newest.distribution[:FOLLOWED]:
+            found[label_text(value.value)] = {
+                position: _share(one)
+                for position, document in enumerate(documents)
+                for one in document.distribution
+                if one.value == value.value
+            }
+    none = Point(None, None, None, "")
+    count = range(len(documents))
+    return [(name, [points.get(i, none) for i in count]) for name, points in found.items()]
+
+
+def _chart(
+    heading: str, rows: Sequence[tuple[str, Point]], console: Console, title: str = ""
+) -> Table:
+    marks = marks_of(console)
+    numbers = [
+        number
+        for _, point in rows
+        for number in (point.low, point.value, point.high)
+        if number is not None
+    ]
+    shares = all(point.text.endswith("%") or not point.text for _, point in rows)
+    # Shares are seen against zero; means and positions against each other.
+    ends = [*numbers, 0.0] if shares else numbers
+    scale = (min(ends, default=0.0), max(ends, default=1.0))
+    names = min(_MOST_NAME_COLUMNS, max((len(name) for name, _ in rows), default=0))
+    texts = max((len(point.text) for _, point in rows), default=0)
+    columns = max(_LEAST_COLUMNS, console.width - max(names, len(heading)) - max(texts, 8) - 10)
+    table = Table(
+        title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
+    table.add_column(heading, no_wrap=True, max_width=max(names, len(heading)))
+    table.add_column("estimate", justify="right", no_wrap=True)
+    table.add_column(_ends_text(scale, columns, shares), no_wrap=True)
+    for name, point in rows:
+        table.add_row(Text(name), Text(point.text), Text(whisker(point, scale, columns, marks)))
+    return table
+
+
+def _ends_text(scale: tuple[float, float], columns: int, shares: bool) -> Text:
+    low, high = (percent(end) if shares else _decimal(end) for end in scale)
+    return Text(low + " " * max(1, columns - len(low) - len(high)) + high)
+
+
+def _window_name(document: EstimateDocument) -> str:
+    start = "all reports" if document.window is None else document.window.start
+    return start if document.final else f"{start} (open)"
+
+
+def _share(entry: ValueEstimate | RangeEstimate) -> Point:
+    return Point(entry.low, entry.share, entry.high, percent(entry.share))
+
+
+def _position(low: JsonValue, value: JsonValue, high: JsonValue) -> Point:
+    return Point(_number(low), _number(value), _number(high), label_text(value))
+
+
+def _number(label: JsonValue) -> float | None:
+    """Return where a label lies: a bin in its middle; None for what is no number."""
+    if isinstance(label, list):
+        ends = [_number(end) for end in label]
+        known = [end for end in ends if end is not None]
+        return sum(known) / len(known) if known and len(known) == len(ends) else None
+    return float(label) if isinstance(label, int | float) else None
+
+
+def _decimal(number: float | None) -> str:
+    return "undefined" if number is None else f"{number:.6g}"

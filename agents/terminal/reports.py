@@ -1,0 +1,134 @@
+"""Report lines: one JSON object a report, as `privatize` writes and `estimate` and `send` read.
+
+`{"collection": name, "fingerprint": hex, "report": base64}`, and `"time"` with times.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.times import NearNow
+from ldpstream.agents.terminal.values import source_name, unreadable
+from ldpstream.mechanisms.base.times import format_time, parse_time
+from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ReportLines:
+    """A chunk of n reports, with their times in epoch milliseconds where all lines have one."""
+
+    reports: Reports
+    times_ms: Integers | None
+
+
+def write_reports(spec: CollectionSpec, reports: Reports, times_ms: Integers | None) -> bytes:
+    """Return the lines of n reports; times are cut to the collection's precision here."""
+    payload = spec.mechanism.encode(reports).tobytes()
+    size = spec.mechanism.report_bytes
+    texts = [b64encode(payload[i : i + size]).decode() for i in range(0, len(payload), size)]
+    name = json.dumps(spec.name)
+    head = f'{{"collection":{name},"fingerprint":"{spec.fingerprint.hex()}","report":"'
+    if times_ms is None:
+        return "".join(f'{head}{text}"}}\n' for text in texts).encode()
+    cut, which = np.unique(times_ms - times_ms % spec.precision_ms, return_inverse=True)
+    times = [format_time(time_ms) for time_ms in cut.tolist()]
+    rows = zip(texts, which.tolist(), strict=True)
+    return "".join(f'{head}{text}","time":"{times[t]}"}}\n' for text, t in rows).encode()
+
+
+def read_reports(
+    stream: BinaryIO, spec: CollectionSpec, *, chunk: int, near: NearNow | None = None
+) -> Iterator[ReportLines]:
+    """Read all report lines, up to `chunk` at a time; `near` is which times they may have.
+
+    Raises:
+        Refused: naming the line, for anything but a report of this spec, an implausible time, or
+            where some lines have a time and others have none; for an empty input, and one that
+            cannot be read.
+    """
+    name = source_name(stream)
+    line = 0
+    timed: bool | None = None
+    while lines := _take(stream, chunk, name):
+        parsed = _parse(lines, spec, name=name, line=line + 1)
+        if timed not in {None, parsed.times_ms is not None}:
+            raise _mixed(name, line + 1)
+        if near is not None and parsed.times_ms is not None:
+            near.check(parsed.times_ms, name=name, line=line + 1)
+        timed = parsed.times_ms is not None
+        yield parsed
+        line += len(lines)
+    if line == 0:
+        raise Refused(f"{name}: expected at least one report line, got none")
+
+
+def _take(stream: BinaryIO, chunk: int, name: str) -> list[bytes]:
+    try:
+        return list(islice(stream, chunk))
+    except OSError as error:
+        raise unreadable(name, error) from error
+
+
+def _parse(lines: Sequence[bytes], spec: CollectionSpec, *, name: str, line: int) -> ReportLines:
+    payload = bytearray()
+    times_ms: list[int] = []
+    for position, text in enumerate(lines):
+        try:
+            report, time_ms = _parse_line(text, spec)
+        except ValueError as error:
+            raise Refused(f"{name}: line {line + position}: expected {error}") from None
+        payload += report
+        if time_ms is not None:
+            times_ms.append(time_ms)
+        if len(times_ms) not in {0, position + 1}:
+            raise _mixed(name, line + position)
+    encoded = np.frombuffer(payload, dtype=np.uint8).reshape(len(lines), -1)
+    reports, valid = spec.mechanism.decode(encoded)
+    if not valid.all():
+        position = int(np.argmin(valid))
+        raise Refused(
+            f"{name}: line {line + position}: expected a report that {spec.name} can produce"
+        )
+    return ReportLines(reports, np.array(times_ms, dtype=np.int64) if times_ms else None)
+
+
+def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:
+    """Return a line's payload and time; ValueError says what was expected."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("a JSON object as privatize writes it") from None
+    needed = {"collection", "fingerprint", "report"}
+    if not isinstance(fields, dict) or not needed <= fields.keys() <= needed | {"time"}:
+        raise ValueError("a JSON object with collection, fingerprint, report and maybe time")
+    if fields["collection"] != spec.name:
+        raise ValueError(f"a report of collection {spec.name}, got one of another collection")
+    if fields["fingerprint"] != spec.fingerprint.hex():
+        raise ValueError(
+            f"a report with fingerprint {spec.fingerprint.hex()}, got one of another spec: "
+            "was the collection's mechanism, epsilon, domain or precision changed?"
+        )
+    size = spec.mechanism.report_bytes
+    try:
+        report = b64decode(fields["report"], validate=True)
+    except (ValueError, TypeError):
+        raise ValueError("a report in base64") from None
+    if len(report) != size:
+        raise ValueError(f"a report of {size} bytes, got {len(report)}")
+    if "time" not in fields:
+        return report, None
+    return report, parse_time(str(fields["time"]))
+
+
+def _mixed(name: str, line: int) -> Refused:
+    return Refused(f"{name}: line {line}: expected a time on every line, or on none")

@@ -1,0 +1,202 @@
+"""Estimate documents as tables in a terminal."""
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
+from ldpstream.agents.document.flat import runs_text
+from ldpstream.agents.document.model import LostMessages, MergedBlocks
+from ldpstream.agents.http.answers import CollectionStatus
+
+_FILE_WIDTH: Final = 160
+_FILE_LINES: Final = 50
+
+
+def table_console() -> Console:
+    """Return a console for tables: as wide as the terminal, and wide enough in files and pipes.
+
+    FORCE_COLOR asks for colours in a pipe: it makes no terminal of it that lines have to fit.
+    """
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    # Of a dumb terminal that is none, rich takes the width only where the height is given too.
+    return Console(highlight=False, width=_FILE_WIDTH, height=_FILE_LINES)
+
+
+def show_document(
+    document: EstimateDocument, console: Console, *, minimum: int, together: bool
+) -> None:
+    """Print a document: what it is about, its values, ranges and quantiles.
+
+    `minimum` is the collection's: documents with fewer reports are withheld. `together` says
+    whether simultaneous bounds were asked for.
+    """
+    console.print(describe(document), markup=False)
+    _show_what_is_missing(document, console)
+    if document.withheld:
+        console.print(describe_withheld(minimum, document.n), markup=False)
+        return
+    console.print(describe_bounds(document, together=together), markup=False)
+    if document.merged is not None:
+        console.print(describe_merged(document.merged), markup=False)
+    if document.distribution:
+        rows = [(label_text(one.value), one) for one in document.distribution]
+        console.print(_shares("value", rows))
+    if document.mmse is not None:
+        one = document.mmse
+        console.print(
+            f"with the priors, {label_text(one.value)}: {percent(one.share)}, "
+            f"credible {percent(one.low)} to {percent(one.high)}",
+            markup=False,
+        )
+    if document.calibration is not None:
+        console.print(_verdict(document.calibration), markup=False)
+    if document.ranges:
+        console.print(_shares("range", [(one.name, one) for one in document.ranges]))
+    if document.quantiles:
+        console.print(_quantiles(document))
+    if document.linear:
+        console.print(_linear(document))
+    if document.forged is not None:
+        console.print(
+            "forged: so many forged reports could move the number beyond its nearer bound"
+        )
+
+
+def _verdict(test: Calibration) -> str:
+    said = "a prior is wrong, " if test.wrong else "reports agree with the priors, "
+    flagged = f"{test.flagged:,} of {test.levels:,} levels flagged"
+    return f"calibration: {said}p = {test.p_value:.3g}, {flagged}"
+
+
+def describe(document: EstimateDocument) -> str:
+    """Return on one line which window of which collection this is, and how many reports it has."""
+    window = document.window
+    parts = [
+        document.collection,
+        "all reports" if window is None else f"{window.start} to {window.end}",
+        "final" if document.final else "open",
+        f"{document.n:,} {'report' if document.n == 1 else 'reports'}",
+    ]
+    if document.span is not None:
+        parts.insert(2, f"stands for {document.span.start} to {document.span.end}")
+    if not document.withheld:
+        parts += [f"{document.late:,} late", f"{document.rejected:,} rejected so far"]
+    return ", ".join(parts)
+
+
+def describe_withheld(minimum: int, n: int) -> str:
+    """Return on one line why a document of n reports shows nothing."""
+    if n < minimum:
+        return f"withheld: fewer than minimum = {minimum:,} reports"
+    return f"withheld: its newest reports wait until minimum = {minimum:,} are together"
+
+
+def _show_what_is_missing(document: EstimateDocument, console: Console) -> None:
+    if document.lost is not None:
+        console.print(describe_lost(document.lost), markup=False)
+    if document.partial:
+        console.print("partial: workers with other windows count a part of the reports")
+
+
+def describe_lost(lost: LostMessages) -> str:
+    """Return on one line what retention has deleted of a document's span."""
+    partitions = ", ".join(map(str, lost.partitions))
+    return (
+        f"incomplete: up to {lost.offsets:,} messages of partitions {partitions} were deleted "
+        "before they were read"
+    )
+
+
+def describe_merged(merged: MergedBlocks) -> str:
+    """Return on one line which blocks are told of together."""
+    return (
+        f"merged by minimum_block: blocks {runs_text(merged)}, together {merged.count:,} reports; "
+        "what would tell of a part of them is undefined"
+    )
+
+
+def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
+    """Return on one line which bounds a document has.
+
+    A list of values that was chosen by looking is simultaneous by itself; what was named is only
+    where it was asked for, `together`.
+    """
+    level = f"{100 * document.confidence:g}% bounds"
+    kind = "simultaneous" if document.simultaneous else "pointwise"
+    said = f"{level}: {document.method}, {kind}, {document.estimand}"
+    named = {
+        "ranges": document.ranges,
+        "quantiles": document.quantiles,
+        "linear queries": document.linear,
+    }
+    others = [name for name, entries in named.items() if entries]
+    if document.simultaneous and not together and others:
+        said += f"; {', '.join(others)} pointwise"
+    if document.projection != "none":
+        said += f"; shares projected ({document.projection}), bounds those of before"
+    return said
+
+
+def label_text(label: JsonValue) -> str:
+    """Return a label as text: coordinates and bins as JSON writes them."""
+    if label is None:
+        return "undefined"
+    if isinstance(label, list):
+        return f"[{', '.join(label_text(part) for part in label)}]"
+    return str(label)
+
+
+def reasons_text(answer: CollectionStatus) -> str:
+    """Return why messages were rejected and how many, over all partitions; empty for none."""
+    sums: dict[str, int] = {}
+    for partition in answer.partitions:
+        for reason, count in partition.rejected.items():
+            sums[reason] = sums.get(reason, 0) + count
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(sums.items()))
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent."""
+    return "undefined" if share is None else f"{100 * share:.2f}%"
+
+
+def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimate]]) -> Table:
+    table = Table()
+    table.add_column(heading)
+    for column in ("share", "low", "high", "count", "forged"):
+        table.add_column(column, justify="right")
+    for name, one in rows:
+        count = "undefined" if one.count is None else f"{one.count:,.0f}"
+        forged = "" if one.forged is None else f"{one.forged:,}"
+        cells = (percent(one.share), percent(one.low), percent(one.high), count, forged)
+        table.add_row(Text(name), *cells)
+    return table
+
+
+def _quantiles(document: EstimateDocument) -> Table:
+    table = Table()
+    for column in ("share below", "value", "low", "high"):
+        table.add_column(column, justify="right")
+    for one in document.quantiles:
+        labels = (one.value, one.low, one.high)
+        table.add_row(percent(one.p), *(Text(label_text(label)) for label in labels))
+    return table
+
+
+def _linear(document: EstimateDocument) -> Table:
+    table = Table()
+    table.add_column("mean of")
+    for column in ("mean", "low", "high", "total", "forged"):
+        table.add_column(column, justify="right")
+    for one in document.linear:
+        numbers = (one.mean, one.low, one.high, one.total)
+        cells = ["undefined" if number is None else f"{number:.6g}" for number in numbers]
+        table.add_row(Text(one.name), *cells, "" if one.forged is None else f"{one.forged:,}")
+    return table

@@ -1,0 +1,70 @@
+"""Times on the command line and in lines: which ones are taken for what they say."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.config import WindowSpec
+from ldpstream.agents.kafka.record_time import now_ms
+from ldpstream.agents.terminal.errors import Refused
+from ldpstream.mechanisms.base.times import format_duration, look_like_seconds
+
+_DAY_MS: Final = 86_400_000
+_BACK_MS: Final = 365 * _DAY_MS
+_AHEAD_MS: Final = _DAY_MS  # a time without its zone is off by at most 14 hours
+
+replay_option = click.option(
+    "--replay", is_flag=True, help="Take times of any year; otherwise they must be near now."
+)
+
+
+@dataclass(frozen=True)
+class NearNow:
+    """The times that honest reports have: from `back_ms` before now to `ahead_ms` after it."""
+
+    back_ms: int
+    ahead_ms: int
+
+    def check(self, times_ms: NDArray[np.int64], *, name: str, line: int) -> None:
+        """Refuse a time of n lines, `(n,)`, that lies farther from now; `line` is the first's.
+
+        Raises:
+            Refused: naming the line and what is expected, never the time.
+        """
+        now = now_ms()
+        far = (times_ms < now - self.back_ms) | (times_ms > now + self.ahead_ms)
+        if not far.any():
+            return
+        position = int(np.argmax(far))
+        span = f"of the {format_duration(self.back_ms)} before now"
+        if times_ms[position] > now:
+            span = f"at most {format_duration(self.ahead_ms)} after now"
+        looks = " (this looks like seconds)" * look_like_seconds(int(times_ms[position]))
+        raise Refused(
+            f"{name}: line {line + position}: expected a time {span}, in milliseconds since "
+            f"1970 or RFC 3339{looks}; --replay takes any"
+        )
+
+
+def near_now(window: WindowSpec, *, replay: bool) -> NearNow | None:
+    """Return which times a collection's lines may have; None, any of them, in a replay.
+
+    A year back, or longer where windows are kept longer; a day ahead, or longer where reports may
+    be.
+    """
+    if replay:
+        return None
+    return NearNow(max(_BACK_MS, window.retention_ms), max(_AHEAD_MS, window.future_ms))
+
+
+def refuse_replay_without_times(*, replay: bool, timed: bool) -> None:
+    """Refuse `--replay` where no line has a time.
+
+    Raises:
+        Refused: naming the option.
+    """
+    if replay and not timed:
+        raise Refused("--replay: expected --times with it: without times, reports are dated now")
