@@ -7,6 +7,7 @@ from aiokafka.errors import (
     AuthenticationFailedError,
     ClusterAuthorizationFailedError,
     GroupAuthorizationFailedError,
+    InvalidTimestampError,
     KafkaConnectionError,
     KafkaError,
     MessageSizeTooLargeError,
@@ -81,6 +82,12 @@ def describe_error(error: Exception, kafka: KafkaConfig) -> str:
             f"the broker at {kafka.bootstrap} refuses a batch as too large: put fewer reports into "
             "a message (send --batch), lower kafka.max_batch_size, or raise max.message.bytes of "
             "the topic"
+        )
+    if isinstance(error, InvalidTimestampError):
+        return (
+            f"the broker at {kafka.bootstrap} refuses the time of sending, the clock's on this "
+            "machine: set it right (message.timestamp.after.max.ms of the topic is how far ahead "
+            "it may be)"
         )
     if isinstance(error, UnknownError):
         return (

@@ -1,0 +1,34 @@
+"""Whether the broker answers, told from what a client's clock on the wall says of its answers."""
+
+import logging
+
+import pytest
+
+from ldpstream.agents.served.health import BrokerWatch
+
+
+def test_a_silent_broker_is_said_once_and_so_is_its_return(caplog: pytest.LogCaptureFixture):
+    watch = BrokerWatch()
+    with caplog.at_level(logging.INFO, logger="ldpstream"):
+        watch.look(None, "b:1", 5.0)
+        for second in range(3):
+            watch.look(100 + second, "b:1", 10.0 + second)
+        for second in range(13, 40):
+            watch.look(102, "b:1", float(second))
+        assert watch.silent
+        watch.look(103, "b:1", 42.0)
+        assert not watch.silent
+    assert caplog.messages == [
+        "no answer from the broker at b:1: waiting for it",
+        "the broker at b:1 answers again after 30 s",
+    ]
+
+
+@pytest.mark.parametrize("step_ms", [7_200_000, -7_200_000])
+def test_a_clock_that_is_set_is_no_silence(step_ms: int, caplog: pytest.LogCaptureFixture):
+    watch = BrokerWatch()
+    for second in range(10):
+        stamp = 1_800_000_000_000 + 1_000 * second + (step_ms if 3 < second < 7 else 0)
+        watch.look(stamp, "b:1", float(second))
+        assert not watch.silent
+    assert not caplog.messages
