@@ -10,12 +10,11 @@ from typing import Any, Final
 
 import pytest
 
-from ldpstream.mechanisms import MECHANISMS, Mechanism
+from ldpstream.mechanisms import Mechanism
 
 FOLDERS: Final = ("exact", "property", "conformance", "stream", "house/test_layering.py")
 LONG: Final = ("broker", "crash", "slow")
 """Marks of tests that are left to `make test`."""
-_ONE_OF_EACH: Final = ("tests/conformance/", "tests/stream/test_fuzz.py")
 _RULES: Final = "tests/stream/test_simulation.py"
 
 
@@ -28,7 +27,7 @@ def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:
         if not name.startswith(folders) or any(item.get_closest_marker(mark) for mark in LONG):
             continue
         parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-        if name.startswith(_ONE_OF_EACH) and not all(map(_is_first, parameters.values())):
+        if any(map(_is_another, parameters.values())):
             continue
         if name.startswith(_RULES) and "name" in parameters:
             rule = parameters["name"].partition(" ")[0]
@@ -39,18 +38,17 @@ def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 
 
 @cache
-def _first() -> dict[str, Mechanism]:
-    """Return the first instance of each mechanism, by its name."""
+def _others() -> dict[str, Mechanism]:
+    """Return all instances but the first of each mechanism, by name."""
     # Here, for tests that need no instances should not build them all.
     from tests.conformance.instances import INSTANCES
 
-    names = {name.partition(":")[0]: name for name in reversed(INSTANCES)}
-    return {name: INSTANCES[name] for name in names.values()}
+    first = {name.partition(":")[0]: name for name in reversed(INSTANCES)}
+    return {name: one for name, one in INSTANCES.items() if name not in first.values()}
 
 
-def _is_first(value: object) -> bool:
-    """Return whether a parameter is the first instance of its mechanism, or no mechanism."""
+def _is_another(value: object) -> bool:
+    """Return whether a parameter is an instance that is not the first of its mechanism."""
     if isinstance(value, str):
-        mechanism, colon, _ = value.partition(":")
-        return not colon or mechanism not in MECHANISMS or value in _first()
-    return not isinstance(value, Mechanism) or any(value is one for one in _first().values())
+        return value in _others()
+    return isinstance(value, Mechanism) and any(value is one for one in _others().values())

@@ -193,6 +193,7 @@ def test_a_table_cut_off_in_its_tails_fails():
     assert (violation.other, violation.output, violation.ratio) == (0, 5, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e-18, 1e-6, 0.3, 5.0, 50.0, 1e300])
 @pytest.mark.parametrize("shape", [(64,), (8, 8), (2, 2), (33,), (1, 7, 1)])
 def test_the_largest_enumerations_pass_at_every_epsilon(epsilon: float, shape: tuple[int, ...]):

@@ -56,6 +56,7 @@ def test_no_variance_is_no_width():
     assert mixture_half_width(one(0.0), one(3.0), 5, 0.05)[0] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", [0.02, 0.3, 0.9])
 def test_the_ceiling_of_means_fails_less_often_than_its_level_over_all_paths(mean: float):
     rate = failing(
@@ -65,6 +66,7 @@ def test_the_ceiling_of_means_fails_less_often_than_its_level_over_all_paths(mea
     assert failing([mean] * 300, lambda n, ones: ones >= n * mean) > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", [0.02, 0.3, 0.9])
 @pytest.mark.parametrize("sharpest", [1.0, 50.0])
 def test_self_normalised_bounds_fail_less_often_than_their_level(mean: float, sharpest: float):

@@ -65,6 +65,7 @@ def all_data(mechanism: SymbolMechanism) -> tuple[NDArray[np.int64], NDArray[np.
     return counts @ np.array(single), N - common
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", BOUNDS, ids=str)
 @pytest.mark.parametrize("query", [values, sets, weights])
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -5,6 +5,7 @@ import pytest
 CALLS = 60
 
 
+@pytest.mark.slow
 def test_hostile_calls_get_answers_as_described() -> None:
     pytest.importorskip("schemathesis", reason="needs the extra dev: pip install schemathesis")
     from tests.http_fuzz import fuzz  # imported late: it takes a second, and may be missing

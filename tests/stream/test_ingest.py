@@ -21,6 +21,7 @@ from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import decode_frame
+from tests.soak import chosen
 from tests.stream.batches import NOW_MS, OLD, contexts, sources
 from tests.stream.harness import frame, loaded, make_context
 from tests.stream.oracle import Oracle
@@ -37,7 +38,8 @@ def settle(tail: Tail, part: Partition) -> tuple[Copy, ...]:
     return flush.copies
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.soak
+@settings(max_examples=chosen(100, soak=5_000), deadline=None)
 @given(sources(), st.lists(st.tuples(ARRIVED, ARRIVED), min_size=48, max_size=48))
 def test_batches_decide_what_one_report_after_the_other_would(
     source: tuple[Context, list[list[bytes | None]]], arrivals: list[tuple[int, int]]
@@ -121,7 +123,8 @@ def copied_in(oracle: Oracle) -> Counter:
     return Counter(fate for fate in oracle.fates if fate.fate != "counted")
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.soak
+@settings(max_examples=chosen(70, soak=3_000), deadline=None)
 @given(sources())
 def test_many_frames_are_read_as_each_alone(source: tuple[Context, list[list[bytes | None]]]):
     context, batches = source
