@@ -1,7 +1,10 @@
 """Finals: hopping windows, publishing once and again, expiry, takeovers, partitions added."""
 
+from dataclasses import replace
+
 import pytest
 
+from ldpstream.agents.partition.delays import Delays
 from ldpstream.agents.partition.outcomes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
@@ -9,6 +12,7 @@ from tests.stream.harness import Cluster, frame, make_context
 
 WINDOW = WindowSpec(size_ms=10, hop_ms=10, idle_ms=None, retention_ms=20)
 NOW_MS = 1_000_000
+NONE = Delays()
 
 
 def test_hopping_windows_share_their_panes():
@@ -174,7 +178,9 @@ def test_who_loses_is_told_and_who_wins_learns_what_it_added():
     assert late is not None
     assert zombie.flush() is None
     cluster.flush(0)
-    assert owner.outcome == Outcome(1, 0, {"range": 1, "undecodable": 1}, 0)
+    assert replace(owner.outcome, delays=NONE) == Outcome(
+        1, 0, {"range": 1, "undecodable": 1}, 0, NONE
+    )
     for key, value in (*late.cells, late.head):
         cluster.log[0].append((len(cluster.log[0]), key, value))
     cluster.catch_up(0)
@@ -193,7 +199,7 @@ def test_offsets_that_retention_deleted_are_counted():
     part.skip_to(3, now_ms=NOW_MS)
     cluster.flush(0)
     assert (cluster.head().next, cluster.head().n, cluster.head().lost) == (3, 1, 2)
-    assert part.outcome == Outcome(1, 0, {}, 2)
+    assert replace(part.outcome, delays=NONE) == Outcome(1, 0, {}, 2, NONE)
     with pytest.raises(ValueError, match="from next on"):
         part.skip_to(2, now_ms=NOW_MS)
 

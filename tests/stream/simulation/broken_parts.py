@@ -15,7 +15,7 @@ from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import Snapshot, snapshot
 from tests.stream.simulation.curious import CuriousWorld, Patched
 
-_STATE = "ldpstream.agents.state"
+_PARTITION = "ldpstream.agents.partition"
 
 
 def _heads(tails: Sequence[Tail]) -> list[Head]:
@@ -121,7 +121,7 @@ def _with_a_rest(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[P
 class NothingPending(Patched):
     """What is left after the last part is a part, however small."""
 
-    changes = MappingProxyType({f"{_STATE}.grouping.group": _with_a_rest})
+    changes = MappingProxyType({f"{_PARTITION}.grouping.group": _with_a_rest})
 
 
 def _once_closed_anywhere(
@@ -134,7 +134,7 @@ def _once_closed_anywhere(
 class ClosedAnywhere(Patched):
     """Panes are grouped once one partition has closed them."""
 
-    changes = MappingProxyType({f"{_STATE}.finals.store_parts": _once_closed_anywhere})
+    changes = MappingProxyType({f"{_PARTITION}.finals.store_parts": _once_closed_anywhere})
 
 
 # When panes are released.
@@ -155,7 +155,7 @@ class AtOnce(Releases):
 class ReleasedAtOnce(Patched):
     """A candidate is released at once, whatever is counted after it."""
 
-    changes = MappingProxyType({f"{_STATE}.partition.Releases": AtOnce})
+    changes = MappingProxyType({f"{_PARTITION}.partition.Releases": AtOnce})
 
 
 PART_MUTANTS = {
