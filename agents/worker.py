@@ -56,7 +56,8 @@ def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) ->
         ValueError: where another agent of the app reads the source topic of a collection, which it
             would get nothing of; so does the start of the app, where one was added since.
     """
-    pipeline = _connect(app, config, metrics or Metrics())
+    # Such an app subscribes before or after we have seen to the topics.
+    pipeline = _connect(app, config, metrics or Metrics(), declares=True)
     for warning in nominal_warnings(config.collections.values()):
         log.warning("%s", warning)
 
@@ -79,7 +80,7 @@ def run_worker(config: Config, *, verbose: bool = False) -> int:
     return run_and_leave(until_signalled(working, config.kafka, refused=(TopicError, StoreError)))
 
 
-def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
+def _connect(app: faust.App, config: Config, metrics: Metrics, *, declares: bool) -> Pipeline:
     lanes = {name: Lane(app) for name in config.collections}
     pipeline = Pipeline(config, group=FaustGroup(app), channels=lanes, metrics=metrics)
     metrics.track(pipeline)
@@ -98,11 +99,11 @@ def _connect(app: faust.App, config: Config, metrics: Metrics) -> Pipeline:
     app.on_partitions_revoked.connect(revoked)
     app.on_before_shutdown.connect(shutdown)
     for name, engine in pipeline.collections.items():
-        _add_agent(app, engine, lanes[name])
+        _add_agent(app, engine, lanes[name], declares=declares)
     return pipeline
 
 
-def _add_agent(app: faust.App, engine: Engine, lane: Lane) -> None:
+def _add_agent(app: faust.App, engine: Engine, lane: Lane, *, declares: bool) -> None:
     collection = engine.config
     topic = app.topic(
         collection.topics.source,
@@ -113,7 +114,7 @@ def _add_agent(app: faust.App, engine: Engine, lane: Lane) -> None:
         partitions=collection.partitions,
         retention=collection.retention_ms / 1000,
         # Declared by Faust if it is not there when the group subscribes to it.
-        internal=True,
+        internal=declares,
         # Offsets are committed once a head has won, never when a message has passed.
         acks=False,
     )
@@ -167,7 +168,8 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
         consumer_auto_offset_reset="earliest",
     )
     metrics = Metrics()
-    pipeline = _connect(app, config, metrics)
+    # Without a broker Faust's own declaring ends the worker; ours is over by then.
+    pipeline = _connect(app, config, metrics, declares=False)
     worker = config.worker
     host, _, port = worker.http.rpartition(":")
     serving = serve(

@@ -6,11 +6,12 @@ from typing import Any
 import faust
 import prometheus_client
 import pytest
+from aiokafka.errors import NodeNotReadyError
 
 from ldpstream.agents.config import read_config
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.windowed import NotReadyError
-from ldpstream.agents.worker import attach
+from ldpstream.agents.worker import _connect, attach
 from tests.stream.serving import CITY
 
 CONFIG = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
@@ -76,3 +77,17 @@ async def test_budgets_that_protect_in_name_only_are_said(
     attach(make_app("nominal"), read_config(tables, base=Path(), environment={}))
     (said,) = caplog.messages
     assert said.startswith("collection.city: warning: its least budget is 20")
+
+
+async def test_a_worker_subscribes_without_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(_: object) -> None:
+        raise NodeNotReadyError
+
+    monkeypatch.setattr(faust.topics.Topic, "maybe_declare", refuse)
+    app = make_app("worker")
+    _connect(app, CONFIG, Metrics(), declares=False)
+    assert set(await app.topics._update_indices()) == {CONFIG.collections["city"].topics.source}
+    app = make_app("own")
+    attached(app)
+    with pytest.raises(NodeNotReadyError):
+        await app.topics._update_indices()
