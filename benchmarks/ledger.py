@@ -1,7 +1,7 @@
 """What a ledger costs a device: `python -m benchmarks.ledger [WINDOWS]` prints a table.
 
 A fresh release is synced to disk before it is returned; its peer is one SQLite transaction with
-the same syncing and nothing else. A repeated one is read; its peer is drawing anew.
+the same syncing and nothing else. A repeated one is read; its peer is drawing again.
 """
 
 import argparse

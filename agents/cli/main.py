@@ -28,7 +28,7 @@ COMMANDS: Final = {
     "send": "Privatize values and produce the reports.",
     "ledger": "Show what a device's ledger has spent.",
     "close": "Close all panes up to a time, at the end of a replay.",
-    "reset": "Throw a collection's state away, for a topic created anew.",
+    "reset": "Throw a collection's state away, for a topic created again.",
     "query": "Ask a running worker for its windows.",
     "status": "Show collections, partitions, lag and watermarks of a worker.",
     "simulate": "Send made-up reports to a collection, to see a set-up at work.",

@@ -130,7 +130,7 @@ class Once:
         elif drawn.topic_id != topic_id_text:
             raise Refused(
                 f"--id: the topic {self._topic} is not the one that {self._name} was begun on: it "
-                "was created anew, or is another broker's; choose another name"
+                "was created again, or is another broker's; choose another name"
             )
         return await self._send(drawn, partitions)
 

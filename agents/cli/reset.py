@@ -1,4 +1,4 @@
-"""`ldpstream reset`: a collection begins anew."""
+"""`ldpstream reset`: a collection starts over."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ _PATIENCE_SECONDS: Final = 30.0
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.argument("name")
 def reset(config_file: str, name: str, *, yes: bool) -> None:
-    """Throw the state of a collection away: for a source topic that was created anew.
+    """Throw the state of a collection away: for a source topic that was created again.
 
     Stop the workers first. All windows, counters and orders to close are forgotten; whatever the
     source topic holds is counted from its beginning when a worker starts. Packed messages go with
@@ -37,7 +37,7 @@ def reset(config_file: str, name: str, *, yes: bool) -> None:
         _confirm(collection)
     deleted = broker.run(_reset(config, collection), config.kafka, config_file)
     if deleted:
-        click.echo(f"{name} begins anew: deleted {' and '.join(deleted)}")
+        click.echo(f"{name} starts over: deleted {' and '.join(deleted)}")
     else:
         click.echo(f"{name} had no state")
 

@@ -106,7 +106,7 @@ class Framer:
         return reports <= self._max_reports and times <= MAX_RUNS and size <= self._max_bytes
 
     def take(self) -> bytes | None:
-        """Return the frame of all reports that wait, and begin anew; None where none waits."""
+        """Return the frame of all reports that wait, and start over; None where none waits."""
         if not self.count:
             return None
         reports, times = np.concatenate(self._reports), np.concatenate(self._times)

@@ -96,7 +96,7 @@ class Sender:
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad label, never the label.
-            KafkaError: where the frame may not have arrived. Another call would draw anew: keep a
+            KafkaError: where the frame may not have arrived. Another call would draw again: keep a
                 frame (`spec.frame`, then `produce`) or a ledger where that must not be.
         """
         await self.produce(self.spec.frame(labels, times_ms=times_ms, secret=secret))

@@ -211,7 +211,7 @@ def _check_fewer(partitions: int, collection: CollectionConfig) -> None:
         raise TopicError(
             f"topic {collection.topics.source} has {collection.partitions} partitions, but the "
             f"state in {collection.topics.changelog} is of {partitions}: a topic cannot lose "
-            f"partitions, so this is another one; `ldpstream reset {collection.name}` begins anew"
+            f"partitions, so this is another one; `ldpstream reset {collection.name}` starts over"
         )
 
 

@@ -249,7 +249,7 @@ def _heard(sent: "asyncio.Future[Any]") -> "asyncio.Future[Any]":
 async def _known(
     producer: AIOKafkaProducer, topic: str, partition: int | None
 ) -> AsyncIterator[None]:
-    """Ask the broker anew about a partition that is not known: it may have been added since."""
+    """Ask the broker again about a partition that is not known: it may have been added since."""
     try:
         yield
     except AssertionError as error:

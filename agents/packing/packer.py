@@ -48,7 +48,7 @@ class Packer(ConsumerRebalanceListener):
     """Packs all topics of one process, with a consumer and a producer that the caller starts.
 
     `topic_ids` are the ids of the source topics, 16 bytes or none where the broker has no ids. They
-    must have been asked for before the consumer reads: what is read from a topic created anew is
+    must have been asked for before the consumer reads: what is read from a topic created again is
     then marked as of the old one, and refused by workers.
     """
 
@@ -81,7 +81,7 @@ class Packer(ConsumerRebalanceListener):
         self._forget()
 
     async def on_partitions_assigned(self, _assigned: Collection[TopicPartition]) -> None:
-        """Begin anew: whatever was read before may have been read by others since."""
+        """Start over: whatever was read before may have been read by others since."""
         self._forget()
         self.assigned_once.set()
 

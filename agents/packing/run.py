@@ -69,7 +69,7 @@ async def pack(
 
     Raises:
         BrokerUnavailableError: if the broker lacks what is needed.
-        TopicError: if a topic contradicts the configuration, or a source topic is created anew.
+        TopicError: if a topic contradicts the configuration, or a source topic is created again.
         HttpUnavailableError: if `http` cannot be listened on, or needs a token.
         KafkaError: if the broker does not answer, or refuses.
     """
@@ -155,7 +155,7 @@ class _Watch:
 
         Raises:
             TopicError: if a source topic is another one than at the start; a packer that is started
-                anew goes on with it.
+                again goes on with it.
         """
         missing: dict[str, float] = {}
         while True:
@@ -171,13 +171,13 @@ class _Watch:
                 if source not in found:
                     since = missing.setdefault(source, time.monotonic())
                     if time.monotonic() - since > MISSING_SECONDS:
-                        raise TopicError(f"topic {source} has been deleted: start pack anew")
+                        raise TopicError(f"topic {source} has been deleted: start pack again")
                     continue
                 missing.pop(source, None)
                 identity = found[source].id
                 if self.topic_ids[source] != (b"" if identity is None else identity.bytes):
                     raise TopicError(
-                        f"topic {source} was deleted and created anew: start pack anew"
+                        f"topic {source} was deleted and created again: start pack again"
                     )
 
 

@@ -3,7 +3,7 @@
 Send the touched cells under the base's seq + 1, with the copies of late and rejected messages; when
 all are acknowledged send the head; when it is acknowledged wait until the own tail shows a head of
 that seq. Ours: commit its next offset and go on. Another's, or any failed send: drop the partition
-and load anew.
+and load again.
 """
 
 from collections.abc import Iterable

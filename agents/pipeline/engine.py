@@ -260,7 +260,7 @@ class Engine:
     def _lost(self, held: Held) -> None:
         """Forget a partition that another owner has written to, or whose flush failed."""
         if self._held.get(held.partition) is held:
-            log.debug("collection %s: partition %d is loaded anew", self.title, held.partition)
+            log.debug("collection %s: partition %d is loaded again", self.title, held.partition)
             self._drop(held.partition)
 
     def _drop(self, partition: int) -> None:

@@ -1,6 +1,6 @@
 """Whether source topics are still those that the state was counted from.
 
-A topic that is deleted and created anew has the same name, offsets from 0 again, and another id.
+A topic that is deleted and created again has the same name, offsets from 0 again, and another id.
 Counting on from the old offset would leave out what comes first and claim to know it.
 
 A broker that has just started may answer before it knows its topics: one that is missing counts as
@@ -84,8 +84,8 @@ class TopicIdentity:
                 raise SourceChangedError(f"topic {name} has been deleted")
             if found[name].id != self._ids[name]:
                 raise SourceChangedError(
-                    f"topic {name} was deleted and created anew; `ldpstream reset {collection}` "
-                    "begins anew with it"
+                    f"topic {name} was deleted and created again; `ldpstream reset {collection}` "
+                    "starts over with it"
                 )
 
     async def watch(self, engine: Engine) -> None:

@@ -80,7 +80,7 @@ class Loader:
         if state is not None and state.base.source not in {b"", state.work.source}:
             raise SourceChangedError(
                 f"topic {self._config.topics.source} is another one than its state was counted "
-                f"from: it was created anew; `ldpstream reset {self._config.name}` begins anew "
+                f"from: it was created again; `ldpstream reset {self._config.name}` starts over "
                 "with it"
             )
         return state

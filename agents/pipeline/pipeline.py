@@ -138,7 +138,7 @@ class Pipeline:
         self.assigned_once.set()
 
     async def revoked(self) -> None:
-        """Flush, then give up all partitions: the group is about to hand them out anew."""
+        """Flush, then give up all partitions: the group is about to hand them out again."""
         await asyncio.gather(*map(_revoke, self._all))
 
     # --- lifecycle ------------------------------------------------------------------------------

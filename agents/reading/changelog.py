@@ -72,7 +72,7 @@ class ChangelogReader:
             except OffsetOutOfRangeError as error:
                 # A fetch may have been under way when a partition was given up.
                 for partition in self._tails.keys() & error.args[0]:
-                    await self._give_up(partition, "its end went back: it was created anew or cut")
+                    await self._give_up(partition, "its end went back: it was created again or cut")
             except KafkaError as error:
                 self._on_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)

@@ -188,7 +188,7 @@ class Intake:
     def _another(self, how: str) -> None:
         self._hooks.fail(
             f"topic {self._config.topics.source} {how}, which its state includes: it was created "
-            f"anew; `ldpstream reset {self._config.name}` begins anew with it"
+            f"again; `ldpstream reset {self._config.name}` starts over with it"
         )
 
     def _read(self, held: Held) -> None:

@@ -63,12 +63,12 @@ class RocksDatabase:
                 ) from error
             if not said.startswith(("Corruption", "Invalid argument")):
                 raise StoreError(f"{self._path} cannot be opened: {said}") from error
-            log.warning("%s is damaged and begins anew from the changelogs: %s", self._path, said)
+            log.warning("%s is damaged and starts over from the changelogs: %s", self._path, said)
         self._remove()
         return self._guarded(lambda: Rdict(str(self._path), _options()))
 
     def _destroy(self, why: str) -> None:
-        log.warning("%s begins anew from the changelogs: %s", self._path, why)
+        log.warning("%s starts over from the changelogs: %s", self._path, why)
         self._database.close()
         self._remove()
         self._database = self._open()

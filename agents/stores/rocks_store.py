@@ -1,8 +1,8 @@
 """A tail's cells in a worker's local database, and up to where they were evaluated.
 
 Of every tail it says which topic (by its id), which state and which offset it belongs to; what
-belongs to another one, or to no tail any more, is dropped and read anew. One batch, all or nothing,
-carries what an evaluation changed and the offset up to which. Only values may be written before,
+belongs to another one, or to no tail any more, is dropped and read again. One batch carries, all or
+nothing, what an evaluation changed and the offset up to which. Only values may be written before,
 when a long log is read: nothing points to them yet.
 
 Keys: `format`; then, by a tail's digest of 8 bytes, `p`: its point, what it is and up to where; `s`

@@ -129,7 +129,7 @@ function isAlive(number) {
 }
 
 // A process's number, and when it began where the system says so: numbers are used again, and in a
-// container that was started anew they are all the same.
+// container that was started over they are all the same.
 async function identity(number) {
   const stat = await readFile(`/proc/${number}/stat`, "utf8").catch(() => "");
   return `${number} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "-"}`;

@@ -1,4 +1,4 @@
-"""Predicted errors over a range of budgets: every mechanism proposed anew for each."""
+"""Predicted errors over a range of budgets: every mechanism proposed again for each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

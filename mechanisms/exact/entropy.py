@@ -28,7 +28,7 @@ class Entropy(Protocol):
 
 
 class SystemEntropy:
-    """The operating system's generator, read anew at every call.
+    """The operating system's generator, read again at every call.
 
     It keeps no buffer and no state, so that two processes of a fork never share a word.
     """

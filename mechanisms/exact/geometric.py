@@ -76,7 +76,7 @@ class TwoSidedGeometric:
         """Return signs and binary digits, int64 of shape `(n, 1 + s)`, of n kinds.
 
         1 with probability `a / (1 + a)`, `a = alpha` in column 0 and `alpha^(2^j)` in column
-        `1 + j`. A fair coin decides for 0 or for a trial of a; a trial that fails starts anew.
+        `1 + j`. A fair coin decides for 0 or for a trial of a; a trial that fails starts over.
         """
         of_column = np.concatenate(([0], np.arange(self.low_digits)))
         trials = (base[:, None] + of_column).ravel()

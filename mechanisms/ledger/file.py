@@ -1,4 +1,4 @@
-"""The file of a ledger: made whole or not at all, and never begun anew where a file is.
+"""The file of a ledger: made whole or not at all, and never started over where a file is.
 
 SQLite takes a file of no bytes, or of one, for an empty database, and reads what is missing of its
 last page as zeros: a ledger that was cut short would have spent nothing.

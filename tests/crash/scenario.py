@@ -91,7 +91,7 @@ async def run(
 
     So many packers run beside them, and are disturbed as often as workers are.
 
-    `disturbance` is `kill` (kill -9 and start anew) or `stop` (SIGSTOP beyond the session timeout,
+    `disturbance` is `kill` (kill -9 and start over) or `stop` (SIGSTOP beyond the session timeout,
     then SIGCONT).
     """
     rng = random.Random(seed)

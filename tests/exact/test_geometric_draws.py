@@ -2,7 +2,7 @@
 
 A word matters only by the side of a limit that it is on. Every script of such sides is followed,
 with its exact probability, until the report is known. Two things are left out, and what they leave
-out is known: a cell that starts anew forgets all before, so following only scripts in which none
+out is known: a cell that starts over forgets all before, so following only scripts in which none
 does, and dividing by their total, gives the same probabilities; and words that equal a limit whose
 expansion goes on (probability 2^-64 each) are tested on their own.
 """
@@ -28,7 +28,7 @@ class UndecidedError(Exception):
 
 
 class Anew(Exception):  # noqa: N818 - no error: a branch that is left out
-    """A cell starts anew."""
+    """A cell starts over."""
 
 
 class Scripted(TwoSidedGeometric):

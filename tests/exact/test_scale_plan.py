@@ -96,7 +96,7 @@ def test_planned_scales_keep_the_policy_and_are_no_worse(policy: Policy, name: s
     assert plan.gap <= 1e-6
     one = optimal_scales(policy, strategy, "ranges", rounds=1)
     assert plan.error <= one.error * (1 + 1e-9)
-    # Least squares anew for the new scales can only be better, unless the default was kept.
+    # Least squares again for the new scales can only be better, unless the default was kept.
     assert one.scales is None or one.error <= one.optimum * (1 + 1e-9)
 
 

@@ -52,7 +52,7 @@ def test_one_of_each_is_randomized_response():
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("wanted", [True, False])
 def test_every_order_of_the_keys_gives_each_subset_as_often(size: int, wanted: bool):
-    """Small keys are enumerated with their ties: equally often each, ties drawn anew."""
+    """Small keys are enumerated with their ties: equally often each, ties drawn again."""
     subsets = best_subsets(Fraction(1, 2), size)
     place, width = 1, 3
     grids = np.meshgrid(*[np.arange(width)] * size, indexing="ij")

@@ -116,7 +116,7 @@ async def test_a_broker_that_stays_away_is_503_and_the_repeat_waits_for_the_firs
         running.broker.open.set()
         assert await running.post(frame, KEY) == (200, {"accepted": 5})
         assert running.broker.reports(running.spec()) == 5
-        # One that the producer gave up is none; its repeat begins anew.
+        # One that the producer gave up is none; its repeat starts over.
         running.broker.failing = 1
         assert (await running.post(frame))[0] == 503
         assert running.served.uploads.waiting == 0

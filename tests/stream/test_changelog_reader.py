@@ -120,7 +120,7 @@ async def test_a_log_that_was_given_up_stops_no_other_one() -> None:
     await asyncio.sleep(0.01)
     assert not run.done()
     run.cancel()
-    assert said == ["its end went back: it was created anew or cut"]
+    assert said == ["its end went back: it was created again or cut"]
 
 
 @pytest.mark.parametrize(

@@ -150,11 +150,11 @@ async def test_readiness_gives_reasons() -> None:
         answer = await ask(client, "/readyz", 503)
         assert answer["reasons"] == ["the broker does not answer"]
         pipeline.broker_watch.silent = False
-        pipeline.collections["rides"].problems.append("its topic was created anew")
+        pipeline.collections["rides"].problems.append("its topic was created again")
         answer = await ask(client, "/readyz", 503)
-        assert answer["reasons"] == ["rides has stopped: its topic was created anew"]
+        assert answer["reasons"] == ["rides has stopped: its topic was created again"]
         status = await ask(client, "/api/collections/rides/status")
-        assert status["problems"] == ["its topic was created anew"]
+        assert status["problems"] == ["its topic was created again"]
         assert (status["stopped"], status["ready"]) == (True, False)
         # A restart would not help.
         assert await ask(client, "/healthz") == {"status": "ok"}

@@ -96,11 +96,11 @@ async def test_a_final_is_another_one_under_another_spec_or_window_or_anew(
 ) -> None:
     """The address is the same: whoever has kept the old one has to be told."""
     old = await client.get(FINAL)
-    anew = serve_collections({"city": {**CITY, **changed}})
-    city = anew.collections["city"]
+    again = serve_collections({"city": {**CITY, **changed}})
+    city = again.collections["city"]
     city.report(0, visits(1, 200), times_ms=[START_MS] * 200)
     city.close(START_MS + 2 * MINUTE_MS)
-    async with TestClient(TestServer(build_http(anew))) as other:
+    async with TestClient(TestServer(build_http(again))) as other:
         answer = await other.get(FINAL, headers={"If-None-Match": old.headers["ETag"]})
         assert answer.status == 200
         assert await answer.read() != await old.read()

@@ -1,4 +1,4 @@
-"""Topics that go missing: deleted, created anew, or not known yet to a broker that has started."""
+"""Topics that go missing: deleted, created again, or not known yet to a broker that has started."""
 
 import asyncio
 from collections.abc import Mapping

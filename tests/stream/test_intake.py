@@ -79,7 +79,7 @@ def test_a_log_that_begins_again_is_refused() -> None:
     broker.lane.items.clear()
     broker.intake.take(0, type(outside)(outside.session, 30, 0))
     (failure,) = broker.failures
-    assert "was created anew" in failure
+    assert "was created again" in failure
 
 
 def test_a_log_that_is_short_for_a_moment_is_not_refused() -> None:

@@ -145,12 +145,12 @@ async def test_tables_and_pictures_say_what_the_bounds_of_each_list_hold_for(url
 
 
 async def test_status_shows_every_collection(url: str, pipeline: Pipeline) -> None:
-    pipeline.collections["rides"].problems.append("topic rides.reports was [created] anew")
+    pipeline.collections["rides"].problems.append("topic rides.reports was [created] again")
     result = await ldpstream("status", url)
     assert result.exit_code == 0
     for text in ("city", "rides", "ages", "2026-11-21T10:04:00Z", "rejected: fingerprint 1"):
         assert text in result.stdout
-    assert "problem: topic rides.reports was [created] anew" in result.stdout
+    assert "problem: topic rides.reports was [created] again" in result.stdout
     assert re.search(r"^rides \(.*\): stopped *$", result.stdout, re.MULTILINE)
     as_json = await ldpstream("status", url, "--json")
     listed = json.loads(as_json.stdout)["collections"]

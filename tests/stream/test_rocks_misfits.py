@@ -87,7 +87,7 @@ def test_a_damaged_database_begins_anew(tmp_path: Path, caplog: pytest.LogCaptur
     database.close()
     (tmp_path / "rocks" / "CURRENT").write_text("MANIFEST")
     database = RocksDatabase(tmp_path / "rocks")
-    assert "is damaged and begins anew from the changelogs" in caplog.text
+    assert "is damaged and starts over from the changelogs" in caplog.text
     assert everything(database) == [b"format"]
     database.close()
 

@@ -28,7 +28,7 @@ const ruler = document.createElement("canvas");
 const charts = new Map();
 
 /**
- * Draw, or draw anew.
+ * Draw, or draw again.
  *
  * @param {HTMLElement} host
  * @param {Band} band

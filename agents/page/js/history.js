@@ -22,7 +22,7 @@ const kept = new Map();
 async function estimateOf(collection, window, asked) {
   const method = methodFor(collection, window, chosen("method"));
   const path = estimatePath(collection.name, window.window, [...asked, ["method", method]]);
-  // A state that has been thrown away is counted anew: the same span, with other reports.
+  // A state that has been thrown away is counted again: the same span, with other reports.
   const key = `${collection.fingerprint} ${window.n} ${path}`;
   const known = kept.get(key);
   if (known) return known;

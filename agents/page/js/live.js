@@ -85,7 +85,7 @@ async function readEvents(name, signal, opened, changed) {
     if (done) return;
     const lines = (rest + value).split("\n");
     rest = lines.pop() ?? "";
-    // What an event holds is asked for anew, with the bounds that are chosen here.
+    // What an event holds is asked for again, with the bounds that are chosen here.
     if (lines.some((line) => line.startsWith("event:"))) changed();
   }
 }

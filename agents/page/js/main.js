@@ -198,7 +198,7 @@ async function attempt() {
           ? /** @type {Error} */ (failure).message
           : "The worker does not answer; trying again.",
       );
-    // Whoever was not let in follows nothing yet; the next attempt begins anew.
+    // Whoever was not let in follows nothing yet; the next attempt starts over.
     if (!followed) setTimeout(update, 2000);
   }
 }

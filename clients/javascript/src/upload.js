@@ -17,7 +17,7 @@ export function uploadKey() {
 
 // Posts one frame until the gateway has accepted it; resolves to {accepted}. All attempts send the
 // same bytes under the same key, so that they count once. Keep frame and key where they survive a
-// reload, and post them again after one: a report that is drawn anew spends budget anew.
+// reload, and post them again after one: a report that is drawn again spends budget again.
 export async function post(
   url,
   frame,

@@ -294,7 +294,7 @@ test("impossible ledgers are refused", async () => {
   await assert.rejects(tight.release(city, "HIV", { timeMs: START_MS }), BudgetError);
 });
 
-test("a damaged ledger is refused, and not begun anew", async () => {
+test("a damaged ledger is refused, and not started over", async () => {
   const ones = ['{"specs":{},"windows":[{}]', '{"specs":{},"windows":[null]', '{"specs":{"a":null},"windows":[]'];
   const losses = ['"0"', '"-1"', "1", "null"].map(
     (loss) => `{"specs":{"a":{"name":"a","windowMs":1,"loss":${loss}}},"windows":[]`,

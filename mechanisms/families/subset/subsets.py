@@ -93,7 +93,7 @@ def draw_subsets(
 
     It holds the value where `wanted`, and is uniform otherwise: the others with the smallest of
     independent 32-bit keys. Where keys tie for the last place all keys of that value are drawn
-    anew; as this depends on no names, every subset stays equally likely.
+    again; as this depends on no names, every subset stays equally likely.
     """
     out = np.empty((len(places), subsets.size), dtype=np.bool_)
     step = max(1, _BATCH // subsets.size)
@@ -112,7 +112,7 @@ def _smallest(
     n = len(places) * subsets.size
     halves = entropy.words(-(-n // 2)).astype("<u8").view("<u4")[:n]
     keys = halves.reshape(len(places), subsets.size)
-    # The largest key is taken only where it is the d-th smallest: then all are, and drawn anew.
+    # The largest key is taken only where it is the d-th smallest: then all are, and drawn again.
     keys[np.arange(len(places)), places] = np.where(wanted, 0, _LARGEST_KEY)
     last = np.partition(keys, subsets.chosen - 1, axis=1)[:, subsets.chosen - 1]
     taken: NDArray[np.bool_] = keys <= last[:, None]

@@ -3,7 +3,7 @@
 Several packers read every partition from wherever they are (after a crash from what somebody has
 committed, at times from anywhere), and what they send lands in any order, twice, or never. In
 between lands what is no packed message, or one of another topic or partition. The frames topic is
-cut at its beginning, emptied, or created anew. Workers read it from where their head says on, and
+cut at its beginning, emptied, or created again. Workers read it from where their head says on, and
 the source where something is missing, or where the dice say that packers have been silent.
 """
 

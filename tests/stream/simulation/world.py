@@ -49,7 +49,7 @@ WEIGHTS = {
     "grow": 0.3,
     "retain": 0.2,
 }
-"""How often which kind of step happens, before every run mixes them anew."""
+"""How often which kind of step happens, before every run mixes them again."""
 
 
 class World(Brokers):

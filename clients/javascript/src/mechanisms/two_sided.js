@@ -47,7 +47,7 @@ export class TwoSided {
   }
 
   // Direction and low digits of each number: 1 with probability p / (1 + p), p the cell's power. A
-  // fair coin decides for 0 or for a trial of p; a trial that fails starts anew.
+  // fair coin decides for 0 or for a trial of p; a trial that fails starts over.
   #drawCells(entropy, powers) {
     const levels = [0, ...Array.from({ length: this.#lowDigits }, (_, j) => j)];
     const cells = new Array(powers.length * levels.length).fill(false);
