@@ -1,6 +1,7 @@
 """Machines whose clocks are wrong, or are set: nothing is lost, and everything is said."""
 
 import asyncio
+import re
 import time
 from pathlib import Path
 
@@ -57,6 +58,11 @@ def reasons(worker: Worker) -> str:
     return " ".join(problems) if worker.status("/readyz") == 503 else ""
 
 
+def two_hours(which: str, said: str) -> bool:
+    """Whether it is said that the clock is two hours behind or ahead, to a second."""
+    return re.search(rf"7,(199\.\d|200\.\d) s {which} the broker's", said) is not None
+
+
 @pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the embedded one dates nothing
 async def test_wrong_clocks_leave_and_nothing_is_lost(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, partitions=2, window='grace = "10s"')
@@ -65,7 +71,7 @@ async def test_wrong_clocks_leave_and_nothing_is_lost(running: Broker, tmp_path:
         await send(lab, 20)
         set_clock(file, "-2h")
         await send(lab, 20)
-        await eventually(lambda: "7,200.0 s behind the broker's" in reasons(stepping))
+        await eventually(lambda: two_hours("behind", reasons(stepping)))
         await send(lab, 20)
         # Who has the right time counts all that the other one left.
         with lab.worker() as right:
@@ -97,7 +103,7 @@ async def test_so_does_a_users_own_app(running: Broker, tmp_path: Path) -> None:
     ahead = start_app(lab, orders, tmp_path / "1", ports[0], shifted(file, "+2h"))
     try:
         ahead.wait_ready()
-        await eventually(lambda: "7,200.0 s ahead of the broker's" in reasons(ahead))
+        await eventually(lambda: two_hours("ahead of", reasons(ahead)))
         await send(lab, 20)
         right = start_app(lab, orders, tmp_path / "2", ports[1])
         try:
@@ -116,7 +122,7 @@ async def test_so_does_a_users_own_app(running: Broker, tmp_path: Path) -> None:
         await order(lab, orders, ports[0])
         assert ahead.terminate() == 0
         said = ahead.errors()
-        assert "7,200.0 s ahead of the broker's" in said
+        assert two_hours("ahead of", said)
         assert "Traceback" not in said
     finally:
         ahead.kill()

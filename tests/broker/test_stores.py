@@ -112,7 +112,7 @@ async def test_a_restart_reads_what_the_changelog_has_gained(
 
 
 @pytest.mark.parametrize("running", ["kafka"], indirect=True)
-async def test_a_changelog_created_anew_is_noticed(running: Broker, tmp_path: Path) -> None:
+async def test_a_changelog_created_again_is_noticed(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, partitions=1, store="rocksdb")
     with lab.worker() as worker:
         await send(lab, windows=range(2))

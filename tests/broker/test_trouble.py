@@ -52,7 +52,7 @@ async def test_changelog_that_would_lose_state(running: Broker, tmp_path: Path) 
         worker.kill()
 
 
-async def test_topic_created_anew_under_a_running_worker(running: Broker, tmp_path: Path) -> None:
+async def test_topic_created_again_under_a_running_worker(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, names=("trips", "rides"))
     trips, rides = lab.collection.topics.source, lab.config.collections["rides"].topics.source
     with lab.worker() as worker:
@@ -78,7 +78,7 @@ async def test_topic_created_anew_under_a_running_worker(running: Broker, tmp_pa
 
 
 @kafka_only  # the other form runs on both
-async def test_topic_created_anew_while_no_worker_runs(lab: Lab) -> None:
+async def test_topic_created_again_while_no_worker_runs(lab: Lab) -> None:
     source = lab.collection.topics.source
     async with lab.producer() as producer:
         with lab.worker() as worker:

@@ -94,6 +94,7 @@ async def test_a_young_window_does_not_hide_those_before_it(page: Page, url: str
     await open_view(page, url, "named", "time")
     await expect(page.locator("#withheld")).to_be_visible()
     await expect(page.locator("#series-0")).to_be_visible()
+    await page.unroute_all(behavior="wait")
 
 
 async def test_a_window_of_long_ago_can_be_shared_and_one_that_is_gone_is_told(

@@ -143,7 +143,7 @@ async def test_a_page_that_is_hidden_asks_nothing_until_it_is_seen(
     await expect(page.locator("#n")).to_have_text("400")
 
 
-async def test_a_window_that_is_counted_anew_is_asked_for_anew(page: Page, url: str) -> None:
+async def test_a_window_that_is_counted_again_is_asked_for_again(page: Page, url: str) -> None:
     """As after `ldpstream reset`: the same final window, with other reports."""
     await open_view(page, url, "named", "time")
     first = "start=2026-11-21T10%3A00%3A00Z"
@@ -157,3 +157,4 @@ async def test_a_window_that_is_counted_anew_is_asked_for_anew(page: Page, url: 
     await page.route("**/named/windows*", other)
     async with page.expect_request(lambda asked: first in asked.url):
         await page.select_option("#method", "normal")
+    await page.unroute_all(behavior="wait")

@@ -10,7 +10,7 @@ from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError
 from tests.exact.ledgers import DAY_MS, HOUR_MS, START_MS, open_ledger, spec
 
 
-def test_it_refuses_beyond_the_budget_of_a_period_and_begins_anew_in_the_next(tmp_path: Path):
+def test_it_refuses_beyond_the_budget_of_a_period_and_begins_again_in_the_next(tmp_path: Path):
     modes = spec()
     with open_ledger(tmp_path) as ledger:
         for hour in (3, 1, 2):  # three times 0.1 is exactly 0.3

@@ -100,9 +100,9 @@ def test_a_repeated_report_loses_nothing_and_a_second_draw_does(name: str):
         channel.outputs**2,
     )
     assert repeated.satisfies(policy) is None
-    drawn_anew = together(channel, channel, [(x, x) for x in range(3)])
-    assert drawn_anew.satisfies(policy) is not None
-    assert drawn_anew.satisfies(SumPolicy(((policy, 2),))) is None
+    drawn_again = together(channel, channel, [(x, x) for x in range(3)])
+    assert drawn_again.satisfies(policy) is not None
+    assert drawn_again.satisfies(SumPolicy(((policy, 2),))) is None
 
 
 POLICIES: list[tuple[Policy, Fraction]] = [

@@ -131,7 +131,7 @@ async def test_a_log_that_was_given_up_stops_no_other_one() -> None:
         (Consumer([Fetched(40, 0)] * 3), Evaluated(refused=True), "torn"),
     ],
 )
-async def test_a_stored_state_that_does_not_fit_is_read_anew_once(
+async def test_a_stored_state_that_does_not_fit_is_read_again_once(
     consumer: Consumer, tail: Evaluated, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     # It was evaluated up to 40.

@@ -91,7 +91,7 @@ async def test_a_stored_final_is_answered_as_it_was_published(
 @pytest.mark.parametrize(
     "changed", [{"epsilon": 2.0}, {"window": {**CITY["window"], "size": "2m"}}, {"minimum": 1_000}]
 )
-async def test_a_final_is_another_one_under_another_spec_or_window_or_anew(
+async def test_a_final_is_another_one_under_another_spec_or_window_or_again(
     client: Client, changed: dict[str, Any]
 ) -> None:
     """The address is the same: whoever has kept the old one has to be told."""

@@ -77,7 +77,7 @@ async def test_a_broker_that_starts_knows_its_topics_later(broker: Broker) -> No
         await broker.check(1)
 
 
-async def test_a_source_created_anew_is_refused_until_it_is_reset(broker: Broker) -> None:
+async def test_a_source_created_again_is_refused_until_it_is_reset(broker: Broker) -> None:
     broker.answer = {**THERE, TOPICS.source: TopicState(4, UUID(int=3))}
     with pytest.raises(SourceChangedError, match="`ldpstream reset rides`"):
         await broker.check(1)

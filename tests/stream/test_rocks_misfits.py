@@ -70,7 +70,7 @@ def test_what_belongs_to_no_collection_any_more_is_dropped(
     assert everything(database) == [b"format"]
 
 
-def test_another_format_begins_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_another_format_begins_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     database = RocksDatabase(tmp_path / "rocks")
     stored(database, filled())
     database.write_pairs([(b"format", b"ldpstream 0")])
@@ -81,7 +81,7 @@ def test_another_format_begins_anew(tmp_path: Path, caplog: pytest.LogCaptureFix
     database.close()
 
 
-def test_a_damaged_database_begins_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_a_damaged_database_begins_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     database = RocksDatabase(tmp_path / "rocks")
     stored(database, filled())
     database.close()
