@@ -32,6 +32,7 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gaps import Gap, add_gap, end_gap
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.shown import DEAD_LIMIT
+from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.state.tail import Tail
 
 
@@ -180,8 +181,9 @@ class Partition:
         """Go on at an offset because the source's retention deleted all before.
 
         All panes that the lost messages may have belonged to are marked: those not closed yet, up
-        to what could be dated now, or when the next message turns out to have arrived. Returns how
-        many of them are lost: those that no state of the collection has decided.
+        to what the broker may have let in by now, as far as this clock may be behind its own, or by
+        the arrival of the next message. Returns how many messages are lost: those that no state of
+        the collection has decided.
 
         Raises:
             ValueError: where it is below `next`.
@@ -193,7 +195,8 @@ class Partition:
             gaps = work.gaps
             if lost:
                 window = self._context.window
-                last = max(work.closed, window.pane(now_ms + window.future_ms))
+                latest_ms = now_ms + skew_limit_ms(window.grace_ms) + window.future_ms
+                last = max(work.closed, window.pane(latest_ms))
                 gaps = add_gap(gaps, Gap(work.closed, last, lost))
                 self._open_gap = gaps[-1]
             self._work = replace(work, next=offset, lost=work.lost + lost, gaps=gaps)
@@ -203,8 +206,8 @@ class Partition:
     def _end_gap(self, arrived: Arrivals, now_ms: int) -> None:
         """Let the gap before these messages end when the first of them arrived.
 
-        Where that is later than now this clock is behind the broker's: the gap, which was to end
-        with what could be dated by this clock, is longer.
+        Where that is later than now this clock is behind the broker's, perhaps by more than it
+        may be: then the gap is as long as that message says.
         """
         gap, self._open_gap = self._open_gap, None
         if gap is not None:

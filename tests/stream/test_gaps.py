@@ -62,6 +62,18 @@ def test_a_gap_ends_with_the_next_message_where_the_clock_is_behind_the_broker()
     assert cluster.part().work.gaps == (Gap(hour, hour + 1, 2),)
 
 
+def test_a_gap_reaches_what_a_broker_ahead_of_the_clock_could_have_let_in():
+    cluster = Cluster(make_context(HOURLY, compose=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
+    cluster.produce(0, at(10))
+    cluster.steps(2)
+    # Two seconds to the hour by this clock, and nothing follows that could tell the broker's.
+    cluster.now_ms = NOW_MS + HOUR_MS - HOURLY.future_ms - 2_000
+    part = cluster.part()
+    assert part.skip_to(part.next + 2, now_ms=cluster.now_ms) == 2
+    hour = NOW_MS // HOUR_MS
+    assert part.work.gaps == (Gap(hour, hour + 1, 2),)
+
+
 def test_gaps_go_with_their_panes():
     cluster = Cluster(make_context(HOURLY, compose=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
     cluster.produce(0, at(10))
