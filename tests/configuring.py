@@ -11,14 +11,14 @@ domain = {{ size = 12, blocks = 4 }}
 partitions = {partitions}
 precision = "1ms"
 minimum = 1
-window = {{ size = "10s", {window} }}
+window = {{ size = "{size}", {window} }}
 publish = {{ every = "500ms", top = 12 }}
 {extra}"""
 
 
-def collection(*, partitions: int, window: str, extra: str) -> str:
+def collection(*, partitions: int, window: str, extra: str, size: str = "10s") -> str:
     """Return a table of 12 values in three blocks, without its topic; `extra` are lines of it."""
-    return _ALIKE.format(partitions=partitions, window=window, extra=extra)
+    return _ALIKE.format(partitions=partitions, size=size, window=window, extra=extra)
 
 
 def configuration(broker: Broker, bodies: Mapping[str, str], *, run: str, store: str) -> str:

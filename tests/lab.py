@@ -140,9 +140,9 @@ class Lab(Connected):
 
     async def statistics(self) -> dict[int, NDArray[np.int64]]:
         """Return the statistic of every window of the ledger as the changelog tells it."""
-        tails = await self._tails(self.collection)
+        tails, size_ms = await self._tails(self.collection), self.collection.window.size_ms
         return {
-            start: totals(self._context, tails, start, start + WINDOW_MS).statistic
+            start: totals(self._context, tails, start, start + size_ms).statistic
             for start in self.ledger.windows
         }
 

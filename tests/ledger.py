@@ -19,7 +19,8 @@ class Ledger:
 
     def add(self, reports: NDArray[np.int64], times_ms: NDArray[np.int64]) -> None:
         mechanism = self.config.spec.mechanism
-        starts = times_ms // WINDOW_MS * WINDOW_MS
+        size_ms = self.config.window.size_ms
+        starts = times_ms // size_ms * size_ms
         for start in np.unique(starts).tolist():
             statistic = self.windows.setdefault(start, mechanism.empty())
             mechanism.absorb(statistic, reports[starts == start])
