@@ -7,6 +7,7 @@
 # make lint | format | clean
 # make constraints         exact versions and hashes of everything that is installed (docs/operations.md)
 # make images              at a release: the digests of the images in docker/, from their registries
+# make release TAG=v0.1.0  checks tag, version and CHANGELOG.md, builds twice and compares: dist/
 # make sbom                a CycloneDX list of what the image installs, in build/sbom.json
 PYTHON ?= python3
 VENV ?= .venv
@@ -15,7 +16,7 @@ PYTEST ?=
 JOBS ?= 2
 SECONDS ?=
 
-.PHONY: demo test check check-tests soak up down lint format clean constraints sbom images
+.PHONY: demo test check check-tests soak up down lint format clean constraints sbom images release
 
 demo: $(VENV)/.demo
 	@$(BIN)/ldpstream demo $(if $(SECONDS),--seconds $(SECONDS))
@@ -98,6 +99,9 @@ $(TOOLS)/uv: constraints-tools.txt | $(BIN)/python
 	@$(BIN)/python -m venv $(VENV)/tools
 	@$(TOOLS)/python -m pip --quiet --disable-pip-version-check install --require-hashes --only-binary :all: --requirement $<
 	@touch $@
+
+release: $(VENV)/.dev
+	@$(BIN)/python .ci/release.py $(TAG)
 
 images:
 	@$(PYTHON) docker/pin.py

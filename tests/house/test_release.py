@@ -1,0 +1,89 @@
+"""A release is what its tag, its version and its changelog say, byte for byte."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+import ldpstream
+
+ROOT = Path(__file__).resolve().parents[2]
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
+SOURCE = (ROOT / "src" / "ldpstream" / "__init__.py").read_text()
+
+
+@pytest.fixture(scope="module")
+def release() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def dated(day: str) -> str:
+    return f"# Changelog\n\n## {ldpstream.__version__} ({day})\n\n## 0.0.1 (2020-01-01)\n"
+
+
+def test_the_newest_heading_is_the_version(release: ModuleType):
+    found = release.problems(f"v{ldpstream.__version__}", source=SOURCE, changelog=CHANGELOG)
+    # Until the day of the release that day is all that is missing.
+    assert [problem for problem in found if "YYYY-MM-DD" not in problem] == []
+
+
+@pytest.mark.parametrize(
+    ("tag", "changelog", "said"),
+    [
+        ("v9.9.9", dated("2026-12-01"), "the tag is v9.9.9"),
+        ("", dated("2026-12-01"), "the tag is "),
+        (f"v{ldpstream.__version__}", "## 9.9.9 (2026-12-01)", "newest heading"),
+        (f"v{ldpstream.__version__}", dated("not released"), "write the day"),
+        (f"v{ldpstream.__version__}", "", "no heading"),
+    ],
+)
+def test_what_does_not_agree_is_not_released(
+    release: ModuleType, tag: str, changelog: str, said: str
+):
+    (problem,) = release.problems(tag, source=SOURCE, changelog=changelog)
+    assert said in problem
+
+
+def test_what_agrees_is_released(release: ModuleType):
+    tag = f"v{ldpstream.__version__}"
+    assert release.problems(tag, source=SOURCE, changelog=dated("2026-12-01")) == []
+
+
+def test_another_tag_ends_with_a_sentence():
+    command = [sys.executable, str(ROOT / ".ci" / "release.py"), "v9.9.9"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "tag v" in run.stderr
+
+
+def test_wheels_are_the_same_whenever_they_are_built(release: ModuleType, tmp_path: Path):
+    for name in ("one", "two"):
+        release.build(tmp_path / name)
+    built = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert len(built) == 2
+    for name in built:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_a_forge_runs_the_commands_that_are_here():
+    makefile = (ROOT / "Makefile").read_text()
+    commands = [
+        step["run"]
+        for file in (ROOT / ".github" / "workflows").iterdir()
+        for job in yaml.safe_load(file.read_text())["jobs"].values()
+        for step in job["steps"]
+        if "run" in step
+    ]
+    targets = [command.split()[1] for command in commands if command.startswith("make ")]
+    assert targets
+    assert all(f"\n{target}:" in makefile for target in targets)
+    assert any(".ci/run" in command for command in commands)
