@@ -1,0 +1,119 @@
+"""This checkout beside an earlier commit, in one run: `python -m benchmarks.beside 5846c59`.
+
+Both measure by turns, each with its own code and the same benchmark: reports a second of a core for
+singles, frames and packed reports, latencies with documents every 100 ms, and what an idle worker
+takes. Prints the best of all rounds, and the ratio. Exits with 1 where speed falls below 0.9 of the
+commit's, or a latency or the idle worker's share of a core grows by a tenth.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parents[1]
+LEAST_SPEED = 0.9
+MOST_SECONDS = 1.1
+# What a checkout measures, in a process of its own. Every checkout has these parts.
+_MEASURE = """
+import asyncio, json, os, sys, tempfile, time
+from pathlib import Path
+from benchmarks.engine import latency, parts, speed
+from tests.brokers import broker
+from tests.lab import Lab
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+reports, seconds = int(sys.argv[1]), float(sys.argv[2])
+found = {}
+plan = speed.Plan(reports, 0, 1)
+speed._faust = lambda *_: []
+for size in (1, 1_000):
+    for cost in parts.by_size("kafka", plan, size):
+        if cost.reader.startswith(("pack", "worker")):
+            found[f"speed: {cost.reader}, {size:,} a message"] = cost.of_a_core
+with broker("kafka") as running:
+    for name, size, every in (("10 singles/s", 1, 0.1), ("500 singles/s", 1, 0.002)):
+        with tempfile.TemporaryDirectory() as folder:
+            lab = Lab(running, Path(folder), partitions=1)
+            text = lab.file.read_text()
+            lab.file.write_text(text.replace('every = "500ms"', 'every = "100ms"'))
+            lab.reload()
+            took = asyncio.run(latency.provisional(lab, size=size, every=every, seconds=seconds))
+            found[f"seconds: median at {name}"] = sorted(took)[len(took) // 2]
+    with tempfile.TemporaryDirectory() as folder:
+        lab = Lab(running, Path(folder), partitions=4)
+        with lab.worker() as worker:
+            time.sleep(3)
+            before = cpu_seconds(worker.process.pid)
+            time.sleep(2 * seconds)
+            spent = cpu_seconds(worker.process.pid) - before
+            found["idle: share of a core, 4 partitions"] = spent / (2 * seconds)
+print(json.dumps(found))
+"""
+
+
+def main() -> int:
+    """Measure by turns, print, and judge."""
+    parser = argparse.ArgumentParser(description="Measure beside an earlier commit.")
+    parser.add_argument("commit")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--reports", type=int, default=200_000)
+    parser.add_argument("--seconds", type=float, default=8.0, help="of a load, for latency")
+    given = parser.parse_args()
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    with tempfile.TemporaryDirectory(prefix="ldpstream-beside-") as folder:
+        checkouts = (_extract(given.commit, Path(folder)), HERE)
+        for _ in range(given.rounds):
+            for place, checkout in enumerate(checkouts):
+                for name, figure in _measure(checkout, given.reports, given.seconds).items():
+                    found.setdefault(name, ([], []))[place].append(figure)
+    table = Table("what", given.commit, "now", "now / before")
+    failed = False
+    for name, (before, now) in found.items():
+        speed = name.startswith("speed")
+        best = max if speed else min
+        ratio = best(now) / best(before)
+        failed |= ratio < LEAST_SPEED if speed else ratio > MOST_SECONDS
+        unit = ",.0f" if speed else ".3f"
+        table.add_row(name, f"{best(before):{unit}}", f"{best(now):{unit}}", f"{ratio:.2f}")
+    Console(width=110).print(table)
+    return int(failed)
+
+
+def _extract(commit: str, folder: Path) -> Path:
+    """Return a folder with the files of a commit, and the broker's."""
+    target, archive = folder / "before", folder / "before.tar"
+    subprocess.run(["git", "-C", str(HERE), "archive", "-o", str(archive), commit], check=True)
+    with tarfile.open(archive) as files:
+        files.extractall(target, filter="tar")
+    jars = Path("docker", "kafka", "jars")
+    if (HERE / jars).exists():
+        (target / jars).symlink_to(HERE / jars)
+    return target
+
+
+def _measure(checkout: Path, reports: int, seconds: float) -> dict[str, float]:
+    command = [sys.executable, "-c", _MEASURE, str(reports), str(seconds)]
+    path = os.pathsep.join((str(checkout / "src"), str(checkout)))
+    ran = subprocess.run(
+        command,
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    figures: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
+    return figures
+
+
+if __name__ == "__main__":
+    sys.exit(main())
