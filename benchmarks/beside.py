@@ -11,14 +11,13 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from tests.checkouts import HERE, extract
 
-HERE = Path(__file__).resolve().parents[1]
 LEAST_SPEED = 0.9
 MOST_SECONDS = 1.1
 # What a checkout measures, in a process of its own. Every checkout has these parts.
@@ -71,7 +70,7 @@ def main() -> int:
     given = parser.parse_args()
     found: dict[str, tuple[list[float], list[float]]] = {}
     with tempfile.TemporaryDirectory(prefix="ldpstream-beside-") as folder:
-        checkouts = (_extract(given.commit, Path(folder)), HERE)
+        checkouts = (extract(given.commit, Path(folder)), HERE)
         for _ in range(given.rounds):
             for place, checkout in enumerate(checkouts):
                 for name, figure in _measure(checkout, given.reports, given.seconds).items():
@@ -87,18 +86,6 @@ def main() -> int:
         table.add_row(name, f"{best(before):{unit}}", f"{best(now):{unit}}", f"{ratio:.2f}")
     Console(width=110).print(table)
     return int(failed)
-
-
-def _extract(commit: str, folder: Path) -> Path:
-    """Return a folder with the files of a commit, and the broker's."""
-    target, archive = folder / "before", folder / "before.tar"
-    subprocess.run(["git", "-C", str(HERE), "archive", "-o", str(archive), commit], check=True)
-    with tarfile.open(archive) as files:
-        files.extractall(target, filter="tar")
-    jars = Path("docker", "kafka", "jars")
-    if (HERE / jars).exists():
-        (target / jars).symlink_to(HERE / jars)
-    return target
 
 
 def _measure(checkout: Path, reports: int, seconds: float) -> dict[str, float]:

@@ -5,9 +5,7 @@ Exit status 1 where an attack succeeds on this checkout.
 
 import argparse
 import asyncio
-import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -18,8 +16,7 @@ from rich.table import Table
 from tests.attack.attacks import all_attacks
 from tests.attack.stand import Attack, Outcome, Stand
 from tests.brokers import KINDS, Broker, broker
-
-HERE = Path(__file__).resolve().parents[2]
+from tests.checkouts import HERE, extract
 
 
 def main() -> int:
@@ -38,7 +35,7 @@ def main() -> int:
         broker(arguments.broker) as up,
     ):
         folder = Path(name)
-        before = None if arguments.before == "none" else _extract(arguments.before, folder)
+        before = None if arguments.before == "none" else extract(arguments.before, folder)
         for attack in attacks:
             rows = [
                 _outcome(attack, checkout, up, folder, short=arguments.short)
@@ -48,15 +45,6 @@ def main() -> int:
             table.add_row(attack.name, attack.claim, *map(_cell, rows))
     Console(width=160).print(table)
     return int(failed)
-
-
-def _extract(commit: str, folder: Path) -> Path:
-    """Return a folder with the files of a commit."""
-    target, archive = folder / "before", folder / "before.tar"
-    subprocess.run(["git", "-C", str(HERE), "archive", "-o", str(archive), commit], check=True)
-    with tarfile.open(archive) as found:
-        found.extractall(target, filter="tar")
-    return target
 
 
 def _outcome(

@@ -1,0 +1,68 @@
+"""How much there is to follow: `python -m benchmarks.journeys [--before 5846c59]`.
+
+Prints files, lines, the longest chain of imports, and what three journeys take: calls of functions
+of ours, and the files that these are in. A value to the bytes of a frame; a frame to its window's
+final, without a broker; a range over HTTP. `--calls WORD` lists the calls of the journey that has
+this word in its name instead, here, each function once, in the order of the first calls.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from tests.checkouts import HERE, extract
+
+
+def main() -> None:
+    """Count, and print."""
+    parser = argparse.ArgumentParser(description="Count what there is to follow.")
+    parser.add_argument("--before", help="a commit to count as well")
+    parser.add_argument("--calls", metavar="WORD", help="list a journey's calls")
+    given = parser.parse_args()
+    now = _count(HERE)
+    if given.calls:
+        for name, calls in now["journeys"].items():
+            if given.calls in name:
+                print(*dict.fromkeys(calls), sep="\n")
+        return
+    found = {"now": _rows(now)}
+    if given.before:
+        with tempfile.TemporaryDirectory(prefix="ldpstream-journeys-") as folder:
+            found = {given.before: _rows(_count(extract(given.before, Path(folder)))), **found}
+    table = Table("what", *found)
+    for row in found["now"]:
+        table.add_row(row, *(f"{rows[row]:,}" for rows in found.values()))
+    Console(width=100).print(table)
+
+
+def _count(checkout: Path) -> Any:
+    script = HERE / "benchmarks" / "journeys_here.py"
+    path = os.pathsep.join((str(checkout / "src"), str(checkout)))
+    ran = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def _rows(counted: Any) -> dict[str, int]:
+    rows = dict(counted["figures"])
+    for name, calls in counted["journeys"].items():
+        rows[f"{name}: calls"] = len(calls)
+        rows[f"{name}: functions"] = len(set(calls))
+        rows[f"{name}: files"] = len({call.split()[0] for call in calls})
+    return rows
+
+
+if __name__ == "__main__":
+    main()

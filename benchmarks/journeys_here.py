@@ -1,0 +1,113 @@
+"""Run in the root of a checkout: what there is to follow in it, as JSON (`benchmarks.journeys`).
+
+It uses names that every checkout has, so that the same file counts an earlier commit.
+"""
+
+import ast
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from tests.stream.asking import three_collections
+from tests.stream.serving import MINUTE_MS, START_MS
+
+from ldpstream.agents.http import build_http
+
+ROOT = Path.cwd()
+ROOMS = ("mechanisms", "estimators", "agents")
+
+
+class Calls:
+    """Calls of functions of these rooms, in whichever thread, while `counting`."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self._counting = False
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and self._counting:
+            parts = Path(frame.f_code.co_filename).parts
+            for room in ROOMS:
+                if room in parts and "site-packages" not in parts and "tests" not in parts:
+                    place = "/".join(parts[parts.index(room) :])
+                    self.found.append(f"{place} {frame.f_code.co_qualname}")
+
+    @contextmanager
+    def counting(self) -> Iterator[list[str]]:
+        """Count in the block; the list is complete at its end."""
+        self.found, self._counting = [], True
+        yield self.found
+        self._counting = False
+
+
+async def journeys() -> dict[str, list[str]]:
+    """Return the calls of each journey, after it has been taken once."""
+    calls, told = Calls(), dict[str, list[str]]()
+    pipeline = three_collections()
+    city = pipeline.collections["city"]
+    spec, label = city.config.spec, [(1, 2)]
+    for minute in (2, 3):
+        time_ms = START_MS + minute * MINUTE_MS
+        with calls.counting() as told["a value to bytes"]:
+            frame = spec.frame(label, times_ms=[time_ms])
+        with calls.counting() as told["a frame to a final"]:
+            city.deliver(0, frame, now_ms=time_ms)
+            city.close(time_ms + MINUTE_MS)
+    path = "/api/collections/city/estimate?start={}&end={}&range={}"
+    app: web.Application = build_http(pipeline)
+    async with TestClient(TestServer(app)) as client:
+        for box in ("1..2,2..4", "1..3,2..4"):
+            asked = path.format("2026-11-21T10:00:00Z", "2026-11-21T10:01:00Z", box)
+            with calls.counting() as told["a range over HTTP"]:
+                answer = await client.get(asked)
+                assert answer.status == 200, await answer.text()
+    sys.setprofile(None)
+    threading.setprofile(None)
+    return told
+
+
+def longest_chain(files: dict[str, Path]) -> int:
+    """Return the number of modules in the longest chain of imports, names to files."""
+    uses: dict[str, set[str]] = {}
+    for name, file in files.items():
+        found: set[str] = set()
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ldpstream."):
+                base = (node.module or "").removeprefix("ldpstream.")
+                found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+        uses[name] = {one for one in found & files.keys() if one != name}
+    depths: dict[str, int] = {}
+
+    def depth(name: str, above: frozenset[str]) -> int:
+        if name in above:
+            return 0
+        if name not in depths:
+            depths[name] = 1 + max((depth(one, above | {name}) for one in uses[name]), default=0)
+        return depths[name]
+
+    return max(depth(name, frozenset()) for name in files)
+
+
+def main() -> None:
+    """Print what is counted."""
+    files = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+        for room in ROOMS
+        for file in (ROOT / room).rglob("*.py")
+    }
+    figures = {"files": len(files), "lines": 0, "longest chain of imports": longest_chain(files)}
+    figures["lines"] = sum(len(file.read_text().splitlines()) for file in files.values())
+    print(json.dumps({"figures": figures, "journeys": asyncio.run(journeys())}))
+
+
+if __name__ == "__main__":
+    main()

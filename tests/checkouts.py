@@ -1,0 +1,19 @@
+"""Another commit of this repository as a folder of files, to run beside this one."""
+
+import subprocess
+import tarfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+
+
+def extract(commit: str, folder: Path) -> Path:
+    """Return a folder, under `folder`, with the files of a commit, and Apache Kafka's if here."""
+    target, archive = folder / "before", folder / "before.tar"
+    subprocess.run(["git", "-C", str(HERE), "archive", "-o", str(archive), commit], check=True)
+    with tarfile.open(archive) as found:
+        found.extractall(target, filter="tar")
+    jars = Path("docker", "kafka", "jars")
+    if (HERE / jars).exists():
+        (target / jars).symlink_to(HERE / jars)
+    return target
