@@ -34,12 +34,14 @@ class Calls:
         sys.setprofile(self._note)
 
     def _note(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and self._counting:
+        name = frame.f_code.co_qualname
+        # A generator is called for each of its items, which says nothing of what there is to read.
+        if event == "call" and self._counting and not name.endswith(">"):
             parts = Path(frame.f_code.co_filename).parts
             for room in ROOMS:
                 if room in parts and "site-packages" not in parts and "tests" not in parts:
                     place = "/".join(parts[parts.index(room) :])
-                    self.found.append(f"{place} {frame.f_code.co_qualname}")
+                    self.found.append(f"{place} {name}")
 
     @contextmanager
     def counting(self) -> Iterator[list[str]]:

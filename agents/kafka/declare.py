@@ -8,6 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.admin.new_partitions import NewPartitions
 from aiokafka.errors import (
+    BrokerResponseError,
     InvalidPartitionsError,
     KafkaError,
     TopicAlreadyExistsError,
@@ -228,13 +229,18 @@ async def _grow(
     client: AIOKafkaAdminClient, name: str, partitions: int, collection: CollectionConfig
 ) -> None:
     """Give a topic as many partitions as its source has, where it has fewer."""
-    if partitions < collection.partitions:
-        response: Any = await client.create_partitions({name: NewPartitions(collection.partitions)})
-        for _, code, *message in response.topic_errors:
-            # Another worker may have been faster: it has as many by now.
-            if code and code != InvalidPartitionsError.errno:
-                reason = next((text for text in message if text), for_code(code).description)
-                raise TopicError(f"topic {name} cannot be given more partitions: {reason}")
+    if partitions >= collection.partitions:
+        return
+    try:
+        # Unlike `create_topics` this raises what the broker says of a topic.
+        await client.create_partitions({name: NewPartitions(collection.partitions)})
+    except InvalidPartitionsError:
+        # Another worker was faster: it has as many by now.
+        return
+    except BrokerResponseError as error:
+        if error.retriable:
+            raise
+        raise TopicError(f"topic {name} cannot be given more partitions: {error}") from error
 
 
 async def _check_compacted(client: AIOKafkaAdminClient, name: str) -> None:
