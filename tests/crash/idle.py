@@ -31,14 +31,14 @@ class Devices:
     _busy: list[bool] = field(default_factory=list)
 
     async def run(self, producer: AIOKafkaProducer) -> None:
-        """Send until cancelled, to as many partitions as the lab's collection then has."""
+        """Send until cancelled, to as many partitions as the source then has."""
+        topic = self.lab.collection.topics.source
         with suppress(asyncio.CancelledError):
             while True:
-                for partition in range(self.lab.collection.partitions):
+                for partition in sorted(await producer.partitions_for(topic)):
                     if self._sends(partition):
                         now_ms = time.time_ns() // 1_000_000
                         frame = self.lab.frame(20, first_ms=now_ms - 50, last_ms=now_ms)
-                        topic = self.lab.collection.topics.source
                         await producer.send(topic, frame, partition=partition)
                 await asyncio.sleep(_STEP_SECONDS)
         await producer.flush()
