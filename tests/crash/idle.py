@@ -8,7 +8,6 @@ rebalances: a partition that is called idle with messages unread would make them
 import asyncio
 import random
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from aiokafka import AIOKafkaProducer
@@ -27,20 +26,20 @@ class Devices:
 
     lab: Lab
     rng: random.Random
+    done: asyncio.Event = field(default_factory=asyncio.Event)
     _turns: list[float] = field(default_factory=list)
     _busy: list[bool] = field(default_factory=list)
 
     async def run(self, producer: AIOKafkaProducer) -> None:
-        """Send until cancelled, to as many partitions as the source then has."""
+        """Send until `done`, to as many partitions as the source then has."""
         topic = self.lab.collection.topics.source
-        with suppress(asyncio.CancelledError):
-            while True:
-                for partition in sorted(await producer.partitions_for(topic)):
-                    if self._sends(partition):
-                        now_ms = time.time_ns() // 1_000_000
-                        frame = self.lab.frame(20, first_ms=now_ms - 50, last_ms=now_ms)
-                        await producer.send(topic, frame, partition=partition)
-                await asyncio.sleep(_STEP_SECONDS)
+        while not self.done.is_set():
+            for partition in sorted(await producer.partitions_for(topic)):
+                if self._sends(partition):
+                    now_ms = time.time_ns() // 1_000_000
+                    frame = self.lab.frame(20, first_ms=now_ms - 50, last_ms=now_ms)
+                    await producer.send(topic, frame, partition=partition)
+            await asyncio.sleep(_STEP_SECONDS)
         await producer.flush()
 
     def _sends(self, partition: int) -> bool:
@@ -71,7 +70,8 @@ async def run(lab: Lab, *, seconds: float, seed: int, grown: int | None = None) 
         fleet += [lab.start_worker(), lab.start_worker()]
         await asyncio.to_thread(fleet[0].wait_ready)
         async with lab.producer() as producer:
-            sending = asyncio.create_task(Devices(lab, rng).run(producer))
+            devices = Devices(lab, rng)
+            sending = asyncio.create_task(devices.run(producer))
             await _disturb(lab, fleet, rng, seconds=seconds / 2)
             if grown is not None:
                 await lab.add_partitions(grown)
@@ -79,7 +79,7 @@ async def run(lab: Lab, *, seconds: float, seed: int, grown: int | None = None) 
                 for number in range(len(fleet)):
                     await _restart(lab, fleet, number)
             await _disturb(lab, fleet, rng, seconds=seconds / 2)
-            sending.cancel()
+            devices.done.set()
             await sending
         # No order to close: all of them fall idle, and time goes on.
         await lab.check_exact()
