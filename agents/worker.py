@@ -18,7 +18,7 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import Config
 from ldpstream.agents.config.warnings import nominal_warnings
-from ldpstream.agents.faust_parts import FaustGroup, Lane, WorkerApp
+from ldpstream.agents.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerApp
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.kafka.declare import TopicError
@@ -166,6 +166,7 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
         topic_disable_leader=True,
         stream_wait_empty=False,
         consumer_auto_offset_reset="earliest",
+        PartitionAssignor=EvenAssignor,
     )
     metrics = Metrics()
     # Without a broker Faust's own declaring ends the worker; ours is over by then.

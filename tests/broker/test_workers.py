@@ -1,11 +1,13 @@
 """Several workers share the partitions and give the same answers; idle partitions close."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker
+from tests.configuring import collection
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.processes import Worker, eventually
@@ -50,6 +52,33 @@ async def test_two_workers_give_the_same_answers(lab: Lab) -> None:
         await lab.close(at_ms + WINDOW_MS)
         await lab.check_exact()
         assert two.terminate() == 0
+
+
+@on_one_broker
+async def test_workers_own_as_many_of_each_collection_and_of_all(
+    running: Broker, tmp_path: Path
+) -> None:
+    alone = collection(partitions=1, window='idle = "off"', extra="")
+    four = collection(partitions=4, window='idle = "off"', extra="")
+    names = ["trips", "walks", "rides"]
+    lab = Lab(running, tmp_path, collections={n: four if n == "trips" else alone for n in names})
+
+    def owns(workers: list[Worker]) -> list[list[int]]:
+        """Return how many partitions of `trips` workers own, and of all, each in order."""
+        every = [
+            [
+                sum(p["owned"] for p in worker.get(f"/api/collections/{n}/status")["partitions"])
+                for n in names
+            ]
+            for worker in workers
+        ]
+        return [sorted(own[0] for own in every), sorted(map(sum, every))]
+
+    with ExitStack() as stack:
+        workers = [stack.enter_context(lab.worker()) for _ in range(3)]
+        await eventually(lambda: owns(workers) == [[1, 1, 2], [2, 2, 2]])
+        workers.pop().kill()
+        await eventually(lambda: owns(workers) == [[2, 2], [3, 3]])
 
 
 @on_one_broker
