@@ -12,7 +12,7 @@ from ldpstream.agents.terminal.common import (
     load_collection,
     refuse_one_report,
 )
-from ldpstream.agents.terminal.options import QueryOptions, query_options
+from ldpstream.agents.terminal.options import asked_texts, query_options, resolve_options
 from ldpstream.agents.terminal.reports import read_reports
 
 
@@ -29,7 +29,8 @@ def estimate(config_file: str, name: str, reports: BinaryIO, **query: Any) -> No
     """
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "a worker, because lines of reports have no tokens")
-    options = QueryOptions(**query).resolve(collection.options, collection.spec.domain.estimated)
+    domain = collection.spec.domain.estimated
+    options = resolve_options(asked_texts(query), collection.options, domain)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()
     n = 0

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.http.answers import WindowState
 from ldpstream.agents.terminal.client import connect, read_token, token_options
 from ldpstream.agents.terminal.errors import Failed, Refused
-from ldpstream.agents.terminal.options import QueryOptions, query_options
+from ldpstream.agents.terminal.options import asked_texts, query_options
 from ldpstream.agents.terminal.plots import show_plots
 from ldpstream.agents.terminal.tables import show_document, table_console
 
@@ -91,20 +91,20 @@ def query(
         plot=plot,
     )
     token = read_token(token_env, token_file)
-    asyncio.run(_print(url, name, token, wanted, QueryOptions(**options)))
+    asyncio.run(_print(url, name, token, wanted, asked_texts(options)))
 
 
 async def _print(
-    url: str, name: str, token: str | None, wanted: Wanted, options: QueryOptions
+    url: str, name: str, token: str | None, wanted: Wanted, options: Mapping[str, Sequence[str]]
 ) -> None:
     async with connect(url, token=token) as worker:
         windows = await _windows(worker, name, wanted)
-        asked = options.parameters()
+        asked = [(word, text) for word, texts in options.items() for text in texts]
         if fingerprint := wanted.fingerprint:
             asked.append(("fingerprint", fingerprint))
         gone: list[WindowState] = []
         documents = _documents(worker, name, windows, asked, gone)
-        together = options.simultaneous is True
+        together = "simultaneous" in options
         if wanted.json:
             await _print_json(documents)
         elif wanted.csv:

@@ -24,7 +24,7 @@ from ldpstream.agents.client.errors import (
 from ldpstream.agents.client.session import Client, connect
 from ldpstream.agents.client.stream import Event
 from ldpstream.agents.client.transport import Parameters
-from ldpstream.agents.http.body import BoxRequest, EstimateRequest, LinearRequest
+from ldpstream.agents.query.options import BoxRequest, EstimateRequest, LinearRequest
 
 __all__ = [
     "AddressError",

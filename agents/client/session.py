@@ -20,7 +20,7 @@ from ldpstream.agents.http.answers import (
     WindowList,
     WindowState,
 )
-from ldpstream.agents.http.body import EstimateRequest
+from ldpstream.agents.query.options import EstimateRequest
 from ldpstream.mechanisms.base.times import parse_time
 
 TIMEOUT_SECONDS: Final = 60.0

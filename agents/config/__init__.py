@@ -1,6 +1,6 @@
 """The configuration: one TOML file declares broker, worker and collections."""
 
-from ldpstream.agents.config.collection import CollectionConfig, PublishConfig
+from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.kafka import KafkaConfig
@@ -12,7 +12,7 @@ from ldpstream.agents.config.load import (
     read_config,
 )
 from ldpstream.agents.config.topic_names import Topics
-from ldpstream.agents.query.options import Range
+from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.state.windows import WindowSpec
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "ConfigError",
     "GatewayConfig",
     "KafkaConfig",
-    "PublishConfig",
     "Range",
     "Topics",
     "WindowSpec",

@@ -10,38 +10,21 @@ from typing import Final, Literal
 import numpy as np
 
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path
-from ldpstream.agents.config.tables import CollectionTable, PublishTable
+from ldpstream.agents.config.tables import CollectionTable
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.config.windows import window_spec
 from ldpstream.agents.privacy import PrivacyStatement, minimum_sentences, privacy_statement
-from ldpstream.agents.query.options import (
-    EstimateOptions,
-    QueryError,
-    Range,
-    check_quantiles,
-    make_range,
-)
+from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.options import KEYS, EstimateOptions
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.registry.registry import check_id
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 QUANTILE_LIMIT: Final = 4_096
 
 RejectedPolicy = Literal["copy", "count"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishConfig:
-    """What goes to the estimates topic and to the gauges, and how often."""
-
-    every_ms: int
-    top: int
-    quantiles: tuple[float, ...]
-    ranges: tuple[Range, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +43,11 @@ class CollectionConfig:
     """With fewer reports a document holds only their number."""
     minimum_block: int
     """Disclosed blocks with fewer are merged; 0 or 1: none are."""
-    confidence: float
-    estimand: Estimand
-    method: Method
-    sharpest: int
-    """Reports at which anytime bounds are narrowest."""
     rejected: RejectedPolicy
-    publish: PublishConfig
+    publish_every_ms: int
+    """How often provisional documents go to the estimates topic, at most."""
+    options: EstimateOptions
+    """What its published documents hold."""
     accept: tuple["CollectionConfig", ...] = ()
     """Earlier ones of this name whose reports are still taken, over the same topics."""
 
@@ -77,19 +58,6 @@ class CollectionConfig:
         of_blocks = self.minimum_block if blocks_of_reports(self.spec) is not None else None
         promised = minimum_sentences(self.minimum, of_blocks)
         return replace(said, protected=(*said.protected, *promised))
-
-    @property
-    def options(self) -> EstimateOptions:
-        """What its published documents hold."""
-        return EstimateOptions(
-            estimand=self.estimand,
-            method=self.method,
-            confidence=self.confidence,
-            sharpest=self.sharpest,
-            top=self.publish.top,
-            ranges=self.publish.ranges,
-            quantiles=self.publish.quantiles,
-        )
 
 
 def read_collection(
@@ -124,12 +92,9 @@ def read_collection(
         retention_ms=table.retention,
         minimum=table.minimum,
         minimum_block=table.minimum_block,
-        confidence=table.confidence,
-        estimand=table.estimand,
-        method=table.method,
-        sharpest=table.sharpest,
         rejected=table.rejected,
-        publish=_publish(f"{path}.publish", table.publish, spec),
+        publish_every_ms=table.publish.every,
+        options=_options(path, table, spec),
     )
 
 
@@ -173,38 +138,32 @@ def _as_config_error() -> Iterator[None]:
         raise ConfigError(error.path, f"expected {error.expected}") from error
 
 
-def _publish(path: str, table: PublishTable, spec: CollectionSpec) -> PublishConfig:
-    ranges = table.ranges.items()
-    return PublishConfig(
-        every_ms=table.every,
-        top=table.top,
-        quantiles=_quantiles(f"{path}.quantiles", table.quantiles, spec),
-        ranges=tuple(_range(path, name, pairs, spec.domain.estimated) for name, pairs in ranges),
-    )
+def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> EstimateOptions:
+    tables = {"collection": (table, path), "publish": (table.publish, f"{path}.publish")}
+    found = {}
+    for name, key in KEYS.items():
+        written, where = tables[key.table]
+        if name not in written.model_fields_set:
+            continue
+        try:
+            found[name] = key.resolve(getattr(written, name), spec.domain.estimated)
+        except QueryError as error:
+            keys = [name] if error.entry is None else [name, error.entry]
+            raise ConfigError(f"{where}.{key_path(keys)}", f"expected {error.expected}") from error
+    options = EstimateOptions(**found)
+    if options.quantiles:
+        _check_quantiles(f"{path}.publish.quantiles", spec)
+    return options
 
 
-def _quantiles(path: str, quantiles: list[float], spec: CollectionSpec) -> tuple[float, ...]:
-    try:
-        checked = check_quantiles(quantiles, spec.domain.estimated)
-    except QueryError as error:
-        raise ConfigError(path, f"expected {error.expected}") from error
-    if checked:
-        # Their cost is the square of this; a worker has other things to do every few seconds.
-        alone = spec.mechanism.marginal(spec.mechanism.empty())
-        groups = (spec.mechanism if alone is None else alone[0]).decoder().groups()
-        largest = spec.domain.estimated.size if groups is None else int(np.bincount(groups).max())
-        if largest > QUANTILE_LIMIT:
-            raise ConfigError(
-                path,
-                f"expected at most {QUANTILE_LIMIT:,} values that are not told apart exactly, "
-                f"got {largest:,}; ask for quantiles of finer domains with query or estimate",
-            )
-    return checked
-
-
-def _range(path: str, name: str, pairs: list[object], domain: Domain) -> Range:
-    try:
-        return make_range(name, pairs, domain)
-    except QueryError as error:
-        where = path + "." + key_path(["ranges", name])
-        raise ConfigError(where, f"expected {error.expected}") from error
+def _check_quantiles(path: str, spec: CollectionSpec) -> None:
+    # Their cost is the square of this; a worker has other things to do every few seconds.
+    alone = spec.mechanism.marginal(spec.mechanism.empty())
+    groups = (spec.mechanism if alone is None else alone[0]).decoder().groups()
+    largest = spec.domain.estimated.size if groups is None else int(np.bincount(groups).max())
+    if largest > QUANTILE_LIMIT:
+        raise ConfigError(
+            path,
+            f"expected at most {QUANTILE_LIMIT:,} values that are not told apart exactly, "
+            f"got {largest:,}; ask for quantiles of finer domains with query or estimate",
+        )

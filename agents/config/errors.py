@@ -1,19 +1,29 @@
 """Refusals of a configuration: the file, the key's path, what was expected, what was there."""
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
+from ldpstream.agents.query.errors import REFUSED, expected, refused, shown
 from ldpstream.mechanisms.base.checks import unknown
 
+__all__ = [
+    "ConfigError",
+    "Problems",
+    "expected",
+    "from_validation",
+    "key_path",
+    "refused",
+    "shown",
+    "unknown_key",
+]
+
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
-_REFUSED: Final = "refused"
 _TYPES: Final = {
     "string_type": "a string",
     "int_type": "a whole number",
@@ -85,24 +95,6 @@ def _together(errors: Sequence[ConfigError]) -> ConfigError:
     return ConfigError(first.path, first.problem, file=first.file, others=others)
 
 
-def expected(what: str, got: object) -> str:
-    """Return `expected WHAT, got GOT`, with `got` as TOML would write it."""
-    return f"expected {what}, got {shown(got)}"
-
-
-def shown(value: object) -> str:
-    """Return a value as TOML would write it, shortened."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def refused(what: str, got: object) -> PydanticCustomError:
-    """Return the error that a pydantic validator raises for `expected WHAT, got GOT`."""
-    return PydanticCustomError(_REFUSED, "{problem}", {"problem": expected(what, got)})
-
-
 def unknown_key(key: str, known: Sequence[str]) -> str:
     """Return the refusal of a key that a table does not have, with the one that may be meant."""
     return f"{unknown(key, known)}; expected one of {', '.join(known)}"
@@ -135,7 +127,7 @@ def _problem(
     detail: ErrorDetails, keys: Sequence[str | int], known: Mapping[str, Sequence[str]]
 ) -> str:
     kind, got, context = detail["type"], detail["input"], detail.get("ctx", {})
-    if kind == _REFUSED:
+    if kind == REFUSED:
         return str(context["problem"])
     if kind == "extra_forbidden":
         table = ["*" if i == 1 and keys[0] == "collection" else k for i, k in enumerate(keys[:-1])]

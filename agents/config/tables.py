@@ -6,9 +6,17 @@ What depends on several keys at once, or on the mechanism and its domain, is che
 """
 
 import re
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    create_model,
+    model_validator,
+)
 
 from ldpstream.agents.config.address import http_address, is_port, network
 from ldpstream.agents.config.durations import (
@@ -21,15 +29,13 @@ from ldpstream.agents.config.durations import (
 )
 from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.gateway import GatewayTable
-from ldpstream.estimators.bounds.options import SHARPEST, Method
+from ldpstream.agents.query.options import KEYS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.wire.one_report import DEFAULT_PARTITIONS
 
-TOP_LIMIT: Final = 1_000
 PARTITIONS_LIMIT: Final = 10_000
 ACCEPT_LIMIT: Final = 8
 WITNESSES_LIMIT: Final = 1_000
-SHARPEST_LIMIT: Final = 1_000_000_000_000
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _NAME_LENGTH: Final = 200  # Kafka allows topics 249 characters, and we append to this
@@ -52,15 +58,9 @@ def _brokers(value: str) -> str:
     return value
 
 
-def _open_unit(value: float) -> float:
-    if not 0 < value < 1:
-        raise refused("a number above 0 and below 1", value)
-    return value
-
-
 Brokers = Annotated[str, AfterValidator(_brokers)]
 Name = Annotated[str, AfterValidator(_name)]
-OpenUnit = Annotated[float, AfterValidator(_open_unit)]
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Table(BaseModel):
@@ -106,15 +106,28 @@ class WindowTable(Table):
     witnesses: int = Field(default=1, ge=1, le=WITNESSES_LIMIT)
 
 
+def _with_options(table: str) -> Callable[[type[Model]], type[Model]]:
+    """Add the options of documents that are configured in a table: their keys, types, defaults."""
+
+    def add(model: type[Model]) -> type[Model]:
+        keys: dict[str, Any] = {
+            name: (key.type, key.default) for name, key in KEYS.items() if key.table == table
+        }
+        return create_model(
+            model.__name__, __base__=model, __doc__=model.__doc__, __module__=__name__, **keys
+        )
+
+    return add
+
+
+@_with_options("publish")
 class PublishTable(Table):
     """`publish`."""
 
     every: PositiveDuration = 5 * SECOND_MS
-    top: int = Field(default=20, ge=0, le=TOP_LIMIT)
-    quantiles: list[OpenUnit] = []
-    ranges: dict[str, list[Any]] = {}
 
 
+@_with_options("collection")
 class CollectionTable(Table):
     """`[collection.NAME]`: `mechanism` and `domain` are read, and missed, with its spec."""
 
@@ -130,10 +143,6 @@ class CollectionTable(Table):
     minimum_block: int = Field(default=0, ge=0)
     input: Literal["topic", "frames"] = "topic"
     window: WindowTable = WindowTable()
-    confidence: OpenUnit = 0.95
-    estimand: Literal["respondents", "population"] = "respondents"
-    method: Method = "normal"
-    sharpest: int = Field(default=SHARPEST, ge=1, le=SHARPEST_LIMIT)
     rejected: Literal["copy", "count"] = "copy"
     publish: PublishTable = PublishTable()
 

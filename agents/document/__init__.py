@@ -11,7 +11,8 @@ from ldpstream.agents.document.model import (
     ValueEstimate,
     Window,
 )
-from ldpstream.agents.query.options import EstimateOptions, Range
+from ldpstream.agents.query.options import EstimateOptions
+from ldpstream.agents.query.ranges import Range
 
 __all__ = [
     "Calibration",

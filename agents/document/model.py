@@ -228,7 +228,7 @@ class EstimateDocument(Part):
         "of them is null, as are all quantiles",
     )
     linear: list[LinearEstimate] = Field(
-        default=[], description="Only where asked for; in units of its weights"
+        default=[], description="Only where asked for or published; each in units of its weights"
     )
     influence: Number = Field(
         default=None,

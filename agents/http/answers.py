@@ -116,6 +116,7 @@ class Collection(Answer):
     top: int = Field(description="Length of the published list")
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of the published ranges")
+    linear: list[str] = Field(description="Names of the published linear queries")
     accepted: list[AcceptedSpec] = Field(description="Earlier specs whose reports are still taken")
     ready: bool
 

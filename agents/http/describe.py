@@ -1,6 +1,7 @@
 """Collections of a running pipeline, described as the HTTP API answers them."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import Window
@@ -17,6 +18,9 @@ from ldpstream.agents.http.answers import (
     WindowState,
 )
 from ldpstream.agents.privacy import PrivacyStatement
+from ldpstream.agents.query.linear import Linear
+from ldpstream.agents.query.options import KEYS
+from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.served.served import ServedCollection, ServedPipeline
 from ldpstream.agents.state.records import REASONS
 from ldpstream.agents.state.tail import Tail
@@ -48,16 +52,17 @@ def describe_collection(served: ServedCollection) -> Collection:
         window=_windows(config.window),
         minimum=config.minimum,
         minimum_block=config.minimum_block,
-        confidence=config.confidence,
-        estimand=config.estimand,
-        method=config.method,
-        sharpest=config.sharpest,
-        top=config.publish.top,
-        quantiles=list(config.publish.quantiles),
-        ranges=[named.name for named in config.publish.ranges],
+        **{name: _configured(getattr(config.options, name)) for name in KEYS},
         accepted=[_accepted(one) for one in served.accepted],
         ready=served.ready,
     )
+
+
+def _configured(option: Any) -> Any:
+    """Return an option as a collection tells it: of queries their names."""
+    if not isinstance(option, tuple):
+        return option
+    return [one.name if isinstance(one, Range | Linear) else one for one in option]
 
 
 def _accepted(served: ServedCollection) -> AcceptedSpec:

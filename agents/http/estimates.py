@@ -19,22 +19,11 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import EstimateDocument, EstimateOptions, answer_bytes, compose
 from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.http.asked import check_span, is_final, kept_windows, readable_collection
-from ldpstream.agents.http.body import options_of, read_body
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.keys import BODIES, COMPUTING
-from ldpstream.agents.http.limits import (
-    BODY_BYTES,
-    check_cost,
-    check_number,
-    check_size,
-    check_work,
-)
-from ldpstream.agents.http.parameters import (
-    AnswerError,
-    parse_moment,
-    read_estimate_options,
-    read_time,
-)
+from ldpstream.agents.http.limits import BODY_BYTES, check_cost
+from ldpstream.agents.http.parameters import AnswerError, parse_moment, read_time
+from ldpstream.agents.http.question import address_options, body_options, read_body
 from ldpstream.agents.partition.answers import BehindError, answer
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cells import decode_final
@@ -70,16 +59,14 @@ class Job:
 
         Made of what is told alone: whoever guesses what else would be in it finds out by trying.
         """
-        taken, options = self.taken, self.options
-        linear = [(one.name, one.weights.tobytes()) for one in options.linear]
+        taken = self.taken
         parts = (
             (__version__, np.__version__, scipy_version, self.form),
             (self.config.name, self.config.spec.fingerprint, self.final),
             (self.config.minimum, self.config.minimum_block),
             (self.window, taken.start_ms, taken.end_ms, taken.withheld, self.partial),
             (taken.n, taken.late, taken.rejected, taken.lost),
-            (options.keywords(), options.project, options.top),
-            (options.ranges, options.quantiles, linear),
+            self.options,
         )
         digest = hashlib.blake2b(repr(parts).encode(), digest_size=16)
         if self.totals.n >= self.config.minimum:
@@ -111,13 +98,8 @@ def written(document: EstimateDocument, form: Format) -> bytes:
 async def estimate(request: web.Request) -> web.Response:
     """Answer the estimate document of a span of whole panes, by default the newest window."""
     served = readable_collection(request)
-    query = request.query
-    for name in ("range", "quantile", "linear"):
-        check_number(name, len(query.getall(name, [])))
-    options = read_estimate_options(
-        query, served.config.options, served.config.spec.domain.estimated
-    )
-    start_ms, end_ms = read_time(query, "start"), read_time(query, "end")
+    options = address_options(request.query, served.config)
+    start_ms, end_ms = read_time(request.query, "start"), read_time(request.query, "end")
     return await _answer(request, served, start_ms, end_ms, options)
 
 
@@ -126,12 +108,8 @@ async def estimate_posted(request: web.Request) -> web.Response:
     served = readable_collection(request)
     if request.content_type != "application/json":
         raise AnswerError(415, "Content-Type: expected application/json")
-    body = await request.app[BODIES].read(request, limit_bytes=BODY_BYTES)
-    asked = read_body(body)
-    domain = served.config.spec.domain.estimated
-    # Weights by label take as much as the domain: refused before they are made.
-    check_work(len(asked.ranges or ()), len(asked.linear or ()), domain)
-    options = options_of(asked, served.config.options, domain)
+    asked = read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES))
+    options = body_options(asked, served.config)
     start_ms = None if asked.start is None else parse_moment("start", str(asked.start))
     end_ms = None if asked.end is None else parse_moment("end", str(asked.end))
     return await _answer(request, served, start_ms, end_ms, options)
@@ -163,7 +141,6 @@ async def _answer(
     options: EstimateOptions,
 ) -> web.Response:
     config, form = served.config, wanted_format(request)
-    check_size(options, config.options, config.spec.domain.estimated)
     cost_bytes, published_bytes = await asyncio.to_thread(_costs, config, options)
     check_cost(cost_bytes, published_bytes, options)
     async with request.app[COMPUTING].turn(cost_bytes):

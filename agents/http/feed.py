@@ -120,7 +120,7 @@ class Feed:
             await self._compose()
             self._heads = heads
             if self._turn > made:
-                self._due = time.monotonic() + self.served.config.publish.every_ms / 1000
+                self._due = time.monotonic() + self.served.config.publish_every_ms / 1000
         self.wake()
 
     async def _compose(self) -> None:

@@ -1,16 +1,16 @@
 """How much one request may ask for: what is beyond is refused before anything is computed."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.query.options import EstimateOptions
+from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.options import QUERIES_LIMIT, EstimateOptions
 from ldpstream.mechanisms.domains.parse import Domain
 
 BODY_BYTES: Final = 4 << 20
 VALUES_LIMIT: Final = 100_000
 """Values in one list."""
-QUERIES_LIMIT: Final = 100
-"""Ranges, quantiles, and linear queries, of each."""
 CELLS_LIMIT: Final = 20_000_000
 """Ranges and linear queries together, times the values of the domain; one may always be asked."""
 QUANTILE_VALUES_LIMIT: Final = 10_000
@@ -24,28 +24,32 @@ WAITING_LIMIT: Final = 64
 """Requests that wait for their turn to compute."""
 
 
-def check_number(name: str, number: int) -> None:
+def check_number(asked: Mapping[str, Sequence[str]]) -> None:
     """Refuse too many queries of one kind.
 
     Raises:
-        AnswerError: 400, naming the parameter.
+        QueryError: naming the word.
     """
-    if number > QUERIES_LIMIT:
-        raise AnswerError(400, f"{name}: expected at most {QUERIES_LIMIT} of them, got {number}")
+    for word, texts in asked.items():
+        if len(texts) > QUERIES_LIMIT:
+            raise QueryError(word, f"at most {QUERIES_LIMIT} of them, got {len(texts)}")
 
 
-def check_work(ranges: int, linear: int, domain: Domain) -> None:
+def check_work(ranges: int, linear: int, published: EstimateOptions, domain: Domain) -> None:
     """Refuse so many ranges and linear queries that they would take too much memory.
 
+    As many as are `published` may always be asked.
+
     Raises:
-        AnswerError: 400, naming the parameter.
+        QueryError: naming the word.
     """
-    most = max(1, CELLS_LIMIT // domain.size)
+    often = len(published.ranges) + len(published.linear)
+    most = max(1, often, CELLS_LIMIT // domain.size)
     if ranges + linear > most:
-        raise AnswerError(
-            400,
-            f"{'range' if ranges else 'linear'}: expected at most {most} ranges and linear queries "
-            f"together over {domain.size} values, got {ranges + linear}",
+        raise QueryError(
+            "range" if ranges else "linear",
+            f"at most {most} ranges and linear queries together over {domain.size} values, "
+            f"got {ranges + linear}",
         )
 
 
@@ -55,20 +59,17 @@ def check_size(options: EstimateOptions, published: EstimateOptions, domain: Dom
     `published` are the options of the collection's own documents.
 
     Raises:
-        AnswerError: 400, naming the parameter.
+        QueryError: naming the word.
     """
-    listed = domain.size if options.top is None else min(options.top, domain.size)
+    size = domain.size
+    listed = size if options.top is None else min(options.top, size)
     if listed > VALUES_LIMIT:
-        raise AnswerError(
-            400, f"top: expected at most {VALUES_LIMIT} of the domain's {domain.size} values"
+        raise QueryError("top", f"at most {VALUES_LIMIT} of the domain's {size} values")
+    if size > QUANTILE_VALUES_LIMIT and not {*options.quantiles} <= {*published.quantiles}:
+        raise QueryError(
+            "quantile", f"a domain of at most {QUANTILE_VALUES_LIMIT} values, got {size}"
         )
-    if domain.size > QUANTILE_VALUES_LIMIT and not {*options.quantiles} <= {*published.quantiles}:
-        raise AnswerError(
-            400,
-            f"quantile: expected a domain of at most {QUANTILE_VALUES_LIMIT} values, got "
-            f"{domain.size}",
-        )
-    check_work(len(options.ranges), len(options.linear), domain)
+    check_work(len(options.ranges), len(options.linear), published, domain)
 
 
 def check_cost(cost_bytes: int, published_bytes: int, options: EstimateOptions) -> None:

@@ -18,7 +18,6 @@ from ldpstream.agents.http.answers import (
     Readiness,
     WindowList,
 )
-from ldpstream.agents.http.body import EstimateRequest
 from ldpstream.agents.http.estimates import estimate, estimate_posted, stored_final
 from ldpstream.agents.http.events import events
 from ldpstream.agents.http.pages import window_list
@@ -31,6 +30,7 @@ from ldpstream.agents.http.parameters import (
     WINDOWS,
     Parameter,
 )
+from ldpstream.agents.query.options import EstimateRequest
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -1,16 +1,14 @@
 """Parameters of requests: what there is, and reading them with errors that name them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, get_args
+from typing import Final
 
 from multidict import MultiMapping
 
-from ldpstream.agents.query.options import EstimateOptions, Projection, QueryError, read_options
-from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.agents.query.options import SETTINGS
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import parse_time
-from ldpstream.mechanisms.domains.parse import Domain
 
 WINDOWS_DEFAULT: Final = 100
 WINDOWS_LIMIT: Final = 10_000
@@ -33,7 +31,7 @@ class Parameter:
 
     name: str
     description: str
-    schema: dict[str, Json] = field(default_factory=lambda: {"type": "string"})
+    schema: Mapping[str, Json] = field(default_factory=lambda: {"type": "string"})
     repeated: bool = False
 
 
@@ -46,12 +44,10 @@ class Page:
     after_ms: int | None
 
 
-def _choice(*names: str) -> dict[str, Json]:
-    return {"type": "string", "enum": list(names)}
-
-
 FORMAT: Final = Parameter(
-    "format", "Goes before the header Accept, which may name text/csv", _choice("json", "csv")
+    "format",
+    "Goes before the header Accept, which may name text/csv",
+    {"type": "string", "enum": ["json", "csv"]},
 )
 FINGERPRINT: Final = Parameter(
     "fingerprint",
@@ -78,11 +74,6 @@ WINDOWS: Final = (
     FORMAT,
     FINGERPRINT,
 )
-_UNIT: Final[dict[str, Json]] = {
-    "type": "number",
-    "exclusiveMinimum": 0,
-    "exclusiveMaximum": 1,
-}
 EVENTS: Final = (
     Parameter(
         "after",
@@ -94,23 +85,7 @@ EVENTS: Final = (
 ESTIMATE: Final = (
     Parameter("start", f"First moment of a span of whole panes: {_TIME}; with end"),
     Parameter("end", "First moment after it; without start and end the newest window"),
-    Parameter(
-        "top",
-        "So many of the largest shares, or `all` in the domain's own order",
-        {"type": "string", "pattern": "^(all|[0-9]+)$"},
-    ),
-    Parameter("range", "LO..HI[,LO..HI], both ends included; one pair a dimension", repeated=True),
-    Parameter("quantile", "A number above 0 and below 1", _UNIT, repeated=True),
-    Parameter(
-        "linear", "[NAME:]W,W,...: the mean of a weight for each value, in order", repeated=True
-    ),
-    Parameter("estimand", "What is estimated", _choice(*get_args(Estimand))),
-    Parameter(
-        "method", "How it is bounded; anytime: at every moment at once", _choice(*get_args(Method))
-    ),
-    Parameter("simultaneous", "Bounds that hold all together", {"type": "boolean"}),
-    Parameter("confidence", "Of the bounds: above 0 and below 1", _UNIT),
-    Parameter("project", "Named post-processing", _choice(*get_args(Projection))),
+    *(Parameter(one.word, one.description, one.text.schema, bool(one.each)) for one in SETTINGS),
     FORMAT,
     FINGERPRINT,
 )
@@ -197,29 +172,3 @@ def _read_number(query: MultiMapping[str], name: str) -> int:
             400, f"{name}: expected a whole number in 1..{WINDOWS_LIMIT}, got {text[:40]!r}"
         )
     return number
-
-
-def read_estimate_options(
-    query: MultiMapping[str], defaults: EstimateOptions, domain: Domain
-) -> EstimateOptions:
-    """Return the options of an estimate: the collection's own, and what is asked instead.
-
-    Raises:
-        AnswerError: 400, naming the parameter and what was expected.
-    """
-    try:
-        return read_options(
-            defaults,
-            domain,
-            estimand=query.get("estimand"),
-            method=query.get("method"),
-            simultaneous=read_flag(query, "simultaneous"),
-            confidence=query.get("confidence"),
-            project=query.get("project"),
-            top=query.get("top"),
-            ranges=query.getall("range", []),
-            quantiles=query.getall("quantile", []),
-            linear=query.getall("linear", []),
-        )
-    except QueryError as error:
-        raise AnswerError(400, str(error)) from error

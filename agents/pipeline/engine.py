@@ -87,7 +87,7 @@ class Engine:
             self.title,
             Carrier(config.topics, hooks.sending, hooks.check_source),
             FlightHooks(self._won, self._loader.pause, self._lost, self.fail),
-            every_seconds=min(FLUSH_SECONDS, config.publish.every_ms / 1000),
+            every_seconds=min(FLUSH_SECONDS, config.publish_every_ms / 1000),
         )
         self._controls: list[Control] = []
         self._warner = Warner(config)

@@ -61,7 +61,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish until cancelled."""
-        every_seconds = self._engine.config.publish.every_ms / 1000
+        every_seconds = self._engine.config.publish_every_ms / 1000
         due, changed = time.monotonic() + every_seconds, False
         while True:
             # What nothing has changed is looked at now and then: a retry after an error, say.

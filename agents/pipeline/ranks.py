@@ -125,5 +125,5 @@ def _context(collection: CollectionConfig, *, partitions: int, accepted: bool) -
         gap_ms=max(_LEAST_GAP_MS, 4 * source_wait_ms(partitions)),
         minimum=collection.minimum,
         minimum_block=collection.minimum_block,
-        release_ms=collection.publish.every_ms,
+        release_ms=collection.publish_every_ms,
     )

@@ -83,7 +83,7 @@ def ask(
     Raises:
         PriorError: for a file of counts that cannot be used.
     """
-    spec, publish = _of_values(collection.spec), collection.publish
+    spec, options = _of_values(collection.spec), collection.options
     domain, estimated = spec.domain.estimated, spec.domain.estimated_indices()
     shares, text = read_prior(prior, domain)
     if estimated is not None:
@@ -93,15 +93,15 @@ def ask(
         shape=domain.shape,
         ordered=domain.ordered,
         shares=shares,
-        ranges=tuple(asked.values(domain) for asked in publish.ranges),
-        quantiles=publish.quantiles,
-        top=min(publish.top, domain.size),
+        ranges=tuple(asked.values(domain) for asked in options.ranges),
+        quantiles=options.quantiles,
+        top=domain.size if options.top is None else min(options.top, domain.size),
         estimated=estimated,
     )
     if objective is None:
         metric = isinstance(spec.mechanism.policy, MetricPolicy)
         unpublished: Objective = "ranges" if metric else "values"
-        objective = "published" if publish.ranges or publish.quantiles else unpublished
+        objective = "published" if options.ranges or options.quantiles else unpublished
     return Asked(collection, respondents, text, workload, objective)
 
 

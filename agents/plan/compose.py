@@ -40,8 +40,8 @@ def compose(asked: Asked, comparison: Comparison, optimum: Optimum | None) -> Pl
         collection=asked.collection.name,
         fingerprint=asked.collection.spec.fingerprint.hex(),
         respondents=asked.respondents,
-        estimand=asked.collection.estimand,
-        confidence=asked.collection.confidence,
+        estimand=asked.collection.options.estimand,
+        confidence=asked.collection.options.confidence,
         policy=asked.spec.mechanism.policy.describe(),
         prior=asked.prior,
         workload=asked.objective,
@@ -77,7 +77,7 @@ def _mechanism(
         ranges=[
             RangeErrors(name=configured.name, **errors.model_dump())
             for configured, errors in zip(
-                asked.collection.publish.ranges,
+                asked.collection.options.ranges,
                 _errors(found.ranges, workload.range_queries, asked),
                 strict=True,
             )
@@ -126,7 +126,7 @@ def _quantiles(asked: Asked, one: Candidate) -> list[QuantileErrors]:
     workload, spread = asked.workload, one.predictions.spread
     bound = None
     if spread is not None:
-        confidence = asked.collection.confidence
+        confidence = asked.collection.options.confidence
         bound = prefix_bound(spread, workload.size - 1, asked.respondents, confidence)
     errors = _errors(one.predictions.quantiles, workload.quantile_queries, asked)
     positions = workload.quantile_positions.tolist()
@@ -151,7 +151,7 @@ def _total_variation(asked: Asked, one: Candidate) -> float:
     Where the values are a sample of a large domain, its mean stands for the others'.
     """
     queries, variances = asked.workload.values, one.predictions.values
-    if asked.collection.estimand == "population":
+    if asked.collection.options.estimand == "population":
         variances = variances + sampling_variances(queries, asked.workload.shares)
     return float(np.sqrt(variances / asked.respondents).mean()) * queries.total / 2.0
 

@@ -1,1 +1,1 @@
-"""What may be asked of a collection: options of an estimate, linear queries."""
+"""What may be asked of a collection: one declaration, from which every way of asking follows."""

@@ -1,5 +1,6 @@
 """Linear queries: the mean of a function of the value, given by a weight for every value."""
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.query.errors import QueryError
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.domains.parse import Domain
 
@@ -17,16 +19,16 @@ LARGEST_WEIGHT: Final = 1e30
 _WRITTEN: Final = re.compile(r"(?:([A-Za-z0-9._-]{1,40}):)?(.*)", re.DOTALL)
 
 
-class LinearError(ValueError):
-    """Weights that do not fit the domain; the text says what was expected."""
-
-
 @dataclass(frozen=True, eq=False)
 class Linear:
     """A named function of the value: `weights` float64 `(k,)`, in the domain's own order."""
 
     name: str
     weights: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        """Return a text that differs wherever a weight does: tags are made of it."""
+        return f"Linear({self.name!r}, {hashlib.sha256(self.weights.tobytes()).hexdigest()})"
 
 
 def parse_linear(text: str, domain: Domain, position: int) -> Linear:
@@ -35,14 +37,14 @@ def parse_linear(text: str, domain: Domain, position: int) -> Linear:
     Without a name it is called `linear-1`, by its position from 1 on.
 
     Raises:
-        LinearError: for another text, or another number of weights than the domain has values.
+        QueryError: for another text, or another number of weights than the domain has values.
     """
     match = _WRITTEN.fullmatch(text)
     assert match is not None, "the pattern takes every text"
     try:
         weights = [float(part) for part in match[2].split(",")]
     except ValueError:
-        raise LinearError("[NAME:]W,W,... with a number for each value") from None
+        raise QueryError("linear", "[NAME:]W,W,... with a number for each value") from None
     return make_linear(match[1] or f"linear-{position}", weights, domain)
 
 
@@ -55,15 +57,15 @@ def make_linear(
     all values.
 
     Raises:
-        LinearError: for a number that is not finite or too large, another number of weights than
+        QueryError: for a number that is not finite or too large, another number of weights than
             the domain has values, or a label that it does not have.
     """
     given = list(weights.values() if isinstance(weights, Mapping) else weights)
     if not (isinstance(weights, Mapping) or len(given) == domain.size):
-        raise LinearError(f"{domain.size} weights, one for each value, got {len(given)}")
+        raise QueryError("linear", f"{domain.size} weights, one for each value, got {len(given)}")
     numbers = np.array(given, dtype=np.float64)
     if not np.all(np.abs(numbers) <= LARGEST_WEIGHT):
-        raise LinearError(f"finite weights of at most {LARGEST_WEIGHT:g}")
+        raise QueryError("linear", f"finite weights of at most {LARGEST_WEIGHT:g}")
     if not isinstance(weights, Mapping):
         return Linear(name, numbers)
     full = np.zeros(domain.size)
@@ -74,7 +76,7 @@ def make_linear(
 def _indices(labels: Sequence[str], domain: Domain) -> list[int]:
     """Return where these labels stand; what that takes does not grow with the domain."""
     if isinstance(domain.label(0), list):
-        raise LinearError("a list of weights; only labels and numbers can be named")
+        raise QueryError("linear", "a list of weights; only labels and numbers can be named")
     return [_index(label, domain) for label in labels]
 
 
@@ -85,5 +87,5 @@ def _index(label: str, domain: Domain) -> int:
         index = -1
     # Devices may write a number in several ways, and be beside it; here it has one name.
     if index < 0 or str(domain.label(index)) != label:
-        raise LinearError(f"labels of the domain, got {label[:40]!r}")
+        raise QueryError("linear", f"labels of the domain, got {label[:40]!r}")
     return index

@@ -1,52 +1,167 @@
-"""What is asked of a statistic: ranges, quantiles, a list of values, and how they are bounded.
+"""The one declaration of what may be asked of a collection, and of what a document holds.
 
-Configuration, command line and HTTP API all read their queries with these functions, so that the
-same words mean the same everywhere.
+A field of `EstimateRequest` with a `Setting` is at once a key of a request's body, a parameter of
+`GET .../estimate`, an option of `query` and `estimate`, a keyword of the Python client, and a part
+of `/openapi.json`. The field of `EstimateOptions` of the same name holds what it resolves to, is a
+part of the ETag, and with a `Key` it is configured.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
-import numpy as np
-from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ldpstream.agents.query.linear import Linear, LinearError, parse_linear
+from ldpstream.agents.query.errors import refused
+from ldpstream.agents.query.linear import Linear, make_linear, parse_linear
+from ldpstream.agents.query.ranges import Range, check_quantiles, make_range, parse_range
+from ldpstream.agents.query.settings import (
+    FLAG,
+    TOP,
+    UNIT,
+    Key,
+    Setting,
+    Unit,
+    choice,
+    each_named,
+    spelled,
+)
 from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method, OptionKeywords
-from ldpstream.estimators.queries.ranges import range_values
-from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
+from ldpstream.mechanisms.domains.parse import Domain
+
+QUERIES_LIMIT: Final = 100
+"""Ranges, quantiles, and linear queries, of each, in one request."""
+TOP_LIMIT: Final = 1_000
+SHARPEST_LIMIT: Final = 1_000_000_000_000
 
 Projection = Literal["none", "simplex", "blocks"]
 """`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total."""
-
-_EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact in binary
-_DIGITS: Final = 18  # of a whole number: no list is longer, and reading more takes long
-
-
-class QueryError(ValueError):
-    """A query that the collection cannot answer.
-
-    `name` is the option or key without dashes ("range", "quantile", "top", ...); the text is
-    `NAME: expected ...`.
-    """
-
-    def __init__(self, name: str, expected: str) -> None:
-        super().__init__(f"{name}: expected {expected}")
-        self.name = name
-        self.expected = expected
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Time = Annotated[str, Field(max_length=40)] | int
+_Many = Field(max_length=QUERIES_LIMIT)
 
 
-@dataclass(frozen=True)
-class Range:
-    """A box of values: `bounds` holds one `(first, last)` a dimension, 0-based, both included."""
+class Asked(BaseModel):
+    """Base of what is asked: closed, so that a word that is misspelt is not ignored."""
 
-    name: str
-    bounds: tuple[tuple[int, int], ...]
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    def values(self, domain: Domain) -> NDArray[np.int64]:
-        """Return the indices of its values, int64, ascending."""
-        return range_values(domain.shape, self.bounds)
+
+class BoxRequest(Asked):
+    """A range with a name of its own."""
+
+    name: str = Field(min_length=1, max_length=100)
+    bounds: list[Annotated[list[Finite], Field(min_length=2, max_length=2)]] = Field(
+        min_length=1, description="[low, high], both included; one pair a dimension"
+    )
+
+
+class LinearRequest(Asked):
+    """A function of the value, whose mean is estimated."""
+
+    name: str = Field(min_length=1, max_length=100)
+    weights: list[Finite] | dict[str, Finite] = Field(
+        description="One weight a value in the domain's own order (the last dimension fastest), or "
+        "by label, where those that are left out weigh 0"
+    )
+
+
+def _top(top: int | str, _: Domain) -> int | None:
+    return None if isinstance(top, str) else top
+
+
+def _ranges(asked: Sequence[str | BoxRequest], domain: Domain) -> tuple[Range, ...]:
+    return tuple(
+        parse_range(one, domain)
+        if isinstance(one, str)
+        else make_range(one.name, one.bounds, domain)
+        for one in asked
+    )
+
+
+def _linear(asked: Sequence[str | LinearRequest], domain: Domain) -> tuple[Linear, ...]:
+    return tuple(
+        parse_linear(one, domain, position)
+        if isinstance(one, str)
+        else make_linear(one.name, one.weights, domain)
+        for position, one in enumerate(asked, start=1)
+    )
+
+
+def _weights(given: Any) -> Any:
+    numbers = list(given.values()) if isinstance(given, dict) else given
+    if not (isinstance(numbers, list) and all(type(one) in (int, float) for one in numbers)):
+        raise refused("a list of numbers, or a table of them by label", given)
+    return given
+
+
+class EstimateRequest(Asked):
+    """What is asked of a span; what is left out is as the collection publishes it."""
+
+    start: Time | None = Field(default=None, description="First moment of whole panes; with end")
+    end: Time | None = Field(default=None, description="First moment after it")
+    top: Annotated[
+        Annotated[int, Field(ge=0)] | Literal["all"] | None,
+        Setting(
+            text=TOP,
+            help="The largest N shares, or all values in the domain's own order",
+            resolve=_top,
+        ),
+    ] = None
+    ranges: Annotated[
+        Annotated[list[Annotated[str, Field(max_length=1000)] | BoxRequest], _Many] | None,
+        Setting(
+            text=spelled("LO..HI[,LO..HI]"),
+            help="The share between two ends, both included; one pair a dimension",
+            each="range",
+            resolve=_ranges,
+        ),
+    ] = None
+    quantiles: Annotated[
+        Annotated[list[Unit], _Many] | None,
+        Setting(
+            text=UNIT,
+            help="The smallest value that at least this share does not exceed; above 0, below 1",
+            each="quantile",
+            resolve=check_quantiles,
+        ),
+    ] = None
+    linear: Annotated[
+        Annotated[list[LinearRequest], _Many] | None,
+        Setting(
+            text=spelled("[NAME:]W,W,..."),
+            help="The mean of a weight for each value, in the domain's own order",
+            each="linear",
+            resolve=_linear,
+        ),
+    ] = None
+    estimand: Annotated[
+        Estimand | None,
+        Setting(
+            text=choice(Estimand),
+            help="Shares among those who report, or in the population that they are drawn from",
+        ),
+    ] = None
+    method: Annotated[
+        Method | None,
+        Setting(
+            text=choice(Method),
+            help="How bounds are made; anytime: at every moment of a window at once",
+        ),
+    ] = None
+    simultaneous: Annotated[
+        bool | None, Setting(text=FLAG, help="Bounds that hold all together, not each by itself")
+    ] = None
+    confidence: Annotated[
+        Unit | None, Setting(text=UNIT, help="With which bounds hold; above 0 and below 1")
+    ] = None
+    project: Annotated[
+        Projection | None,
+        Setting(
+            text=choice(Projection),
+            help="Post-process shares into a distribution; blocks: keep each disclosed total",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,16 +173,32 @@ class EstimateOptions:
     anytime bounds hold where it was fixed before looking.
     """
 
-    estimand: Estimand = "respondents"
-    method: Method = "normal"
+    estimand: Annotated[Estimand, Key(table="collection")] = "respondents"
+    method: Annotated[Method, Key(table="collection")] = "normal"
     simultaneous: bool = False
-    confidence: float = 0.95
-    sharpest: int = SHARPEST
+    confidence: Annotated[float, Key(table="collection", type=Unit)] = 0.95
+    sharpest: Annotated[
+        int, Key(table="collection", type=Annotated[int, Field(ge=1, le=SHARPEST_LIMIT)])
+    ] = SHARPEST
     project: Projection = "none"
-    top: int | None = 20
-    ranges: tuple[Range, ...] = ()
-    quantiles: tuple[float, ...] = ()
-    linear: tuple[Linear, ...] = ()
+    top: Annotated[
+        int | None, Key(table="publish", type=Annotated[int, Field(ge=0, le=TOP_LIMIT)])
+    ] = 20
+    ranges: Annotated[
+        tuple[Range, ...],
+        Key(table="publish", type=dict[str, list[Any]], resolve=each_named(make_range)),
+    ] = ()
+    quantiles: Annotated[
+        tuple[float, ...], Key(table="publish", type=list[Unit], resolve=check_quantiles)
+    ] = ()
+    linear: Annotated[
+        tuple[Linear, ...],
+        Key(
+            table="publish",
+            type=dict[str, Annotated[Any, AfterValidator(_weights)]],
+            resolve=each_named(make_linear),
+        ),
+    ] = ()
 
     def keywords(self) -> OptionKeywords:
         """Return how estimates are bounded, as their keywords."""
@@ -80,166 +211,53 @@ class EstimateOptions:
         }
 
 
+SETTINGS: Final = tuple(
+    replace(setting, name=name)
+    for name, key in EstimateRequest.model_fields.items()
+    for setting in key.metadata
+    if isinstance(setting, Setting)
+)
+"""All that may be asked, in the order in which it is listed."""
+
+WORDS: Final = {setting.word: setting for setting in SETTINGS}
+"""The same by the words of addresses and commands."""
+
+KEYS: Final[Mapping[str, Key]] = {
+    name: replace(key, type=key.type or hint.__origin__, default=getattr(EstimateOptions, name))
+    for name, hint in get_type_hints(EstimateOptions, include_extras=True).items()
+    for key in getattr(hint, "__metadata__", ())
+}
+"""All that is configured, by name."""
+
+
 def read_options(
-    defaults: EstimateOptions,
-    domain: Domain,
-    *,
-    estimand: str | None = None,
-    method: str | None = None,
-    simultaneous: bool | None = None,
-    confidence: str | float | None = None,
-    project: str | None = None,
-    top: str | int | None = None,
-    ranges: Sequence[str] = (),
-    quantiles: Sequence[str | float] = (),
-    linear: Sequence[str] = (),
+    defaults: EstimateOptions, domain: Domain, asked: Mapping[str, Sequence[str]]
 ) -> EstimateOptions:
-    """Return `defaults` with what was asked for put in its place; texts as users write them.
+    """Return `defaults` with what was asked for put in its place.
 
-    Ranges are written `LO..HI[,LO..HI]` and are named by their text; ranges or quantiles given
-    replace all of the defaults'.
-
-    Raises:
-        QueryError: naming the option, for a text that is none, or does not fit the domain.
-    """
-    options = defaults
-    if estimand is not None:
-        options = replace(options, estimand=_one_of(estimand, "estimand", Estimand))
-    if method is not None:
-        options = replace(options, method=_one_of(method, "method", Method))
-    if simultaneous is not None:
-        options = replace(options, simultaneous=simultaneous)
-    if confidence is not None:
-        options = replace(options, confidence=_open_unit(confidence, "confidence"))
-    if project is not None:
-        options = replace(options, project=_one_of(project, "project", Projection))
-    if top is not None:
-        options = replace(options, top=_read_top(top))
-    if ranges:
-        options = replace(options, ranges=tuple(parse_range(text, domain) for text in ranges))
-    if quantiles:
-        numbers = [_open_unit(text, "quantile") for text in quantiles]
-        options = replace(options, quantiles=check_quantiles(numbers, domain))
-    if linear:
-        options = replace(options, linear=_read_linear(linear, domain))
-    return options
-
-
-def _read_linear(texts: Sequence[str], domain: Domain) -> tuple[Linear, ...]:
-    try:
-        return tuple(parse_linear(text, domain, i) for i, text in enumerate(texts, start=1))
-    except LinearError as error:
-        raise QueryError("linear", str(error)) from error
-
-
-def parse_range(text: str, domain: Domain) -> Range:
-    """Return the range that `LO..HI[,LO..HI]` writes, named by that text.
+    `asked` holds texts as users write them, by their word ("range", "top"); other words are passed
+    over. Ranges and quantiles, if there are any, replace all of the defaults'.
 
     Raises:
-        QueryError: for another text, or one that does not fit the domain.
+        QueryError: naming the word, for a text that is none, or does not fit the domain.
     """
-    pairs = [part.split("..") for part in text.split(",")]
-    if any(len(pair) != 2 for pair in pairs):
-        raise QueryError("range", f"LO..HI, one pair a dimension with commas between, got {text!r}")
-    return make_range(text, [[_number(end, text) for end in pair] for pair in pairs], domain)
+    known = [(WORDS[word], texts) for word, texts in asked.items() if word in WORDS and texts]
+    return _with(defaults, domain, [(one, one.read(texts)) for one, texts in known])
 
 
-def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
-    """Return the range with these ends, both included: one pair a dimension.
-
-    In one dimension a pair alone will do. On intervals the ends are edges of bins, so that the
-    range is exactly a number of bins; where numbers are rounded to the edges, these are the values.
+def request_options(
+    defaults: EstimateOptions, domain: Domain, asked: EstimateRequest
+) -> EstimateOptions:
+    """Return the same of a request; an empty list of queries asks for none.
 
     Raises:
-        QueryError: where the domain has no ranges, or the pairs do not fit it.
+        QueryError: naming the word, for what does not fit the domain.
     """
-    if not domain.ordered:
-        raise QueryError("range", "a domain with an order; labels have none")
-    dimensions = len(domain.shape)
-    if dimensions == 1 and len(pairs) == 2 and not any(isinstance(p, list | tuple) for p in pairs):
-        pairs = [pairs]
-    if len(pairs) != dimensions or not all(_is_pair(pair) for pair in pairs):
-        shape = "[low, high]" if dimensions == 1 else f"{dimensions} pairs [low, high]"
-        raise QueryError("range", f"{shape}, of numbers")
-    bounds = [_ends(low, high, domain, axis) for axis, (low, high) in enumerate(pairs)]
-    return Range(name, tuple(bounds))
+    given = [(one, getattr(asked, one.name)) for one in SETTINGS]
+    return _with(defaults, domain, [(one, value) for one, value in given if value is not None])
 
 
-def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, ...]:
-    """Return the quantiles, which need one ordered dimension.
-
-    Raises:
-        QueryError: where the domain has no quantiles, or one is asked for twice.
-    """
-    if quantiles and not (domain.ordered and len(domain.shape) == 1):
-        raise QueryError("quantile", "a domain of one ordered dimension")
-    if len(set(quantiles)) < len(quantiles):
-        raise QueryError("quantile", "each number once")
-    return tuple(quantiles)
-
-
-def _ends(low: float, high: float, domain: Domain, axis: int) -> tuple[int, int]:
-    if low > high:
-        raise QueryError("range", f"low <= high, got {low:g}..{high:g}")
-    if isinstance(domain, Interval):
-        edges = domain.edges[axis]
-        first, end = (_edge(edge, edges) for edge in (low, high))
-        if first == end:
-            raise QueryError("range", f"at least one bin, got {low:g}..{high:g}")
-        return first, end - 1
-    if isinstance(domain, RoundedInterval):
-        return _edge(low, domain.edges[axis]), _edge(high, domain.edges[axis])
-    last = domain.shape[axis] - 1
-    if not (low >= 0 and high <= last and float(low).is_integer() and float(high).is_integer()):
-        raise QueryError("range", f"whole numbers in 0..{last}, got {low:g}..{high:g}")
-    return int(low), int(high)
-
-
-def _edge(number: float, edges: NDArray[np.float64]) -> int:
-    nearest = int(np.abs(edges - number).argmin())
-    if abs(edges[nearest] - number) > _EDGE_TOLERANCE * (edges[1] - edges[0]):
-        raise QueryError(
-            "range", f"edges of bins, got {number:g}; the nearest edge is {edges[nearest]:g}"
-        )
-    return nearest
-
-
-def _is_pair(pair: object) -> bool:
-    return (
-        isinstance(pair, list | tuple)
-        and len(pair) == 2
-        and all(isinstance(end, int | float) and not isinstance(end, bool) for end in pair)
-        and all(math.isfinite(end) for end in pair)
-    )
-
-
-def _number(text: str, whole: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise QueryError("range", f"LO..HI with numbers, got {whole!r}") from None
-
-
-def _open_unit(given: str | float, name: str) -> float:
-    try:
-        number = float(given)
-    except ValueError:
-        number = math.nan
-    if not 0.0 < number < 1.0:
-        raise QueryError(name, f"a number above 0 and below 1, got {given}")
-    return number
-
-
-def _read_top(given: str | int) -> int | None:
-    text = str(given)
-    if text == "all":
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-        raise QueryError("top", f'a whole number or "all", got {text[:40]}')
-    return int(text)
-
-
-def _one_of(given: str, name: str, kind: Any) -> Any:
-    if given not in get_args(kind):
-        raise QueryError(name, f"one of {', '.join(get_args(kind))}, got {given}")
-    return given
+def _with(
+    defaults: EstimateOptions, domain: Domain, given: Sequence[tuple[Setting, Any]]
+) -> EstimateOptions:
+    return replace(defaults, **{one.name: one.resolve(value, domain) for one, value in given})

@@ -22,8 +22,8 @@ from ldpstream.agents.http.answers import (
     Problem,
     Readiness,
 )
-from ldpstream.agents.http.body import read_body
 from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.question import read_body
 from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.control import ControlError, decode_control, encode_control
 from ldpstream.agents.partition.partition import Partition

@@ -12,7 +12,7 @@ from ldpstream.agents.http.computing import COMPUTING_LIMIT, Computing
 from ldpstream.agents.http.limits import ANSWERS_BYTES, WAITING_LIMIT, check_cost
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.query.linear import Linear
-from ldpstream.agents.query.options import Range
+from ldpstream.agents.query.ranges import Range
 from tests.property.documents import collection, totals
 
 SIZE = 1_000_000

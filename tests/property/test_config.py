@@ -7,7 +7,8 @@ import pytest
 
 from ldpstream.agents.cli.template import TEMPLATE
 from ldpstream.agents.config import ConfigError, load_config, read_config
-from ldpstream.agents.query.options import Range
+from ldpstream.agents.query.options import EstimateOptions
+from ldpstream.agents.query.ranges import Range
 from ldpstream.mechanisms.registry.registry import MECHANISMS
 from ldpstream.mechanisms.wire.spec import load_spec
 from tests.property.configs import MINIMAL, read, refusal, with_keys
@@ -25,8 +26,8 @@ def test_defaults_are_those_documented():
     assert (window.idle_ms, window.future_ms, window.witnesses) == (30_000, 60_000, 1)
     assert window.retention_ms == checkins.retention_ms == 7 * 86_400_000
     assert checkins.spec.precision_ms == 1_000
-    assert (checkins.minimum, checkins.confidence) == (100, 0.95)
-    assert (checkins.estimand, checkins.method) == ("respondents", "normal")
+    assert (checkins.minimum, checkins.options.confidence) == (100, 0.95)
+    assert (checkins.options.estimand, checkins.options.method) == ("respondents", "normal")
     assert checkins.rejected == "copy"
     assert checkins.topics.names() == (
         "checkins.reports",
@@ -36,8 +37,7 @@ def test_defaults_are_those_documented():
         "checkins.reports.control",
         "ldpstream-checkins-changelog",
     )
-    assert (checkins.publish.every_ms, checkins.publish.top) == (5_000, 20)
-    assert (checkins.publish.quantiles, checkins.publish.ranges) == ((), ())
+    assert (checkins.publish_every_ms, checkins.options) == (5_000, EstimateOptions())
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_written_configuration_loads_and_says_what_its_comments_say(tmp_path
     file.write_text(TEMPLATE)
     config = load_config(file, environment={})
     checkins = config.collections["checkins"]
-    assert checkins.publish.ranges == (Range("downtown", ((40, 60), (100, 120))),)
+    assert checkins.options.ranges == (Range("downtown", ((40, 60), (100, 120))),)
     assert checkins.window.hop_ms == checkins.window.size_ms
     assert config.worker.data == tmp_path / "data"
     assert load_spec(file, "checkins").fingerprint == checkins.spec.fingerprint

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.document import EstimateOptions, compose, final_content
-from ldpstream.agents.query.options import parse_range
+from ldpstream.agents.query.ranges import parse_range
 from ldpstream.estimators.estimate import estimate_values
 from tests.property.documents import BLOCKS, LINE, collection, totals, written
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.document import EstimateOptions, compose
-from ldpstream.agents.query.options import parse_range
+from ldpstream.agents.query.ranges import parse_range
 from ldpstream.estimators.bounds.projection import project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles

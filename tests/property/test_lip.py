@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
-from ldpstream.agents.query.options import parse_range
+from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.lip.mmse import estimate_mmse

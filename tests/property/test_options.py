@@ -8,14 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.query.options import (
-    EstimateOptions,
-    QueryError,
-    Range,
-    make_range,
-    parse_range,
-    read_options,
-)
+from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.options import EstimateOptions, read_options
+from ldpstream.agents.query.ranges import Range, make_range, parse_range
 from ldpstream.mechanisms.domains.parse import Domain, Grid, Labels, Size, Sizes, parse_domain
 
 
@@ -61,53 +56,55 @@ def test_configured_and_written_ranges_agree_with_the_domain(sizes: list[int], d
 @pytest.mark.parametrize(
     ("domain", "asked", "message"),
     [
-        (Labels(("a", "b")), {"ranges": ["0..1"]}, "range: expected a domain with an order"),
-        (Size(10), {"ranges": ["3"]}, "range: expected LO..HI, one pair a dimension"),
-        (Size(10), {"ranges": ["a..b"]}, "range: expected LO..HI with numbers, got 'a..b'"),
-        (Size(10), {"ranges": ["3..10"]}, "range: expected whole numbers in 0..9, got 3..10"),
-        (Size(10), {"ranges": ["5..2"]}, "range: expected low <= high, got 5..2"),
-        (Size(10), {"ranges": ["1..2,3..4"]}, "range: expected [low, high], of numbers"),
-        (Size(10), {"ranges": ["1..nan"]}, "range: expected [low, high], of numbers"),
-        (Size(10), {"ranges": ["0.5..2"]}, "range: expected whole numbers in 0..9"),
-        (Grid(3, 4), {"ranges": ["0..1"]}, "range: expected 2 pairs [low, high], of numbers"),
+        (Labels(("a", "b")), {"range": ["0..1"]}, "range: expected a domain with an order"),
+        (Size(10), {"range": ["3"]}, "range: expected LO..HI, one pair a dimension"),
+        (Size(10), {"range": ["a..b"]}, "range: expected LO..HI with numbers, got 'a..b'"),
+        (Size(10), {"range": ["3..10"]}, "range: expected whole numbers in 0..9, got 3..10"),
+        (Size(10), {"range": ["5..2"]}, "range: expected low <= high, got 5..2"),
+        (Size(10), {"range": ["1..2,3..4"]}, "range: expected [low, high], of numbers"),
+        (Size(10), {"range": ["1..nan"]}, "range: expected [low, high], of numbers"),
+        (Size(10), {"range": ["0.5..2"]}, "range: expected whole numbers in 0..9"),
+        (Grid(3, 4), {"range": ["0..1"]}, "range: expected 2 pairs [low, high], of numbers"),
         (
             domain_of(interval=[0.0, 1.0], bins=4),
-            {"ranges": ["0.3..1"]},
+            {"range": ["0.3..1"]},
             "range: expected edges of bins, got 0.3; the nearest edge is 0.25",
         ),
         (
             domain_of(interval=[0.0, 1.0], bins=4),
-            {"ranges": ["0.25..0.25"]},
+            {"range": ["0.25..0.25"]},
             "range: expected at least one bin, got 0.25..0.25",
         ),
-        (Grid(3, 4), {"quantiles": ["0.5"]}, "quantile: expected a domain of one ordered dim"),
-        (Size(10), {"quantiles": ["2"]}, "quantile: expected a number above 0 and below 1, got 2"),
-        (Size(10), {"quantiles": ["x"]}, "quantile: expected a number above 0 and below 1, got x"),
-        (Size(10), {"quantiles": ["0.5", ".5"]}, "quantile: expected each number once"),
-        (Size(10), {"confidence": "1"}, "confidence: expected a number above 0 and below 1"),
-        (Size(10), {"confidence": "nan"}, "confidence: expected a number above 0 and below 1"),
-        (Size(10), {"top": "-1"}, 'top: expected a whole number or "all", got -1'),
-        (Size(10), {"top": "some"}, 'top: expected a whole number or "all", got some'),
-        (Size(10), {"method": "exact"}, "method: expected one of normal, bernstein, anyt"),
-        (Size(10), {"estimand": "x"}, "estimand: expected one of respondents, population, got x"),
-        (Size(10), {"project": "x"}, "project: expected one of none, simplex, blocks, got x"),
+        (Grid(3, 4), {"quantile": ["0.5"]}, "quantile: expected a domain of one ordered dim"),
+        (Size(10), {"quantile": ["2"]}, "quantile: expected a number above 0 and below 1, got 2"),
+        (Size(10), {"quantile": ["x"]}, "quantile: expected a number above 0 and below 1, got x"),
+        (Size(10), {"quantile": ["0.5", ".5"]}, "quantile: expected each number once"),
+        (Size(10), {"confidence": ["1"]}, "confidence: expected a number above 0 and below 1"),
+        (Size(10), {"confidence": ["nan"]}, "confidence: expected a number above 0 and below 1"),
+        (Size(10), {"top": ["-1"]}, 'top: expected a whole number or "all", got -1'),
+        (Size(10), {"top": ["some"]}, 'top: expected a whole number or "all", got some'),
+        (Size(10), {"method": ["exact"]}, "method: expected one of normal, bernstein, anyt"),
+        (Size(10), {"estimand": ["x"]}, "estimand: expected one of respondents, population, got x"),
+        (Size(10), {"project": ["x"]}, "project: expected one of none, simplex, blocks, got x"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_by_name(
     domain: Domain, asked: dict[str, Any], message: str
 ):
     with pytest.raises(QueryError) as caught:
-        read_options(EstimateOptions(), domain, **asked)
+        read_options(EstimateOptions(), domain, asked)
     assert str(caught.value).startswith(message)
 
 
 def test_what_is_asked_replaces_the_defaults_and_nothing_else():
     domain = Size(10)
     defaults = EstimateOptions(ranges=(Range("r", ((0, 1),)),), quantiles=(0.5,), top=3)
-    assert read_options(defaults, domain) == defaults
-    asked = read_options(defaults, domain, top="all", ranges=["2..3"], confidence="0.9")
+    assert read_options(defaults, domain, {}) == defaults
+    asked = read_options(
+        defaults, domain, {"top": ["all"], "range": ["2..3"], "confidence": ["0.9"]}
+    )
     assert asked.top is None
     assert asked.ranges == (Range("2..3", ((2, 3),)),)
     assert asked.confidence == 0.9
     assert (asked.quantiles, asked.method, asked.estimand) == ((0.5,), "normal", "respondents")
-    assert read_options(defaults, domain, quantiles=["0.1"]).quantiles == (0.1,)
+    assert read_options(defaults, domain, {"quantile": ["0.1"]}).quantiles == (0.1,)

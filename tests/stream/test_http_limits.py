@@ -45,7 +45,7 @@ async def test_weights_that_take_too_much_are_refused_before_they_are_made(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("they were made")
 
-    monkeypatch.setattr("ldpstream.agents.http.body.make_linear", never)
+    monkeypatch.setattr("ldpstream.agents.query.options.make_linear", never)
     monkeypatch.setattr(limits, "CELLS_LIMIT", 6)
     asked = {"linear": [{"name": "x", "weights": {"bus": 1}}] * 3}
     refused = await post(client, asked, 400, path="/api/collections/rides/estimate")

@@ -1,0 +1,68 @@
+"""What a request for an estimate asks, in its address or in a body of JSON, read and limited."""
+
+from multidict import MultiMapping
+from pydantic import ValidationError
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.http.limits import check_number, check_size, check_work
+from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.options import (
+    WORDS,
+    EstimateOptions,
+    EstimateRequest,
+    read_options,
+    request_options,
+)
+
+
+def address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
+    """Return the collection's own options, and in their place what the parameters ask.
+
+    Raises:
+        AnswerError: 400, naming the parameter and what was expected.
+    """
+    asked = {word: query.getall(word) for word in query}
+    domain = config.spec.domain.estimated
+    try:
+        check_number(asked)
+        options = read_options(config.options, domain, asked)
+        check_size(options, config.options, domain)
+    except QueryError as error:
+        raise AnswerError(400, str(error)) from error
+    return options
+
+
+def read_body(raw: bytes) -> EstimateRequest:
+    """Return what a body asks.
+
+    Raises:
+        AnswerError: 400, naming the first key that is wrong and what was expected.
+    """
+    try:
+        return EstimateRequest.model_validate_json(raw)
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in detail["loc"]) or "body"
+        raise AnswerError(400, f"{where}: {_plain(detail['msg'])}") from error
+
+
+def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
+    """Return the collection's own options, and in their place what a body asks.
+
+    Raises:
+        AnswerError: 400, naming the key and what was expected.
+    """
+    domain = config.spec.domain.estimated
+    try:
+        # Weights by label take as much as the domain: refused before they are made.
+        check_work(len(asked.ranges or ()), len(asked.linear or ()), config.options, domain)
+        options = request_options(config.options, domain, asked)
+        check_size(options, config.options, domain)
+    except QueryError as error:
+        raise AnswerError(400, f"{WORDS[error.name].name}: expected {error.expected}") from error
+    return options
+
+
+def _plain(message: str) -> str:
+    return message[:1].lower() + message[1:200]

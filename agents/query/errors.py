@@ -1,0 +1,42 @@
+"""Refusals of what is asked and configured: what was expected, and what was there."""
+
+import json
+import math
+from typing import Final
+
+from pydantic_core import PydanticCustomError
+
+REFUSED: Final = "refused"
+"""The type of pydantic's errors that `refused` makes; `problem` in their context is the text."""
+
+
+class QueryError(ValueError):
+    """A query that the collection cannot answer.
+
+    `name` is the word of an address or option ("range", "quantile", "top", ...), `entry` the user's
+    own name of one of several queries; the text is `NAME: expected ...`.
+    """
+
+    def __init__(self, name: str, expected: str, *, entry: str | None = None) -> None:
+        super().__init__(f"{name}: expected {expected}")
+        self.name = name
+        self.expected = expected
+        self.entry = entry
+
+
+def expected(what: str, got: object) -> str:
+    """Return `expected WHAT, got GOT`, with `got` as TOML would write it."""
+    return f"expected {what}, got {shown(got)}"
+
+
+def shown(value: object) -> str:
+    """Return a value as TOML would write it, shortened."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def refused(what: str, got: object) -> PydanticCustomError:
+    """Return the error that a pydantic validator raises for `expected WHAT, got GOT`."""
+    return PydanticCustomError(REFUSED, "{problem}", {"problem": expected(what, got)})

@@ -1,0 +1,115 @@
+"""Ranges and quantiles of ordered domains, as texts and as numbers."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.query.errors import QueryError
+from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
+
+_EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact in binary
+
+
+@dataclass(frozen=True)
+class Range:
+    """A box of values: `bounds` holds one `(first, last)` a dimension, 0-based, both included."""
+
+    name: str
+    bounds: tuple[tuple[int, int], ...]
+
+    def values(self, domain: Domain) -> NDArray[np.int64]:
+        """Return the indices of its values, int64, ascending."""
+        return range_values(domain.shape, self.bounds)
+
+
+def parse_range(text: str, domain: Domain) -> Range:
+    """Return the range that `LO..HI[,LO..HI]` writes, named by that text.
+
+    Raises:
+        QueryError: for another text, or one that does not fit the domain.
+    """
+    pairs = [part.split("..") for part in text.split(",")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise QueryError("range", f"LO..HI, one pair a dimension with commas between, got {text!r}")
+    return make_range(text, [[_number(end, text) for end in pair] for pair in pairs], domain)
+
+
+def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
+    """Return the range with these ends, both included: one pair a dimension.
+
+    In one dimension a pair alone will do. On intervals the ends are edges of bins, so that the
+    range is exactly a number of bins; where numbers are rounded to the edges, these are the values.
+
+    Raises:
+        QueryError: where the domain has no ranges, or the pairs do not fit it.
+    """
+    if not domain.ordered:
+        raise QueryError("range", "a domain with an order; labels have none")
+    dimensions = len(domain.shape)
+    if dimensions == 1 and len(pairs) == 2 and not any(isinstance(p, list | tuple) for p in pairs):
+        pairs = [pairs]
+    if len(pairs) != dimensions or not all(_is_pair(pair) for pair in pairs):
+        shape = "[low, high]" if dimensions == 1 else f"{dimensions} pairs [low, high]"
+        raise QueryError("range", f"{shape}, of numbers")
+    bounds = [_ends(low, high, domain, axis) for axis, (low, high) in enumerate(pairs)]
+    return Range(name, tuple(bounds))
+
+
+def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, ...]:
+    """Return the quantiles, which need one ordered dimension.
+
+    Raises:
+        QueryError: where the domain has no quantiles, or one is asked for twice.
+    """
+    if quantiles and not (domain.ordered and len(domain.shape) == 1):
+        raise QueryError("quantile", "a domain of one ordered dimension")
+    if len(set(quantiles)) < len(quantiles):
+        raise QueryError("quantile", "each number once")
+    return tuple(quantiles)
+
+
+def _ends(low: float, high: float, domain: Domain, axis: int) -> tuple[int, int]:
+    if low > high:
+        raise QueryError("range", f"low <= high, got {low:g}..{high:g}")
+    if isinstance(domain, Interval):
+        edges = domain.edges[axis]
+        first, end = (_edge(edge, edges) for edge in (low, high))
+        if first == end:
+            raise QueryError("range", f"at least one bin, got {low:g}..{high:g}")
+        return first, end - 1
+    if isinstance(domain, RoundedInterval):
+        return _edge(low, domain.edges[axis]), _edge(high, domain.edges[axis])
+    last = domain.shape[axis] - 1
+    if not (low >= 0 and high <= last and float(low).is_integer() and float(high).is_integer()):
+        raise QueryError("range", f"whole numbers in 0..{last}, got {low:g}..{high:g}")
+    return int(low), int(high)
+
+
+def _edge(number: float, edges: NDArray[np.float64]) -> int:
+    nearest = int(np.abs(edges - number).argmin())
+    if abs(edges[nearest] - number) > _EDGE_TOLERANCE * (edges[1] - edges[0]):
+        raise QueryError(
+            "range", f"edges of bins, got {number:g}; the nearest edge is {edges[nearest]:g}"
+        )
+    return nearest
+
+
+def _is_pair(pair: object) -> bool:
+    return (
+        isinstance(pair, list | tuple)
+        and len(pair) == 2
+        and all(isinstance(end, int | float) and not isinstance(end, bool) for end in pair)
+        and all(math.isfinite(end) for end in pair)
+    )
+
+
+def _number(text: str, whole: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise QueryError("range", f"LO..HI with numbers, got {whole!r}") from None
