@@ -89,8 +89,8 @@ def compose(
     values = _value_estimates(spec.domain.estimated, listed, totals.n, hidden)
     ranges = _range_estimates(spec, alone, chosen, listed.projected, hidden)
     entries: list[ValueEstimate | RangeEstimate] = [*values, *ranges]
-    influences = (entry.influence for entry in entries)
-    forged = (entry.forged for entry in entries)
+    influences = [entry.influence for entry in entries if entry.influence is not None]
+    forged = [entry.forged for entry in entries if entry.forged is not None]
     wider = totals.window is not None
     body: dict[str, Any] = {"span": _window(totals.start_ms, totals.end_ms)} if wider else {}
     body |= {
@@ -104,8 +104,8 @@ def compose(
         "distribution": weigh_values(collection.spec, totals, chosen, listed.indices, values),
         "ranges": weigh_ranges(collection.spec, totals, chosen, ranges),
         "quantiles": _quantile_estimates(spec, alone, chosen, hidden),
-        "influence": max((i for i in influences if i is not None), default=None),
-        "forged": min((m for m in forged if m is not None), default=None),
+        "influence": max(influences, default=None),
+        "forged": min(forged, default=None),
     }
     if hidden is not None:
         body["merged"] = merged_blocks(spec, totals)

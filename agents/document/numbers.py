@@ -40,7 +40,10 @@ def numbers(
     """
     shares = estimate.value if projected is None else projected
     arrays = (shares, shares * n, estimate.se, estimate.low, estimate.high, estimate.influence)
-    columns = [[finite(x) for x in array.tolist()] for array in arrays]
+    together = np.stack(arrays)
+    found = together.astype(object)
+    found[~np.isfinite(together)] = None
+    columns = found.tolist()
     forged = [int(m) if math.isfinite(m) else None for m in forged_reports(estimate).tolist()]
     if projected is not None:
         columns[2] = columns[5] = [None] * estimate.value.size
@@ -52,8 +55,3 @@ def numbers(
     for place in [] if told is None else np.flatnonzero(~told).tolist():
         rows[place] = _NOTHING
     return rows
-
-
-def finite(number: float) -> Number:
-    """Return a finite number itself, and None for all others."""
-    return number if math.isfinite(number) else None

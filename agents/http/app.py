@@ -64,14 +64,12 @@ def build_http(
     app[BODIES] = Bodies(lambda: ARRIVING_BYTES)
     app[FEEDS] = Feeds(app[COMPUTING])
     for operation in OPERATIONS:
-        handler = _checked(operation.handler, operation.parameters)
-        if not operation.public:
-            handler = _protected(handler)
+        handler = _checked(operation.handler, operation.parameters, public=operation.public)
         if operation.body is not None:
             app.router.add_post(operation.path, handler)
         else:
             app.router.add_get(operation.path, handler, allow_head=not operation.endless)
-    app.router.add_get("/openapi.json", _protected(_checked(_description(), ())))
+    app.router.add_get("/openapi.json", _checked(_description(), ()))
     assets = load_assets()
     app.router.add_get("/", _static(assets.pop("index.html")))
     for name, asset in assets.items():
@@ -79,21 +77,19 @@ def build_http(
     return app
 
 
-def _checked(handler: Handler, parameters: tuple[Parameter, ...]) -> Handler:
+def _checked(
+    handler: Handler, parameters: tuple[Parameter, ...], *, public: bool = False
+) -> Handler:
+    names = {parameter.name: parameter for parameter in parameters}
+
     async def checked(request: web.Request) -> web.StreamResponse:
-        check_names(request.query, parameters)
+        if not public:
+            check_site(request)
+            request.app[ACCESS].check(request)
+        check_names(request.query, names)
         return await handler(request)
 
     return checked
-
-
-def _protected(handler: Handler) -> Handler:
-    async def protected(request: web.Request) -> web.StreamResponse:
-        check_site(request)
-        request.app[ACCESS].check(request)
-        return await handler(request)
-
-    return protected
 
 
 def _description() -> Handler:

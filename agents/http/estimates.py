@@ -74,6 +74,11 @@ class Job:
             digest.update(b"" if self.totals.merged is None else self.totals.merged.data)
         return digest.hexdigest()
 
+    def answer(self, known: frozenset[str]) -> tuple[str, bytes | None]:
+        """Return the tag, and the answer unless its tag is known."""
+        tag = self.tag()
+        return tag, None if _has(known, tag) else self.body()
+
     def body(self) -> bytes:
         """Return the answer."""
         document = compose(
@@ -128,7 +133,9 @@ async def stored_final(request: web.Request) -> web.Response:
         raise AnswerError(404, "start: expected the start of a final window that is kept")
     body = decode_final(record.value)
     tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
-    if not _has(request, tag) and form == "csv":
+    if _has(_known(request), tag):
+        return _tagged(request, tag, None, form)
+    if form == "csv":
         body = written(EstimateDocument.model_validate_json(body), form)
     return _tagged(request, tag, body, form)
 
@@ -166,8 +173,7 @@ async def _answer(
             form=form,
             partial=served.partial,
         )
-        tag = await asyncio.to_thread(job.tag)
-        body = None if _has(request, tag) else await asyncio.to_thread(job.body)
+        tag, body = await asyncio.to_thread(job.answer, _known(request))
     return _tagged(request, tag, body, form)
 
 
@@ -176,19 +182,22 @@ def _costs(config: CollectionConfig, options: EstimateOptions) -> tuple[int, int
     return answer_bytes(config.spec, options), answer_bytes(config.spec, config.options)
 
 
-def _has(request: web.Request, tag: str) -> bool:
-    """Return whether the reader says that it has this very answer."""
+def _known(request: web.Request) -> frozenset[str]:
+    """Return the tags of the answers that the reader says it has; a star is any."""
     if request.method == "POST":
-        return False
-    known = request.if_none_match or ()
-    return any(one.value in (tag, "*") for one in known)
+        return frozenset()
+    return frozenset([one.value for one in request.if_none_match or ()])
+
+
+def _has(known: frozenset[str], tag: str) -> bool:
+    return tag in known or "*" in known
 
 
 def _tagged(request: web.Request, tag: str, body: bytes | None, form: Format) -> web.Response:
-    has = _has(request, tag)
+    has = body is None
     response = web.Response(
         status=304 if has else 200,
-        body=None if has else body,
+        body=body,
         headers={"Cache-Control": CHECK_AGAIN, "Vary": "Accept"},
     )
     if not has:

@@ -1,6 +1,6 @@
 """Parameters of requests: what there is, and reading them with errors that name them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -91,13 +91,12 @@ ESTIMATE: Final = (
 )
 
 
-def check_names(query: MultiMapping[str], known: Sequence[Parameter]) -> None:
+def check_names(query: MultiMapping[str], names: Mapping[str, Parameter]) -> None:
     """Refuse parameters that there are not, and those given twice that may be given once.
 
     Raises:
         AnswerError: 400, naming the parameter.
     """
-    names = {parameter.name: parameter for parameter in known}
     for name in dict.fromkeys(query.keys()):
         if name not in names:
             expected = f"one of {', '.join(names)}" if names else "no parameters"

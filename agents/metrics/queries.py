@@ -1,8 +1,9 @@
 """The queries of an estimate document as numbers for Prometheus.
 
-Names are `range:NAME`, `quantile:P`, `mmse:LABEL` where priors are known, and of the list of values
-`top:RANK`: which values lead changes, and a series for every value that ever led would have no end.
-Only where the list holds all of the labels that the configuration names is it `value:LABEL`.
+Names are `range:NAME`, `quantile:P`, `linear:NAME`, `mmse:LABEL` where priors are known, and of the
+list of values `top:RANK`: which values lead changes, and a series for every value that ever led
+would have no end. Only where the list holds all of the labels that the configuration names is it
+`value:LABEL`.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,8 @@ from ldpstream.mechanisms.domains.parse import Domain, Labels
 class QueryGauge:
     """One query: its estimate and bounds, each None where undefined.
 
-    Shares are between 0 and 1 up to noise; a quantile is in the unit of the values.
+    Shares are between 0 and 1 up to noise; a quantile is in the unit of the values, a mean in that
+    of its weights.
     """
 
     query: str
@@ -38,6 +40,8 @@ def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGa
         yield QueryGauge(f"mmse:{one.value}", one.share, one.low, one.high)
     for part in document.ranges:
         yield QueryGauge(f"range:{part.name}", part.share, part.low, part.high)
+    for asked in document.linear:
+        yield QueryGauge(f"linear:{asked.name}", asked.mean, asked.low, asked.high)
     for quantile in document.quantiles:
         yield QueryGauge(
             f"quantile:{quantile.p:g}",

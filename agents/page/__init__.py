@@ -1,10 +1,12 @@
 """The live page: static files that ask the HTTP API, and nothing from any other host."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import Final, get_args
+
+from ldpstream.estimators.bounds.options import Method
 
 _TYPES: Final = {
     ".html": "text/html",
@@ -29,15 +31,21 @@ class Asset:
     body: bytes
 
 
+_METHODS: Final = "\n".join(f'<option value="{one}">{one}</option>' for one in get_args(Method))
+
+
 def load_assets() -> dict[str, Asset]:
     """Return the files of the page by name; `index.html` is the page itself."""
     found = _walk(files("ldpstream.agents.page"), "")
-    return {
+    assets = {
         name: Asset(name, content_type, file.read_bytes())
         for name, file in found
         for ending, content_type in _TYPES.items()
         if name.endswith(ending)
     }
+    page = assets["index.html"]
+    body = page.body.replace(b"<!-- methods -->", _METHODS.encode())
+    return assets | {page.name: replace(page, body=body)}
 
 
 def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:

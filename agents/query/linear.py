@@ -63,9 +63,10 @@ def make_linear(
     given = list(weights.values() if isinstance(weights, Mapping) else weights)
     if not (isinstance(weights, Mapping) or len(given) == domain.size):
         raise QueryError("linear", f"{domain.size} weights, one for each value, got {len(given)}")
-    numbers = np.array(given, dtype=np.float64)
-    if not np.all(np.abs(numbers) <= LARGEST_WEIGHT):
+    # Of numbers as they were given: an integer may be too large for a float.
+    if not all(map(LARGEST_WEIGHT.__ge__, map(abs, given))):
         raise QueryError("linear", f"finite weights of at most {LARGEST_WEIGHT:g}")
+    numbers = np.array(given, dtype=np.float64)
     if not isinstance(weights, Mapping):
         return Linear(name, numbers)
     full = np.zeros(domain.size)

@@ -1,6 +1,5 @@
 """Ranges and quantiles of ordered domains, as texts and as numbers."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +12,8 @@ from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
 
 _EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact in binary
+
+_LARGEST: Final = 1e300  # of an end: larger ones are in no domain, and their differences no numbers
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,11 @@ def parse_range(text: str, domain: Domain) -> Range:
     pairs = [part.split("..") for part in text.split(",")]
     if any(len(pair) != 2 for pair in pairs):
         raise QueryError("range", f"LO..HI, one pair a dimension with commas between, got {text!r}")
-    return make_range(text, [[_number(end, text) for end in pair] for pair in pairs], domain)
+    try:
+        ends = [tuple(map(float, pair)) for pair in pairs]
+    except ValueError:
+        raise QueryError("range", f"LO..HI with numbers, got {text!r}") from None
+    return make_range(text, ends, domain)
 
 
 def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
@@ -100,16 +105,6 @@ def _edge(number: float, edges: NDArray[np.float64]) -> int:
 
 
 def _is_pair(pair: object) -> bool:
-    return (
-        isinstance(pair, list | tuple)
-        and len(pair) == 2
-        and all(isinstance(end, int | float) and not isinstance(end, bool) for end in pair)
-        and all(math.isfinite(end) for end in pair)
-    )
-
-
-def _number(text: str, whole: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise QueryError("range", f"LO..HI with numbers, got {whole!r}") from None
+    if not isinstance(pair, list | tuple) or len(pair) != 2 or {*map(type, pair)} - {int, float}:
+        return False
+    return all(map(_LARGEST.__ge__, map(abs, pair)))

@@ -1,14 +1,20 @@
-// Tables of numbers with bounds: shares of values, of ranges and of cells, and quantiles.
+// Tables of numbers with bounds: shares of values, of ranges and of cells, means, and quantiles.
 
 import { bar, scaleOf } from "./bars.js";
 import { figure } from "./dom.js";
-import { countText, decimalsFor, labelText, percentText } from "./format.js";
+import { countText, decimalsFor, labelText, meanText, percentText } from "./format.js";
 import { fillTable } from "./table.js";
 
 /** @typedef {import("./types.js").Entry} Entry */
+/** @typedef {import("./types.js").MeanEntry} MeanEntry */
 /** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
 /** @typedef {import("./table.js").Column} Column */
 /** @typedef {import("./dom.js").Child} Child */
+
+/** @param {number | null} forged */
+function neededText(forged) {
+  return forged === null ? "no number" : figure(countText(forged), forged);
+}
 
 /**
  * Fill a table with shares; their weights too, where devices give any.
@@ -50,13 +56,51 @@ export function fillEntries(table, what, rows, final) {
         percent(entry.high),
         figure(countText(entry.count), entry.count),
         figure(percentText(entry.influence, decimals + 1), entry.influence),
-        entry.forged === null ? "no number" : figure(countText(entry.forged), entry.forged),
+        neededText(entry.forged),
       ];
       if (weighed) {
         const { total = null, low = null, high = null } = entry.weight ?? {};
         cells.push(...[total, low, high].map((one) => figure(countText(one), one)));
       }
       return cells;
+    }),
+  );
+}
+
+/**
+ * Fill a table with means, each of which has a unit, and so a scale, of its own.
+ *
+ * @param {HTMLTableElement} table
+ * @param {MeanEntry[]} means
+ * @param {boolean} final
+ */
+export function fillMeans(table, means, final) {
+  /** @param {number | null} value */
+  const number = (value) => figure(meanText(value), value);
+  fillTable(
+    table,
+    [
+      { title: "mean of", kind: "name" },
+      { title: "mean" },
+      { title: "bounds", kind: "chart" },
+      { title: "low" },
+      { title: "high" },
+      { title: "total", kind: "more" },
+      { title: "per forged report", kind: "more" },
+      { title: "forgeries needed", kind: "more" },
+    ],
+    means.map(({ name, mean, total, low, high, influence, forged }) => {
+      const whisker = { share: mean, low, high };
+      return [
+        name,
+        number(mean),
+        bar(whisker, scaleOf([whisker]), final),
+        number(low),
+        number(high),
+        number(total),
+        number(influence),
+        neededText(forged),
+      ];
     }),
   );
 }

@@ -69,6 +69,11 @@ export function tickText(value, unit) {
   return `${text.replace("-", "−")}${unit}`;
 }
 
+/** @param {number | null} value In a unit of its own. */
+export function meanText(value) {
+  return value === null ? UNDEFINED : tickText(value, "");
+}
+
 /** @param {number} confidence */
 export function confidenceText(confidence) {
   return `${Number((100 * confidence).toPrecision(6))}%`;

@@ -1,7 +1,7 @@
-// What there is to follow over windows: ranges, quantiles, values, and the number of reports.
+// What there is to follow over windows: ranges, quantiles, means, values, the number of reports.
 
 import { numberOf } from "./axis.js";
-import { labelText } from "./format.js";
+import { labelText, meanText } from "./format.js";
 
 /** @typedef {import("./types.js").Entry} Entry */
 /** @typedef {import("./types.js").Estimate} Estimate */
@@ -32,7 +32,7 @@ function pointOf(window, entry) {
 
 /**
  * Return the series that the windows' estimates hold, in the order of the newest. Values are
- * followed where they are labels: of numbers the ranges and quantiles say more.
+ * followed where they are labels: of numbers the ranges, quantiles and means say more.
  *
  * @param {import("./types.js").Collection} collection
  * @param {WindowState[]} windows
@@ -59,8 +59,16 @@ export function seriesOf(collection, windows, estimates) {
       return quantilePoint(window, found);
     }),
   }));
+  const means = (newest?.linear ?? []).map(({ name }) => ({
+    title: `Mean ${name}`,
+    share: false,
+    points: windows.map((window, at) => {
+      const found = estimates[at].linear?.find((one) => one.name === name);
+      return meanPoint(window, found);
+    }),
+  }));
   const values = collection.domain.ordered ? [] : valueSeries(windows, estimates, newest);
-  return [...ranges, ...quantiles, ...values];
+  return [...ranges, ...quantiles, ...means, ...values];
 }
 
 /**
@@ -78,6 +86,16 @@ function quantilePoint(window, found) {
     high: numberOf(high, "high"),
     texts: [value, low, high].map(labelText),
   };
+}
+
+/**
+ * @param {WindowState} window
+ * @param {import("./types.js").MeanEntry | undefined} found
+ * @returns {Point}
+ */
+function meanPoint(window, found) {
+  const { mean = null, low = null, high = null } = found ?? {};
+  return { window, middle: mean, low, high, texts: [mean, low, high].map(meanText) };
 }
 
 /**

@@ -1,4 +1,4 @@
-// Ranges, quantiles and values over windows, each a chart with its table.
+// Ranges, quantiles, means and values over windows, each a chart with its table.
 
 import { drawBand, forgetChart, restyleCharts } from "./charts.js";
 import { chosen } from "./choices.js";

@@ -17,6 +17,7 @@
 /** @typedef {string | number | number[] | number[][] | null} Label */
 /** @typedef {Entry & {value: Label}} ValueEntry */
 /** @typedef {Entry & {name: string}} RangeEntry */
+/** @typedef {{name: string, mean: number | null, total: number | null, se: number | null, low: number | null, high: number | null, influence: number | null, forged: number | null}} MeanEntry */
 /** @typedef {{p: number, value: Label, low: Label, high: Label}} QuantileEntry */
 /** @typedef {{start: string, end: string}} Span */
 
@@ -61,6 +62,7 @@
  * @property {boolean} [simultaneous]
  * @property {ValueEntry[]} [distribution]
  * @property {RangeEntry[]} [ranges]
+ * @property {MeanEntry[]} [linear]
  * @property {QuantileEntry[]} [quantiles]
  * @property {{blocks: number, runs: number[][], count: number}} [merged] Told of together.
  * @property {number | null} [influence]
@@ -98,6 +100,7 @@
  * @property {number} top
  * @property {number[]} quantiles
  * @property {string[]} ranges
+ * @property {string[]} linear
  * @property {boolean} ready
  */
 

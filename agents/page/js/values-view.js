@@ -1,10 +1,10 @@
-// The list of values with whiskers, the named ranges and the quantiles of one window.
+// The list of values with whiskers, the named ranges, means and quantiles of one window.
 
 import { ask, estimatePath } from "./api.js";
 import { boundsText } from "./bounds.js";
 import { chosen } from "./choices.js";
 import { element, say } from "./dom.js";
-import { fillEntries, fillQuantiles } from "./entries.js";
+import { fillEntries, fillMeans, fillQuantiles } from "./entries.js";
 import { labelText } from "./format.js";
 import { drawPriors } from "./priors.js";
 
@@ -38,7 +38,7 @@ async function update({ collection, window, method }, current) {
 
 /** @param {Estimate} estimate */
 function draw(estimate) {
-  const { distribution = [], ranges = [], quantiles = [], final } = estimate;
+  const { distribution = [], ranges = [], linear = [], quantiles = [], final } = estimate;
   const together = estimate.simultaneous ? "for all values together" : "for each value by itself";
   say(
     element("bounds"),
@@ -54,6 +54,8 @@ function draw(estimate) {
   element("ranges").hidden = ranges.length === 0;
   const named = ranges.map((entry) => ({ name: entry.name, entry }));
   fillEntries(tableOf("range-rows"), "range", named, final);
+  element("linear").hidden = linear.length === 0;
+  fillMeans(tableOf("linear-rows"), linear, final);
   element("quantiles").hidden = quantiles.length === 0;
   fillQuantiles(tableOf("quantile-rows"), quantiles);
   drawPriors(estimate);
