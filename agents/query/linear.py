@@ -26,6 +26,12 @@ class Linear:
     name: str
     weights: NDArray[np.float64]
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Linear) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __repr__(self) -> str:
         """Return a text that differs wherever a weight does: tags are made of it."""
         return f"Linear({self.name!r}, {hashlib.sha256(self.weights.tobytes()).hexdigest()})"

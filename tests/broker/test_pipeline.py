@@ -78,8 +78,10 @@ async def test_late_and_rejected_are_counted_and_copied(lab: Lab) -> None:
 
 
 @on_one_broker
-async def test_provisional_and_final_have_different_keys(lab: Lab) -> None:
-    with lab.worker():
+async def test_provisional_and_final_have_different_keys_and_what_is_published(lab: Lab) -> None:
+    blocks = [value // 4 for value in range(12)]
+    lab = lab.changed("means.toml", ("top = 12", f"top = 12, linear = {{ block = {blocks} }}"))
+    with lab.worker() as worker:
         async with lab.producer() as producer:
             value = lab.frame(50, first_ms=START_MS, last_ms=START_MS)
             await producer.send_and_wait(lab.collection.topics.source, value, partition=1)
@@ -92,6 +94,11 @@ async def test_provisional_and_final_have_different_keys(lab: Lab) -> None:
         assert key.endswith(b"/provisional")
         assert not document["final"]
         assert document["n"] == 50
+        # The block is disclosed, so its mean is exact.
+        shares = {one["value"]: one["share"] for one in document["distribution"]}
+        (mean,) = document["linear"]
+        assert (mean["name"], mean["low"], mean["high"]) == ("block", mean["mean"], mean["mean"])
+        assert mean["mean"] == pytest.approx(sum(shares[v] * blocks[v] for v in range(12)))
         await lab.close(START_MS + WINDOW_MS)
         await lab.check_exact()
         records = await lab.records(lab.collection.topics.estimates)
@@ -99,6 +106,9 @@ async def test_provisional_and_final_have_different_keys(lab: Lab) -> None:
             key,
             key.replace(b"provisional", b"final"),
         }
+        (final,) = (await lab.finals())[START_MS]
+        assert final["linear"] == [mean]
+        assert worker.metrics("ldpstream_estimate", query="linear:block") == mean["mean"]
 
 
 async def test_closed_state_survives_a_restart(lab: Lab) -> None:
