@@ -39,7 +39,14 @@ MODES: dict[str, Any] = {
     "domain": {"values": ["walk", "bike", "bus", "tram", "train", "car"]},
     "partitions": 1,
     "window": {"size": "1m", "retention": "1h"},
-    "publish": {"every": "100ms", "top": 6},
+    "publish": {
+        "every": "100ms",
+        "top": 6,
+        "linear": {
+            "fare": {"bus": 2.5, "tram": 2.5, "train": 4.0},
+            "speed": [5, 15, 20, 20, 80, 40],
+        },
+    },
 }
 SMOKERS: dict[str, Any] = {
     "mechanism": "lip",

@@ -44,6 +44,11 @@ async def test_values_ranges_and_quantiles_of_an_open_window(
     await open_view(page, url, collection, "values")
     assert await rows(page, "#value-rows") == listed(document["distribution"], "value")
     assert await rows(page, "#range-rows") == listed(document["ranges"], "name")
+    assert await rows(page, "#linear-rows") == [
+        [m["name"], m["mean"], "chart", *numbers(m, "low", "high", "total", "influence", "forged")]
+        for m in document.get("linear", [])
+    ]
+    assert await page.locator("#linear").is_visible() == (collection == "modes")
     assert await rows(page, "#quantile-rows") == [
         [q["p"], *map(text, numbers(q, "value", "low", "high"))] for q in document["quantiles"]
     ]
@@ -146,6 +151,18 @@ async def test_series_over_windows_with_provisional_marked_apart(page: Page, url
     assert await page.locator("#time-charts canvas").count() == 5
     said = await page.locator("#time-bounds").inner_text()
     assert "final windows: normal; open ones: anytime" in said
+
+
+async def test_published_means_are_followed_over_windows(page: Page, url: str) -> None:
+    await open_view(page, url, "modes", "time")
+    titles = await page.locator("#time-charts h3").all_inner_texts()
+    assert titles[:2] == ["Mean fare", "Mean speed"]
+    assert await page.locator("#time-charts canvas").count() == len(titles) == 8
+    newest = (await ask(url, "modes/windows"))["windows"][-1]["window"]
+    document = await ask(url, "modes/estimate", **newest, method="anytime")
+    for place, mean in enumerate(document["linear"]):
+        (row, *_) = await rows(page, f"#series-{place} table")
+        assert row[2:] == numbers(mean, "mean", "low", "high")
 
 
 async def test_every_cell_of_the_map_is_in_its_table(page: Page, url: str) -> None:

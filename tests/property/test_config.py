@@ -211,6 +211,16 @@ def test_published_quantiles_must_be_quick_to_compute():
     assert message.startswith("collection.c.publish.quantiles: expected at most 4,096 values")
 
 
+def test_published_weights_are_given_by_label_or_in_order():
+    labels = {"values": ["bus", "train", "walk"]}
+    for weights in ({"bus": 2.5, "train": 4}, [2.5, 4, 0]):
+        table = with_keys({"domain": labels, "publish.linear": {"fare": weights}})
+        (fare,) = read(table).collections["checkins"].options.linear
+        assert (fare.name, fare.weights.tolist()) == ("fare", [2.5, 4.0, 0.0])
+    assert read(table) == read(table)
+    assert read(table) != read(with_keys({"domain": labels, "publish.linear": {"fare": [1, 2, 3]}}))
+
+
 def test_quantiles_and_ranges_need_an_order():
     labels = {"values": ["bus", "train"]}
     table = with_keys({"domain": labels, "publish.ranges": {"r": [0, 1]}})

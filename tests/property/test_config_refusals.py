@@ -70,6 +70,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     # Unknown keys
     ({"epslion": 1}, "epslion: unknown key (did you mean epsilon?); expected one of mech"),
     ({"window.length": "1h"}, "window.length: unknown key; expected one of size, hop, grace"),
+    ({"publish.linear": [1]}, "publish.linear: expected a table, got [1]"),
+    ({"publish.linear": {"a b": 3}}, 'publish.linear."a b": expected a list of numbers'),
+    ({"publish.linear": {"w": [1, "x"]}}, "publish.linear.w: expected a list of numbers, or a tab"),
+    ({"publish.linear": {"w": [True]}}, "publish.linear.w: expected a list of numbers, or a table"),
+    ({"publish.linear": {"w": [1]}}, "publish.linear.w: expected 8 weights, one for each value,"),
+    ({"publish.linear": {"w": {"8": 1}}}, "publish.linear.w: expected labels of the domain, got"),
+    ({"publish.linear": {"w": [10**400] * 8}}, "publish.linear.w: expected finite weights of at"),
+    ({"publish.ranges": {"r": [0, 10**400]}}, "publish.ranges.r: expected [low, high], of num"),
     ({"publish.tops": 3}, "publish.tops: unknown key (did you mean top?); expected one of"),
     # Contradictions
     ({"window.hop": "2h"}, "window.hop: expected at most size (1h), got 2h"),

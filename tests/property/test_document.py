@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.document import EstimateOptions, compose, final_content
+from ldpstream.agents.query.options import read_options
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.estimators.estimate import estimate_values
 from tests.property.documents import BLOCKS, LINE, collection, totals, written
@@ -33,6 +34,22 @@ def test_the_fields_are_the_contract():
     assert [list(entry) for entry in document["quantiles"]] == [["p", "value", "low", "high"]]
     entries = document["distribution"] + document["ranges"]
     assert document["influence"] == max(entry["influence"] for entry in entries)
+
+
+def test_published_means_are_those_that_are_asked_for():
+    weights = [value % 7 for value in range(40)]
+    config = collection(BLOCKS, publish={"linear": {"sevenths": weights}})
+    given = totals(config, 500)
+    document = written(compose(config, given, window=None, final=False))
+    assert list(document) == [*FIELDS[:-2], "linear", *FIELDS[-2:]]
+    asked = read_options(
+        EstimateOptions(), config.spec.domain, {"linear": [f"sevenths:{str(weights)[1:-1]}"]}
+    )
+    plain = collection(BLOCKS)
+    assert compose(plain, given, window=None, final=False, options=asked).linear == (
+        compose(config, given, window=None, final=False).linear
+    )
+    assert document["linear"][0]["name"] == "sevenths"
 
 
 def test_a_withheld_document_holds_only_n_and_identification():

@@ -164,6 +164,21 @@ def test_quantiles_are_in_the_unit_of_the_values(pipeline: Pipeline, metrics: Me
     assert queries(samples, "ldpstream_estimate_high", "ages")["quantile:0.5"] >= 40.0
 
 
+def test_means_are_in_the_unit_of_their_weights() -> None:
+    table = {**RIDES, "publish": {"linear": {"fare": {"bus": 250, "train": 400}}}}
+    pipeline, metrics = serve_collections({"rides": table}), Metrics()
+    metrics.track(pipeline)
+    rides = pipeline.collections["rides"]
+    rides.report(0, ["bus"] * 4000, times_ms=[START_MS] * 4000)
+    metrics.estimated("rides", newest(rides))
+    samples = scrape(metrics)
+    low, mean, high = (
+        queries(samples, f"ldpstream_estimate{end}", "rides")["linear:fare"]
+        for end in ("_low", "", "_high")
+    )
+    assert 200 < low < mean < high < 300
+
+
 def test_only_the_owner_of_partition_0_speaks(pipeline: Pipeline, metrics: Metrics) -> None:
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)

@@ -1,9 +1,8 @@
 // What there is to follow over windows: ranges, quantiles, means, values, the number of reports.
 
 import { numberOf } from "./axis.js";
-import { labelText, meanText } from "./format.js";
+import { labelText } from "./format.js";
 
-/** @typedef {import("./types.js").Entry} Entry */
 /** @typedef {import("./types.js").Estimate} Estimate */
 /** @typedef {import("./types.js").Label} Label */
 /** @typedef {import("./types.js").WindowState} WindowState */
@@ -22,7 +21,7 @@ export const MOST_VALUES = 6;
 
 /**
  * @param {WindowState} window
- * @param {Entry | undefined} entry
+ * @param {import("./bars.js").Bar | undefined} entry
  * @returns {Point}
  */
 function pointOf(window, entry) {
@@ -64,7 +63,7 @@ export function seriesOf(collection, windows, estimates) {
     share: false,
     points: windows.map((window, at) => {
       const found = estimates[at].linear?.find((one) => one.name === name);
-      return meanPoint(window, found);
+      return pointOf(window, found && { ...found, share: found.mean });
     }),
   }));
   const values = collection.domain.ordered ? [] : valueSeries(windows, estimates, newest);
@@ -86,16 +85,6 @@ function quantilePoint(window, found) {
     high: numberOf(high, "high"),
     texts: [value, low, high].map(labelText),
   };
-}
-
-/**
- * @param {WindowState} window
- * @param {import("./types.js").MeanEntry | undefined} found
- * @returns {Point}
- */
-function meanPoint(window, found) {
-  const { mean = null, low = null, high = null } = found ?? {};
-  return { window, middle: mean, low, high, texts: [mean, low, high].map(meanText) };
 }
 
 /**

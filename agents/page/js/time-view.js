@@ -3,7 +3,7 @@
 import { drawBand, forgetChart, restyleCharts } from "./charts.js";
 import { chosen } from "./choices.js";
 import { element, figure, make, say } from "./dom.js";
-import { countText, decimalsFor, percentText, spanText, tickText } from "./format.js";
+import { countText, decimalsFor, meanText, percentText, spanText, tickText } from "./format.js";
 import { estimatesOf } from "./history.js";
 import { MOST_VALUES, seriesOf } from "./series.js";
 import { fillTable } from "./table.js";
@@ -117,7 +117,7 @@ function drawSeries(id, { title, share, points }) {
   const shown = (point, which) => {
     if (point.texts.length) return point.texts[which];
     const value = [point.middle, point.low, point.high][which];
-    return figure(percentText(value, decimals), value);
+    return figure(share ? percentText(value, decimals) : meanText(value), value);
   };
   fillTable(
     /** @type {HTMLTableElement} */ (figureElement.querySelector("table")),
