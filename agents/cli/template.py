@@ -86,7 +86,8 @@ method = "normal"
 sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages
 
-# Ranges include both ends, one pair a dimension; quantiles are for one ordered dimension.
+# Ranges include both ends, one pair a dimension; quantiles are for one ordered dimension. Means of
+# a weight for each value: linear = { fare = { bus = 2.5, train = 4 } }, or weights in a list.
 publish = { every = "5s", top = 20, ranges = { downtown = [[40, 60], [100, 120]] } }
 """
 
