@@ -134,10 +134,10 @@ def test_the_script_keeps_the_token_for_the_tab_and_out_of_addresses() -> None:
 async def test_the_log_names_nobody_and_no_noise_of_others(
     pipeline: Pipeline, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(_: object) -> None:
+    def broken(*_: object) -> None:
         raise RuntimeError("a defect of ours")
 
-    monkeypatch.setattr("ldpstream.agents.http.app._protected", lambda handler: broken)
+    monkeypatch.setattr("ldpstream.agents.http.app.check_names", broken)
     async with serve(pipeline, port=0) as url:
         host, port = url.removeprefix("http://").split(":")
         for sent in (b"\x16\x03\x01 no HTTP\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n"):
