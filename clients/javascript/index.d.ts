@@ -160,9 +160,19 @@ export declare class Ledger {
     horizonMs?: number | null;
     /** Those that may report, with the length of their windows in milliseconds. */
     collections: readonly (readonly [Collection, number])[];
+    /**
+     * Take part in some windows of each period only, as many as the budget allows, drawn from the
+     * ledger's secret: for each period, or once for all. By default the first windows spend it.
+     */
+    spread?: boolean | "rolling";
   });
 
-  /** Rejects with a `BudgetError` beyond the budget, and a `LedgerError` where it cannot be used. */
+  /** Whether the window that holds a time is the device's; without `spread` every one is. */
+  takesPart(collection: Collection, options?: { timeMs?: number }): Promise<boolean>;
+  /**
+   * Rejects with a `SkippedError` where the budget is spread and the window is not the device's, with
+   * a `BudgetError` beyond the budget, and a `LedgerError` where it cannot be used.
+   */
   release(
     collection: Collection,
     label: Label,
@@ -177,7 +187,7 @@ export declare class Ledger {
   spent(options?: { timeMs?: number }): Promise<{ spent: number; exact: string }>;
 }
 
-/** Uploads a window's report once; false where it had arrived before. */
+/** Uploads a window's report once; false where it had arrived before, or the window is skipped. */
 export declare function postOnce(
   url: string | URL,
   collection: Collection,
@@ -186,6 +196,13 @@ export declare function postOnce(
 ): Promise<boolean>;
 
 export declare class LedgerError extends Error {}
+
+/** The budget is spread over other windows. */
+export declare class SkippedError extends LedgerError {
+  readonly collection: string;
+  readonly reports: number;
+  readonly windows: number;
+}
 
 export declare class BudgetError extends LedgerError {
   readonly collection: string;

@@ -6,6 +6,7 @@ export { SystemEntropy } from "./src/entropy.js";
 export {
   BudgetError,
   LedgerError,
+  SkippedError,
   SpecError,
   UploadError,
   ValueOutsideDomainError,

@@ -1,7 +1,15 @@
 """What a device has spent, in a file that outlives the process."""
 
-from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
+from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError, SkippedError
 from ldpstream.mechanisms.ledger.ledger import Ledger, Release
 from ldpstream.mechanisms.ledger.spent import Spent, WindowSpent
 
-__all__ = ["BudgetError", "Ledger", "LedgerError", "Release", "Spent", "WindowSpent"]
+__all__ = [
+    "BudgetError",
+    "Ledger",
+    "LedgerError",
+    "Release",
+    "SkippedError",
+    "Spent",
+    "WindowSpent",
+]

@@ -9,6 +9,19 @@ class LedgerError(ValueError):
     """A ledger cannot be used: the message says which file, and what was expected."""
 
 
+class SkippedError(LedgerError):
+    """The device does not take part in a window, because its ledger spreads the budget."""
+
+    def __init__(self, collection: str, *, reports: int, windows: int) -> None:
+        super().__init__(
+            f"{collection}: expected one of the windows that the budget is spread over, {reports} of "
+            f"{windows}"
+        )
+        self.collection = collection
+        self.reports = reports
+        self.windows = windows
+
+
 class BudgetError(LedgerError):
     """A report would spend more than is allowed.
 

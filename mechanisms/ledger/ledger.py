@@ -10,22 +10,31 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.interface.mechanism import Reports
-from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
+from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError, SkippedError
 from ldpstream.mechanisms.ledger.spent import Spent, WindowSpent, read_spent
-from ldpstream.mechanisms.ledger.store import LedgerStore
-from ldpstream.mechanisms.ledger.terms import Budget, Terms, whole_ms
+from ldpstream.mechanisms.ledger.spread import Spread, drawn_windows
+from ldpstream.mechanisms.ledger.store import DrawnKey, LedgerStore
+from ldpstream.mechanisms.ledger.terms import Budget, Share, Terms, whole_ms
 from ldpstream.mechanisms.policies.spending import SumPolicy
 from ldpstream.mechanisms.wire.one_report import SECRET_BYTES
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-__all__ = ["BudgetError", "Ledger", "LedgerError", "Release", "Spent", "WindowSpent"]
+__all__ = [
+    "BudgetError",
+    "Ledger",
+    "LedgerError",
+    "Release",
+    "SkippedError",
+    "Spent",
+    "WindowSpent",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +60,17 @@ class Ledger:
     periods beginning at multiples of it since the epoch, or None: one period for ever. `specs` are
     the collections that may report, each with the length of its windows in milliseconds.
 
+    With `spread` the ledger takes part in some windows of each period only, as many as the budget
+    allows, drawn from its secret (`takes_part`); without, it spends the budget in the first ones.
+    True draws for each period; `"rolling"` draws once, so that any stretch as long as a period, not
+    only those that begin with one, keeps the budget.
+
     Raises:
         LedgerError: where the file is there but is no whole ledger (an empty one is none), cannot
             be used, holds reports of a spec that is not among `specs` but would have to be compared
             pair by pair, or windows of another length; where a window does not divide the horizon,
-            or is not that of `one_report`.
+            or is not that of `one_report`; with `spread` where there is no horizon, one of more
+            than a million windows, or a budget below one report of each collection.
         SpecError: for a budget that is no finite number above 0, or of the wrong values.
         TypeError: for a length that is no whole number.
     """
@@ -67,8 +82,11 @@ class Ledger:
         specs: Iterable[tuple[CollectionSpec, int]],
         budget: Budget,
         horizon_ms: int | None = None,
+        spread: bool | Literal["rolling"] = False,
     ) -> None:
-        self._terms = Terms(specs, budget, horizon_ms)
+        kind = _read_spread(spread)
+        self._terms = Terms(specs, budget, horizon_ms, kind)
+        self._drawn: dict[DrawnKey, frozenset[int]] = {}
         self._store = LedgerStore(Path(path))
         try:
             with self._store.reading():
@@ -93,6 +111,39 @@ class Ledger:
         with self._store.writing():
             return self._store.secret(secrets.token_bytes(SECRET_BYTES))
 
+    def takes_part(self, spec: CollectionSpec, *, time_ms: int) -> bool:
+        """Return whether the window that holds a time is one of the device's: without `spread` all.
+
+        What was drawn for a period is on disk before anybody is told, and stands. A window in which
+        the device takes part but does not report is lost, not made up for.
+
+        Raises:
+            LedgerError: for a spec that is not the ledger's, and a file that cannot be used.
+            ValueError: for a time that is not in whole milliseconds, of the years 1 to 9999.
+        """
+        _, start_ms = self._window(spec, time_ms)
+        share = self._terms.share(spec, start_ms)
+        return share is None or self._is_drawn(spec, share, start_ms)
+
+    def _is_drawn(self, spec: CollectionSpec, share: Share, start_ms: int) -> bool:
+        period = "rolling" if share.start_ms is None else str(share.start_ms)
+        key = spec.fingerprint, period, share.windows, share.reports
+        if key not in self._drawn:
+            with self._store.writing():
+                numbers = self._store.drawn(key)
+                if numbers is None:
+                    secret = self._store.secret(secrets.token_bytes(SECRET_BYTES))
+                    numbers = drawn_windows(
+                        secret,
+                        spec.fingerprint,
+                        share.start_ms,
+                        windows=share.windows,
+                        reports=share.reports,
+                    )
+                    self._store.add_drawn(key, numbers)
+            self._drawn[key] = numbers
+        return share.place(start_ms, self._terms.window_ms(spec)) in self._drawn[key]
+
     def release(
         self, spec: CollectionSpec, label: Any, *, time_ms: int, entropy: Entropy | None = None
     ) -> Release:
@@ -102,6 +153,7 @@ class Ledger:
         fresh one is on disk, and charged, before it is returned.
 
         Raises:
+            SkippedError: where the ledger spreads its budget, and this window is not the device's.
             BudgetError: where a fresh report would spend more than the period has left.
             LedgerError: for a spec that is not the ledger's, a window whose report has been
                 forgotten, a file that cannot be used, and one that others have meanwhile used in a
@@ -122,14 +174,14 @@ class Ledger:
         )
 
     def _release(self, spec: CollectionSpec, time_ms: int, draw: Callable[[], Reports]) -> Release:
-        window_ms, time_ms = self._terms.window_ms(spec), whole_ms(time_ms)
-        cut_ms = time_ms - time_ms % spec.precision_ms
-        # By the cut time: that is the window in which the report is counted.
-        start_ms = cut_ms - cut_ms % window_ms
+        cut_ms, start_ms = self._window(spec, time_ms)
         with self._store.reading():
             kept = self._kept(spec, start_ms)
         if kept is not None:
             return kept
+        share = self._terms.share(spec, start_ms)
+        if share is not None and not self._is_drawn(spec, share, start_ms):
+            raise SkippedError(spec.name, reports=share.reports, windows=share.windows)
         with self._store.writing():
             # Another process may have come first.
             kept = self._kept(spec, start_ms)
@@ -139,6 +191,12 @@ class Ledger:
             payload = spec.mechanism.encode(draw())
             self._store.add(spec.fingerprint, start_ms, cut_ms, payload.tobytes())
         return Release(payload, cut_ms, start_ms, fresh=True, sent=False)
+
+    def _window(self, spec: CollectionSpec, time_ms: int) -> tuple[int, int]:
+        """Return the cut time, and the start of its window: there the report is counted."""
+        window_ms, time_ms = self._terms.window_ms(spec), whole_ms(time_ms)
+        cut_ms = time_ms - time_ms % spec.precision_ms
+        return cut_ms, cut_ms - cut_ms % window_ms
 
     def _kept(self, spec: CollectionSpec, start_ms: int) -> Release | None:
         row = self._store.find(spec.fingerprint, start_ms)
@@ -188,3 +246,9 @@ class Ledger:
             if strangers:
                 raise LedgerError(f"expected the spec {min(strangers).hex()} among the collections")
             return self._terms.sum(self._store, span)
+
+
+def _read_spread(given: bool | str) -> Spread | None:
+    if given not in (True, False, "rolling"):
+        raise LedgerError('spread: expected True, False or "rolling"')
+    return "rolling" if given == "rolling" else "fresh" if given else None

@@ -10,9 +10,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Final
 
 from ldpstream.mechanisms.ledger.errors import LedgerError
 from ldpstream.mechanisms.ledger.file import explained, open_ledger_file
+
+DrawnKey = tuple[bytes, str, int, int]
+"""Fingerprint, start of the period or "rolling", number of windows, and of those drawn."""
+# Only files that are asked for them have this table and that of the secret, so earlier releases
+# read them all.
+_DRAWN: Final = """CREATE TABLE IF NOT EXISTS drawn (
+    fingerprint BLOB NOT NULL, period TEXT NOT NULL, windows INTEGER NOT NULL,
+    reports INTEGER NOT NULL, numbers TEXT NOT NULL,
+    PRIMARY KEY (fingerprint, period, windows, reports)
+) WITHOUT ROWID"""
 
 
 @dataclass(frozen=True)
@@ -75,13 +86,35 @@ class LedgerStore:
 
     def secret(self, fresh: bytes) -> bytes:
         """Return the secret of the file; the first call gives it the fresh one."""
-        # Only files that are asked for one have the table, so earlier releases read them all.
         self._db.execute("CREATE TABLE IF NOT EXISTS secret (secret BLOB NOT NULL)")
         row = self._db.execute("SELECT secret FROM secret").fetchone()
         if row is not None:
             return bytes(row[0])
         self._db.execute("INSERT INTO secret VALUES (?)", (fresh,))
         return fresh
+
+    def drawn(self, key: DrawnKey) -> frozenset[int] | None:
+        """Return the windows that were drawn under a key; None where none were."""
+        self._db.execute(_DRAWN)
+        row = self._db.execute(
+            "SELECT numbers FROM drawn "
+            "WHERE fingerprint = ? AND period = ? AND windows = ? AND reports = ?",
+            key,
+        ).fetchone()
+        if row is None:
+            return None
+        *_, windows, reports = key
+        numbers = [int(one) for one in str(row[0]).split(",") if one.isdecimal()]
+        if len(set(numbers)) != reports or max(numbers, default=windows) >= windows:
+            raise LedgerError(
+                f"{self.path}: expected {reports} of {windows} windows drawn: the file is damaged"
+            )
+        return frozenset(numbers)
+
+    def add_drawn(self, key: DrawnKey, numbers: frozenset[int]) -> None:
+        """Keep the windows that were drawn under a key, whatever becomes of the secret."""
+        text = ",".join(str(number) for number in sorted(numbers))
+        self._db.execute("INSERT INTO drawn VALUES (?, ?, ?, ?, ?)", (*key, text))
 
     def specs(self) -> dict[bytes, Known]:
         """Return all specs that have been charged, by fingerprint."""

@@ -1,6 +1,8 @@
 """What a ledger was opened with: collections and their windows, the budget, and its periods."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
 
@@ -8,6 +10,7 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, look_like_seconds
 from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
 from ldpstream.mechanisms.ledger.spent import read_budget
+from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS, Spread, shared_out
 from ldpstream.mechanisms.ledger.store import Known, LedgerStore
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.spending import SumPolicy, first_beyond, largest_loss
@@ -17,6 +20,22 @@ MAX_COMPARED_VALUES = 256
 """Budgets of pairs are compared pair by pair before every report."""
 
 Budget = Policy | Fraction | int | float | str
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of a period's windows that a collection takes part in: `reports` of `windows`.
+
+    `start_ms` is the period's start, None where all periods have the same windows.
+    """
+
+    start_ms: int | None
+    windows: int
+    reports: int
+
+    def place(self, start_ms: int, window_ms: int) -> int:
+        """Return the number within its period of the window that starts then."""
+        return (start_ms // window_ms) % self.windows
 
 
 def whole_ms(time_ms: int) -> int:
@@ -51,6 +70,7 @@ class Terms:
         specs: Iterable[tuple[CollectionSpec, int]],
         budget: Budget,
         horizon_ms: int | None,
+        spread: Spread | None = None,
     ) -> None:
         self.specs: Mapping[bytes, tuple[CollectionSpec, int]] = {
             spec.fingerprint: (spec, index(window_ms)) for spec, window_ms in specs
@@ -72,6 +92,28 @@ class Terms:
             fingerprint: largest_loss(spec.mechanism.policy)
             for fingerprint, (spec, _) in self.specs.items()
         }
+        self._spread = spread
+        self._reports = {} if spread is None else self._shared_out()
+
+    def _shared_out(self) -> Mapping[bytes, int]:
+        horizon_ms = self._horizon_ms
+        if horizon_ms is None:
+            raise LedgerError(
+                "spread: expected a horizon with it: a budget for ever has no windows"
+            )
+        windows_ms = {fingerprint: one for fingerprint, (_, one) in self.specs.items()}
+        if any(horizon_ms // one > MAX_SPREAD_WINDOWS for one in windows_ms.values()):
+            raise LedgerError(
+                f"spread: expected a horizon of at most {MAX_SPREAD_WINDOWS:,} windows"
+            )
+        found = shared_out(
+            windows_ms, horizon_ms, lambda counts: self._allows(counts, self._losses)
+        )
+        if found is None:
+            raise LedgerError(
+                "spread: expected a budget of at least one report of each collection in a period"
+            )
+        return found
 
     def _divides(self, window_ms: int) -> bool:
         horizon_ms = self._horizon_ms
@@ -129,17 +171,28 @@ class Terms:
         start_ms -= start_ms % self._horizon_ms
         return start_ms, start_ms + self._horizon_ms
 
-    def sum(
-        self, store: LedgerStore, span: tuple[int, int] | None, *, fresh: bytes | None = None
-    ) -> SumPolicy:
-        """Return what the reports of a span have spent, and one more of the spec `fresh`."""
+    def share(self, spec: CollectionSpec, start_ms: int) -> Share | None:
+        """Return what part of its period's windows a window is drawn from; None: all take part."""
+        horizon_ms, window_ms = self._horizon_ms, self.window_ms(spec)
+        if self._spread is None or horizon_ms is None:
+            return None
+        first_ms = None if self._spread == "rolling" else start_ms - start_ms % horizon_ms
+        return Share(first_ms, horizon_ms // window_ms, self._reports[spec.fingerprint])
+
+    def sum(self, store: LedgerStore, span: tuple[int, int] | None) -> SumPolicy:
+        """Return what the reports of a span have spent, for each pair of values."""
+        return self._added_up(
+            {
+                fingerprint: store.count(fingerprint, span, window_ms=window_ms)
+                for fingerprint, (_, window_ms) in self.specs.items()
+            }
+        )
+
+    def _added_up(self, counts: Mapping[bytes, int]) -> SumPolicy:
         return SumPolicy(
             tuple(
-                (
-                    spec.mechanism.policy,
-                    store.count(fingerprint, span, window_ms=window_ms) + (fingerprint == fresh),
-                )
-                for fingerprint, (spec, window_ms) in self.specs.items()
+                (spec.mechanism.policy, counts.get(fingerprint, 0))
+                for fingerprint, (spec, _) in self.specs.items()
             )
         )
 
@@ -150,20 +203,52 @@ class Terms:
             BudgetError: where it goes beyond the budget.
             LedgerError: as `check_known`: others may have used the file since it was opened.
         """
-        span, known = self.period(start_ms), self.check_known(store)
-        asked = self._losses[spec.fingerprint]
-        charged = (
-            store.count(fingerprint, span, window_ms=one.window_ms) * one.loss
-            for fingerprint, one in known.items()
-        )
-        spent = sum(charged, Fraction(0))
-        if isinstance(self._budget, Policy):
-            if (
-                first_beyond(self.sum(store, span, fresh=spec.fingerprint), self._budget)
-                is not None
-            ):
-                raise BudgetError(spec.name, spent=spent, asked=asked, allowed=None)
-        elif spent + asked > self._budget:
-            raise BudgetError(spec.name, spent=spent, asked=asked, allowed=self._budget)
+        known = self.check_known(store)
+        losses = {fingerprint: one.loss for fingerprint, one in known.items()} | self._losses
+        budget, asked = self._budget, losses[spec.fingerprint]
+        for before in self._stretches(store, known, start_ms):
+            if not self._allows(before + Counter([spec.fingerprint]), losses):
+                spent = sum((n * losses[one] for one, n in before.items()), Fraction(0))
+                allowed = None if isinstance(budget, Policy) else budget
+                raise BudgetError(spec.name, spent=spent, asked=asked, allowed=allowed)
         if spec.fingerprint not in known:
             store.add_spec(Known(spec.fingerprint, spec.name, self.window_ms(spec), asked))
+
+    def _allows(self, counts: Mapping[bytes, int], losses: Mapping[bytes, Fraction]) -> bool:
+        """Return whether so many reports of each spec are within the budget together."""
+        if isinstance(self._budget, Policy):
+            return first_beyond(self._added_up(counts), self._budget) is None
+        spent = sum((n * losses[one] for one, n in counts.items()), Fraction(0))
+        return spent <= self._budget
+
+    def _stretches(
+        self, store: LedgerStore, known: Mapping[bytes, Known], start_ms: int
+    ) -> Iterator[Counter[bytes]]:
+        """Yield how many reports of each spec a new one is added up with: of its period alone.
+
+        Where the spread is rolling, of every stretch as long as a period that the new one's window
+        starts in, whatever has been charged: under another spread, or another secret, too.
+        """
+        horizon_ms = self._horizon_ms
+        if self._spread != "rolling" or horizon_ms is None:
+            span = self.period(start_ms)
+            yield Counter(
+                {one: store.count(one, span, window_ms=known[one].window_ms) for one in known}
+            )
+            return
+        span = start_ms - horizon_ms + 1, start_ms + horizon_ms
+        charged = [
+            (start, one, row.window_ms if horizon_ms % row.window_ms else 1)
+            for one, row in known.items()
+            # Longer windows, of an earlier configuration, count in all stretches that they touch.
+            for start in store.starts(
+                one, span, window_ms=row.window_ms if horizon_ms % row.window_ms else 1
+            )
+        ]
+        firsts = {start for start, *_ in charged if span[0] <= start < start_ms}
+        for first in {span[0], start_ms, *firsts}:
+            yield Counter(
+                one
+                for start, one, length in charged
+                if start < first + horizon_ms and start + length > first
+            )

@@ -1,12 +1,17 @@
 """What a ledger gives, refuses and has spent, step by step: the same in every language."""
 
+from fractions import Fraction
 from pathlib import Path
+
+import pytest
 
 from ldpstream.mechanisms import CollectionSpec
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError
+from ldpstream.mechanisms.ledger.spread import drawn_windows, shared_out
 from tests.exact.test_vectors import SPECS, read, spec_of
 
 VECTOR = read("ledger.json")
+SPREAD = read("spread.json")
 LABELS = {one["name"]: one["labels"][0] for one in read("devices.json")}
 
 
@@ -38,3 +43,28 @@ def test_every_step(tmp_path: Path):
         assert str(ledger.spent().total) == VECTOR["spent"]
     given = {step["gives"] for step in VECTOR["steps"] if step["do"] == "release"}
     assert given == {"fresh", "again", "sent", "refused", "forgotten"}
+
+
+@pytest.mark.parametrize("draw", SPREAD["draws"], ids=lambda one: f"{one['windows']}")
+def test_the_windows_that_a_secret_draws(draw: dict):
+    numbers = drawn_windows(
+        bytes.fromhex(draw["secret"]),
+        bytes.fromhex(draw["fingerprint"]),
+        draw["start_ms"],
+        windows=draw["windows"],
+        reports=draw["reports"],
+    )
+    assert sorted(numbers) == draw["numbers"]
+
+
+@pytest.mark.parametrize("share", SPREAD["shares"], ids=lambda one: one["budget"])
+def test_how_often_collections_take_part(share: dict):
+    listed, budget = share["collections"], Fraction(share["budget"])
+    windows_ms = {bytes([i]): one["window_ms"] for i, one in enumerate(listed)}
+    losses = {bytes([i]): Fraction(one["loss"]) for i, one in enumerate(listed)}
+    found = shared_out(
+        windows_ms,
+        share["horizon_ms"],
+        lambda counts: sum(n * losses[one] for one, n in counts.items()) <= budget,
+    )
+    assert (None if found is None else list(found.values())) == share["reports"]

@@ -36,6 +36,15 @@ export class LedgerError extends Error {
   }
 }
 
+// The ledger spreads its budget, and this window is not one of the device's.
+export class SkippedError extends LedgerError {
+  constructor(collection, { reports, windows }) {
+    super(`${collection}: expected one of the ${reports} of ${windows} windows that the budget is spread over`);
+    this.name = "SkippedError";
+    Object.assign(this, { collection, reports, windows });
+  }
+}
+
 // A report would spend more than the period has left. `spent`, `asked` and `allowed` are exact
 // fractions, as texts.
 export class BudgetError extends LedgerError {

@@ -1,11 +1,12 @@
 // One person's budget ledger: one report a window, the same one whenever it is asked for again, and no
 // report beyond the budget. What it protects, and what not: docs/devices.md.
 
-import { BudgetError, LedgerError } from "./errors.js";
+import { BudgetError, LedgerError, SkippedError } from "./errors.js";
 import { cutTime } from "./frame.js";
 import { readState, toBytes, toText } from "./ledger_state.js";
 import { sum, times } from "./loss.js";
 import { doubleAbove, isAbove, readRational, write } from "./rational.js";
+import { MAX_SPREAD_WINDOWS, drawnWindows, sharedOut } from "./spread.js";
 import { deviceSecret } from "./token.js";
 import { post, uploadKey } from "./upload.js";
 
@@ -18,13 +19,24 @@ export class Ledger {
   #budget;
   #horizonMs;
   #collections;
+  #spread;
 
   // `storage` is localStorage, a FileStorage (file.js), or anything with getItem and setItem, which
   // may be asynchronous, and lock(place, run), which runs it while nobody else uses the item: only
   // where there are Web Locks it may be without. `place` is the name of the item. `collections` are the ones that may report,
   // each with the length of its windows in milliseconds; `horizonMs` the length of a period, or
-  // null: one period for ever. `budget` is read as the decimal or fraction that was written.
-  constructor({ storage, place = "ldpstream.ledger", budget, horizonMs = null, collections }) {
+  // null: one period for ever. `budget` is read as the decimal or fraction that was written. With
+  // `spread` it takes part in some windows of each period only, as many as the budget allows, drawn
+  // from its secret; true draws for each period, "rolling" once, so that any stretch as long as a
+  // period keeps the budget.
+  constructor({
+    storage,
+    place = "ldpstream.ledger",
+    budget,
+    horizonMs = null,
+    collections,
+    spread = false,
+  }) {
     if (lockOf(storage) === null) {
       throw new LedgerError(
         "storage: expected Web Locks (a page over https or of localhost), a FileStorage, or a " +
@@ -56,9 +68,56 @@ export class Ledger {
     this.#collections = new Map(
       collections.map(([collection, windowMs]) => [
         collection.fingerprint,
-        { windowMs, loss: collection.largestLoss() },
+        { windowMs, loss: collection.largestLoss(), windows: null, reports: null },
       ]),
     );
+    if (![true, false, "rolling"].includes(spread)) {
+      throw new LedgerError('spread: expected true, false or "rolling"');
+    }
+    this.#spread = spread;
+    if (spread) this.#shareOut();
+  }
+
+  #shareOut() {
+    const horizonMs = this.#horizonMs;
+    if (horizonMs === null) {
+      throw new LedgerError("spread: expected horizonMs with it: a budget for ever has no windows");
+    }
+    const all = [...this.#collections.values()];
+    if (all.some(({ windowMs }) => horizonMs / windowMs > MAX_SPREAD_WINDOWS)) {
+      throw new LedgerError(`spread: expected at most ${MAX_SPREAD_WINDOWS} windows in horizonMs`);
+    }
+    const fits = (counts) =>
+      !isAbove(sum(all.map(({ loss }, i) => times(loss, counts[i]))), this.#budget);
+    const found = sharedOut(all.map(({ windowMs }) => windowMs), horizonMs, fits);
+    if (found === null) {
+      throw new LedgerError("spread: expected a budget of at least one report of each collection");
+    }
+    all.forEach((one, i) => Object.assign(one, { windows: horizonMs / one.windowMs, reports: found[i] }));
+  }
+
+  // Resolves to whether the window that holds a time is one of the device's: without spread all are.
+  // What was drawn for a period is kept, and stands; a window that is missed is lost.
+  async takesPart(collection, { timeMs = Date.now() } = {}) {
+    const { startMs } = this.#window(collection, timeMs);
+    return this.#alone(async () => this.#isDrawn(await this.#read(), collection, startMs));
+  }
+
+  async #isDrawn(state, collection, startMs) {
+    if (!this.#spread) return true;
+    const { windowMs, windows, reports } = this.#known(collection);
+    const firstMs = this.#spread === "rolling" ? null : cutTime(startMs, this.#horizonMs);
+    const key = [collection.fingerprint, firstMs ?? "rolling", windows, reports].join(" ");
+    state.drawn ??= {};
+    if (state.drawn[key] === undefined) {
+      state.secret ??= toText(deviceSecret());
+      const terms = { windows, reports };
+      const secret = toBytes(state.secret);
+      state.drawn[key] = await drawnWindows(secret, collection.fingerprint, firstMs, terms);
+      await this.#write(state);
+    }
+    const place = Math.floor(startMs / windowMs) % windows;
+    return state.drawn[key].includes(place < 0 ? place + windows : place);
   }
 
   // Resolves to the report of the window that holds a time, in a frame with the key of its upload: a
@@ -70,6 +129,9 @@ export class Ledger {
       const state = await this.#read();
       const before = find(state, collection, startMs);
       if (before !== undefined) return given(before, false);
+      if (!(await this.#isDrawn(state, collection, startMs))) {
+        throw new SkippedError(collection.name, this.#known(collection));
+      }
       this.#charge(state, collection, startMs);
       const tokens = await tokensOf(state, collection, cutMs);
       const frame = toText(collection.frame([label], { timesMs: [cutMs], entropy, tokens }));
@@ -143,12 +205,29 @@ export class Ledger {
 
   #charge(state, { name, fingerprint }, startMs) {
     const { windowMs, loss } = this.#known({ name, fingerprint });
-    const spent = spentOf(state, this.#period(startMs));
-    if (isAbove(sum([spent, loss]), this.#budget)) {
-      const [before, asked, allowed] = [spent, loss, this.#budget].map(write);
-      throw new BudgetError(name, { spent: before, asked, allowed });
+    for (const isInside of this.#stretches(state, startMs)) {
+      const spent = spentOf(state, isInside);
+      if (isAbove(sum([spent, loss]), this.#budget)) {
+        const [before, asked, allowed] = [spent, loss, this.#budget].map(write);
+        throw new BudgetError(name, { spent: before, asked, allowed });
+      }
     }
     state.specs[fingerprint] ??= { name, windowMs, loss: write(loss) };
+  }
+
+  // What a new report is added up with: its period, or where the spread is rolling every stretch as
+  // long as one that its window starts in, whatever was charged, under another secret too.
+  #stretches(state, startMs) {
+    if (this.#spread !== "rolling") return [this.#period(startMs)];
+    const horizonMs = this.#horizonMs;
+    const firsts = state.windows
+      .map((window) => window.startMs)
+      .filter((start) => start > startMs - horizonMs && start < startMs);
+    // Longer windows, of an earlier configuration, count in all stretches that they touch.
+    return [startMs - horizonMs + 1, startMs, ...new Set(firsts)].map(
+      (first) => (start, windowMs) =>
+        start < first + horizonMs && start + (horizonMs % windowMs === 0 ? 1 : windowMs) > first,
+    );
   }
 
   async #read() {
@@ -177,10 +256,18 @@ export class Ledger {
 }
 
 // Uploads the report that a ledger gives for the window of a time, by default now; resolves to false,
-// and uploads nothing, where it has arrived before. After an error, or a reload, the next call sends
+// and uploads nothing, where it has arrived before, or the ledger spreads its budget and the window is
+// not the device's. After an error, or a reload, the next call sends
 // the same bytes under the same key.
 export async function postOnce(url, collection, label, { ledger, timeMs, ...options }) {
-  const { frame, key, startMs, sent } = await ledger.release(collection, label, { timeMs });
+  let released;
+  try {
+    released = await ledger.release(collection, label, { timeMs });
+  } catch (error) {
+    if (error instanceof SkippedError) return false;
+    throw error;
+  }
+  const { frame, key, startMs, sent } = released;
   if (sent) return false;
   await post(url, frame, { ...options, key });
   await ledger.markSent(collection, startMs);

@@ -11,7 +11,8 @@ const SECRET = /^[A-Za-z0-9+/]{22,}={0,2}$/;
 export const EMPTY = Object.freeze({ version: VERSION, specs: {}, windows: [] });
 
 // `windows` are {fingerprint, startMs, frame, key, sent}; frame and key are null where forgotten.
-// `secret` is there only where a collection with oneReport has had a report.
+// `secret` is there only where a collection with oneReport has had a report, or the budget is spread;
+// `drawn` only there: the windows drawn for a fingerprint, period, number of windows and of reports.
 export function readState(text, place) {
   if (text === null || text === undefined) return structuredClone(EMPTY);
   let state;
@@ -20,9 +21,9 @@ export function readState(text, place) {
   } catch {
     state = null;
   }
-  const { specs, windows, secret } = state ?? {};
+  const { specs, windows, secret, drawn } = state ?? {};
   const isSecret = secret === undefined || (typeof secret === "string" && SECRET.test(secret));
-  const sound = isSpecs(specs) && isWindows(windows, specs) && isSecret;
+  const sound = isSpecs(specs) && isWindows(windows, specs) && isSecret && isDrawn(drawn);
   if (state?.version !== VERSION || !sound) {
     throw new LedgerError(`${place}: expected a ledger of version ${VERSION}`);
   }
@@ -45,6 +46,17 @@ function isWindows(windows, specs) {
 function isWindow({ fingerprint, startMs, frame }, specs) {
   const isKept = frame === null || typeof frame === "string";
   return Object.hasOwn(specs, fingerprint) && Number.isSafeInteger(startMs) && isKept;
+}
+
+function isDrawn(drawn) {
+  if (drawn === undefined) return true;
+  return isTable(drawn) && Object.entries(drawn).every(([key, numbers]) => isDraw(key, numbers));
+}
+
+function isDraw(key, numbers) {
+  const [windows, reports] = key.split(" ").slice(2).map(Number);
+  const isPlace = (one) => Number.isInteger(one) && one >= 0 && one < windows;
+  return Array.isArray(numbers) && new Set(numbers).size === reports && numbers.every(isPlace);
 }
 
 function isTable(given) {

@@ -1,0 +1,69 @@
+// Which windows a ledger takes part in when it spreads its budget: some of each period, drawn from
+// the device's secret alone (docs/wire.md, "Spread"; the vectors are tests/vectors/spread.json).
+
+import { webCrypto } from "./entropy.js";
+import { SpecError } from "./errors.js";
+
+export const MAX_SPREAD_WINDOWS = 1_000_000;
+
+// The numbers of the windows drawn, ascending: `reports` of 0..windows-1. `startMs` is the start of
+// the period, null for the one set that rolls on. `fingerprint` is 16
+// hexadecimal digits.
+export async function drawnWindows(secret, fingerprint, startMs, { windows, reports }) {
+  if (webCrypto?.subtle === undefined) {
+    throw new SpecError("crypto.subtle", "WebCrypto: pages need https or localhost");
+  }
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const key = await webCrypto.subtle.importKey("raw", secret, algorithm, false, ["sign"]);
+  const word = words(key, messageOf(fingerprint, startMs));
+  const chosen = new Set();
+  for (let last = windows - reports; last < windows; last += 1) {
+    const number = await below(word, last + 1);
+    chosen.add(chosen.has(number) ? last : number);
+  }
+  return [...chosen].sort((a, b) => a - b);
+}
+
+function messageOf(fingerprint, startMs) {
+  const name = new TextEncoder().encode(startMs === null ? "rolling" : "spread");
+  const start = new Uint8Array(startMs === null ? 0 : 8);
+  if (startMs !== null) new DataView(start.buffer).setBigInt64(0, BigInt(startMs), true);
+  const bytes = fingerprint.match(/../g).map((pair) => parseInt(pair, 16));
+  return [...name, ...bytes, ...start];
+}
+
+// 64-bit words, one a call.
+function words(key, message) {
+  let counter = 0n;
+  return async () => {
+    const data = new Uint8Array([...message, ...new Array(8).fill(0)]);
+    new DataView(data.buffer).setBigUint64(message.length, counter, true);
+    counter += 1n;
+    const digest = await webCrypto.subtle.sign("HMAC", key, data);
+    return new DataView(digest).getBigUint64(0, true);
+  };
+}
+
+// A uniform number below a bound: the lowest bits of a word, drawn until they fit.
+async function below(word, bound) {
+  const bits = bound === 1 ? 0 : (bound - 1).toString(2).length;
+  for (;;) {
+    const number = Number((await word()) & ((1n << BigInt(bits)) - 1n));
+    if (number < bound) return number;
+  }
+}
+
+// In how many windows of a period each collection takes part, at least one; null where that does not
+// fit. All take part in the same share of their windows, the largest that does, rounded down.
+export function sharedOut(windowsMs, horizonMs, fits) {
+  const reports = (stretchMs) =>
+    windowsMs.map((windowMs) => Math.max(1, Math.floor(stretchMs / windowMs)));
+  if (!fits(reports(0))) return null;
+  let [least, most] = [0, horizonMs];
+  while (least < most) {
+    const middle = least + Math.ceil((most - least) / 2);
+    if (fits(reports(middle))) least = middle;
+    else most = middle - 1;
+  }
+  return reports(least);
+}
