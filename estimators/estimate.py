@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.anytime import anytime_distances, sampling_ceiling
+from ldpstream.estimators.bounds.clustered import stretched, thinned, with_sampling
 from ldpstream.estimators.bounds.intervals import (
     bernstein_half_width,
     bernstein_worst_half_width,
@@ -160,6 +161,41 @@ def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
 
 def bound(sums: Sums, n: int, options: Options) -> Estimate:
     """Turn sums over n reports into estimates with bounds.
+
+    With `normal` and `bernstein` of many statistics at once too: sums of shape `(..., q)`, each row
+    a call of its own.
+    """
+    factor = options.sampling.factor(options.estimand)
+    if options.estimand == "respondents" or n == 0:
+        return _independent(sums, n, options)
+    as_if = replace(options, estimand="population" if factor else "respondents")
+    plain = _independent(sums, n, as_if)
+    if factor not in (0.0, 1.0):
+        plain = _resampled(sums, n, plain, factor, as_if)
+    return replace(plain, estimand=options.estimand)
+
+
+def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Options) -> Estimate:
+    """Return the population's estimate with the sampling part of its variance multiplied.
+
+    Where bounds hold at every n the reports are as many fewer; where a part of an error is less
+    they stay as they are.
+    """
+    squared = plain.se**2
+    se = np.sqrt(with_sampling(sums, n, squared, factor))
+    if options.method == "normal":
+        distances = plain.value - plain.low, plain.high - plain.value
+        below, above = stretched(sums, n, squared, distances, factor)
+        return replace(plain, se=se, low=plain.value - below, high=plain.value + above)
+    if factor > 1.0:
+        devices = max(1, int(n / factor))
+        few = _independent(thinned(sums, n / devices), devices, options)
+        return replace(plain, se=se, low=few.low, high=few.high)
+    return replace(plain, se=se)
+
+
+def _independent(sums: Sums, n: int, options: Options) -> Estimate:
+    """Return the estimates where each report is another device's.
 
     With `normal` and `bernstein` of many statistics at once too: sums of shape `(..., q)`, each row
     a call of its own.

@@ -101,7 +101,7 @@ def plan(
             asked.spec.domain,
             asked.workload,
             asked.objective,
-            collection.options.estimand,
+            asked.estimand,
         )
         status.update(f"searching the best channel: {collection.name}")
         optimum = _search(asked, search, needed=optimise is not None)
@@ -144,7 +144,7 @@ def _search(asked: Asked, seconds: float | None, *, needed: bool) -> Optimum | N
         if needed:
             raise Refused("--search: expected some seconds with --optimise, got 0")
         return None
-    estimand = asked.collection.options.estimand
+    estimand = asked.estimand
     try:
         return find_optimum(policy, asked.workload, asked.objective, estimand, seconds=seconds)
     except (DesignError, SpecError) as error:
@@ -183,7 +183,7 @@ def _draw(asked: Asked, comparison: Comparison, plot: str) -> None:
         asked.spec.domain,
         asked.workload,
         asked.objective,
-        asked.collection.options.estimand,
+        asked.estimand,
         comparison.candidates,
     )
     try:

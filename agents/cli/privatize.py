@@ -14,9 +14,9 @@ from ldpstream.agents.terminal.common import (
     refuse_one_report,
 )
 from ldpstream.agents.terminal.ledgers import (
+    Spending,
     ledger_options,
     opened,
-    refuse_without_ledger,
     releases,
 )
 from ldpstream.agents.terminal.reports import write_reports
@@ -42,6 +42,8 @@ def privatize(
     ledger_file: str | None,
     budget: str | None,
     horizon: str | None,
+    spread: bool,
+    rolling: bool,
 ) -> None:
     """Turn value lines (a file, or stdin) into reports, one JSON object a line.
 
@@ -51,12 +53,13 @@ def privatize(
     """
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "send --ledger, because a line of privatize has no token")
+    spending = Spending(budget=budget, horizon=horizon, spread=spread, rolling=rolling)
     refuse_replay_without_times(replay=replay, timed=times)
     if ledger_file is not None:
-        with opened(collection, ledger_file, budget=budget, horizon=horizon) as ledger:
+        with opened(collection, ledger_file, spending) as ledger:
             _keep(ledger, collection, values, times=times, replay=replay)
         return
-    refuse_without_ledger(budget, horizon)
+    spending.refuse()
     spec, near = collection.spec, near_now(collection.window, replay=replay)
     for chunk in read_values(values, spec.domain, times=times, chunk=CHUNK, near=near):
         reports = spec.mechanism.privatize(chunk.indices)

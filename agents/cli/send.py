@@ -28,7 +28,7 @@ from ldpstream.agents.terminal.common import (
 )
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.interrupting import interruptibly
-from ldpstream.agents.terminal.ledgers import ledger_options, opened, refuse_without_ledger
+from ldpstream.agents.terminal.ledgers import Spending, ledger_options, opened
 from ldpstream.agents.terminal.source import source_partitions
 from ldpstream.agents.terminal.times import refuse_replay_without_times, replay_option
 
@@ -59,6 +59,8 @@ def send(
     ledger_file: str | None,
     budget: str | None,
     horizon: str | None,
+    spread: bool,
+    rolling: bool,
 ) -> None:
     """Privatize value lines (a file, or stdin) and produce the reports.
 
@@ -70,6 +72,7 @@ def send(
     Ends by printing how many reports in how many messages the broker has acknowledged.
     """
     config, collection = load_collection(config_file, name)
+    spending = Spending(budget=budget, horizon=horizon, spread=spread, rolling=rolling)
     refuse_replay_without_times(replay=replay, timed=times or reports)
     # Whole messages a chunk, so that only the last one can be shorter.
     size = batch * max(1, CHUNK // batch)
@@ -78,7 +81,7 @@ def send(
     read = from_reports if reports else from_values
     reading = partial(read, collection=collection, times=times, replay=replay, size=size)
     if ledger_file is None:
-        refuse_without_ledger(budget, horizon)
+        spending.refuse()
         refuse_one_report(collection, "--ledger, which keeps the secret of the device's tokens")
     if journal is not None and once is None:
         raise Refused("--journal: expected --id with it")
@@ -98,9 +101,7 @@ def send(
         if ledger_file is not None:
             if reports:
                 raise Refused("--ledger: expected values, not --reports")
-            ledger = stack.enter_context(
-                opened(collection, ledger_file, budget=budget, horizon=horizon)
-            )
+            ledger = stack.enter_context(opened(collection, ledger_file, spending))
             held = Kept(ledger, collection, values, times=times, replay=replay, size=size)
             chunks, arrived = held.chunks(), held.mark_sent
         else:

@@ -11,6 +11,7 @@ from ldpstream.agents.config.load import (
     load_config,
     read_config,
 )
+from ldpstream.agents.config.spread import SpreadConfig
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.state.windows import WindowSpec
@@ -23,6 +24,7 @@ __all__ = [
     "GatewayConfig",
     "KafkaConfig",
     "Range",
+    "SpreadConfig",
     "Topics",
     "WindowSpec",
     "WorkerConfig",

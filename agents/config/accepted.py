@@ -1,10 +1,10 @@
 """`accept`: collections of earlier configuration files whose reports are still taken.
 
 Of an earlier file the collection of the same name counts, with all that decides what its reports
-say and how they are published: domain, mechanism, precision, `window`, `minimum`, `minimum_block`,
-`confidence`, `estimand`, `method`, `sharpest` and `publish`. Topics, partitions and what becomes of
-rejected messages are those of the new collection, and the earlier file's own `accept` is not
-followed.
+say and how they are published: domain, mechanism, precision, `window`, `spread`, `minimum`,
+`minimum_block`, `confidence`, `estimand`, `method`, `sharpest` and `publish`. Topics, partitions
+and what becomes of rejected messages are those of the new collection, and the earlier file's own
+`accept` is not followed.
 """
 
 from collections.abc import Mapping, Sequence

@@ -10,6 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path
+from ldpstream.agents.config.spread import SpreadConfig, read_spread
 from ldpstream.agents.config.tables import CollectionTable
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.config.windows import window_spec
@@ -48,6 +49,8 @@ class CollectionConfig:
     """How often provisional documents go to the estimates topic, at most."""
     options: EstimateOptions
     """What its published documents hold."""
+    spread: SpreadConfig | None = None
+    """What devices' ledgers do; None: they may report in every pane."""
     accept: tuple["CollectionConfig", ...] = ()
     """Earlier ones of this name whose reports are still taken, over the same topics."""
 
@@ -57,7 +60,8 @@ class CollectionConfig:
         said = privacy_statement(self.spec)
         of_blocks = self.minimum_block if blocks_of_reports(self.spec) is not None else None
         promised = minimum_sentences(self.minimum, of_blocks)
-        return replace(said, protected=(*said.protected, *promised))
+        spread = () if self.spread is None else self.spread.sentences(self.spec)
+        return replace(said, protected=(*said.protected, *spread, *promised))
 
 
 def read_collection(
@@ -95,6 +99,7 @@ def read_collection(
         rejected=table.rejected,
         publish_every_ms=table.publish.every,
         options=_options(path, table, spec),
+        spread=read_spread(f"{path}.spread", table.spread, window, spec),
     )
 
 

@@ -31,6 +31,7 @@ from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.gateway import GatewayTable
 from ldpstream.agents.query.options import KEYS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
+from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 from ldpstream.mechanisms.wire.one_report import DEFAULT_PARTITIONS
 
 PARTITIONS_LIMIT: Final = 10_000
@@ -127,6 +128,14 @@ class PublishTable(Table):
     every: PositiveDuration = 5 * SECOND_MS
 
 
+class SpreadTable(Table):
+    """`spread`: in how many panes of a period devices' ledgers take part."""
+
+    reports: int = Field(ge=1, le=MAX_SPREAD_WINDOWS)
+    horizon: PositiveDuration
+    rolling: bool = False
+
+
 @_with_options("collection")
 class CollectionTable(Table):
     """`[collection.NAME]`: `mechanism` and `domain` are read, and missed, with its spec."""
@@ -143,6 +152,7 @@ class CollectionTable(Table):
     minimum_block: int = Field(default=0, ge=0)
     input: Literal["topic", "frames"] = "topic"
     window: WindowTable = WindowTable()
+    spread: SpreadTable | None = None
     rejected: Literal["copy", "count"] = "copy"
     publish: PublishTable = PublishTable()
 
@@ -171,6 +181,7 @@ def known_keys() -> dict[str, list[str]]:
         "gateway": GatewayTable,
         'collection."*"': CollectionTable,
         'collection."*".window': WindowTable,
+        'collection."*".spread': SpreadTable,
         'collection."*".publish': PublishTable,
     }
     keys = {path: list(table.model_fields) for path, table in tables.items()}

@@ -12,7 +12,7 @@ from ldpstream.agents.config import ConfigError, load_config
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.record_time import now_ms, record_time_ms
 from ldpstream.mechanisms.interface.mechanism import Reports
-from ldpstream.mechanisms.ledger import Ledger
+from ldpstream.mechanisms.ledger import Ledger, SkippedError
 from ldpstream.mechanisms.wire.one_report import Tokens
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -126,15 +126,19 @@ class Sender:
     async def send_once(self, label: Any, *, ledger: Ledger, time_ms: int | None = None) -> bool:
         """Send the report that a ledger gives for the window of a time, by default now.
 
-        Return False, and send nothing, where it has arrived before. After an error, or a crash, the
-        next call sends the same bytes.
+        Return False, and send nothing, where it has arrived before, or where the ledger spreads its
+        budget and the window is not the device's. After an error, or a crash, the next call sends
+        the same bytes.
 
         Raises:
             BudgetError: where the period has nothing left for it.
             KafkaError: where it may not have arrived.
         """
         asked_ms = now_ms() if time_ms is None else time_ms
-        release = ledger.release(self.spec, label, time_ms=asked_ms)
+        try:
+            release = ledger.release(self.spec, label, time_ms=asked_ms)
+        except SkippedError:
+            return False
         if release.sent:
             return False
         reports, _ = self.spec.mechanism.decode(release.payload)

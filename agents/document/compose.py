@@ -6,7 +6,7 @@ reports give the same numbers, bit for bit.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.config.spread import sampling_between
+from ldpstream.agents.document.active import active_devices
 from ldpstream.agents.document.linear import linear_estimates
 from ldpstream.agents.document.merged import (
     Bools,
@@ -69,6 +71,9 @@ def compose(
     `late` and `rejected` those of the totals. Pure: the same arguments give the same document.
     """
     chosen = collection.options if options is None else options
+    span = totals.start_ms, totals.end_ms
+    sampling = sampling_between(collection.spread, collection.window, *span)
+    chosen = replace(chosen, sampling=sampling)
     withheld = totals.withheld or totals.n < collection.minimum
     head = EstimateDocument(
         collection=collection.name,
@@ -107,6 +112,8 @@ def compose(
         "influence": max(influences, default=None),
         "forged": min(forged, default=None),
     }
+    if collection.spread is not None:
+        body["active"] = active_devices(collection.spread, totals.n)
     if hidden is not None:
         body["merged"] = merged_blocks(spec, totals)
     if chosen.linear:

@@ -160,6 +160,13 @@ class LostMessages(Part):
     partitions: list[int] = Field(description="Of the source")
 
 
+class ActiveEstimate(Part):
+    """Devices that were active in the panes of the span, added up pane by pane."""
+
+    count: float = Field(description="Estimated from the number of reports")
+    se: float = Field(description="Its standard error")
+
+
 class MergedBlocks(Part):
     """Blocks with few reports that are told of together, by `minimum_block`."""
 
@@ -222,6 +229,9 @@ class EstimateDocument(Part):
     )
     ranges: list[RangeEstimate] = []
     quantiles: list[QuantileEstimate] = []
+    active: ActiveEstimate | None = Field(
+        default=None, description="Only where the collection says how devices spread their budgets"
+    )
     merged: MergedBlocks | None = Field(
         default=None,
         description="Only with `minimum_block`, where blocks are merged: what would tell of a part "

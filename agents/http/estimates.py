@@ -63,7 +63,7 @@ class Job:
         parts = (
             (__version__, np.__version__, scipy_version, self.form),
             (self.config.name, self.config.spec.fingerprint, self.final),
-            (self.config.minimum, self.config.minimum_block),
+            (self.config.minimum, self.config.minimum_block, self.config.spread),
             (self.window, taken.start_ms, taken.end_ms, taken.withheld, self.partial),
             (taken.n, taken.late, taken.rejected, taken.lost),
             self.options,

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.priors import (
     ZIPF_EXPONENT,
     Floats,
@@ -37,6 +38,12 @@ class Asked:
     prior: str
     workload: Workload
     objective: Objective
+
+    @property
+    def estimand(self) -> Estimand:
+        """Whose errors are planned: of the active those of a population, which are no smaller."""
+        chosen = self.collection.options.estimand
+        return "population" if chosen == "active" else chosen
 
     @property
     def spec(self) -> CollectionSpec:

@@ -40,7 +40,7 @@ def compose(asked: Asked, comparison: Comparison, optimum: Optimum | None) -> Pl
         collection=asked.collection.name,
         fingerprint=asked.collection.spec.fingerprint.hex(),
         respondents=asked.respondents,
-        estimand=asked.collection.options.estimand,
+        estimand=asked.estimand,
         confidence=asked.collection.options.confidence,
         policy=asked.spec.mechanism.policy.describe(),
         prior=asked.prior,
@@ -151,7 +151,7 @@ def _total_variation(asked: Asked, one: Candidate) -> float:
     Where the values are a sample of a large domain, its mean stands for the others'.
     """
     queries, variances = asked.workload.values, one.predictions.values
-    if asked.collection.options.estimand == "population":
+    if asked.estimand == "population":
         variances = variances + sampling_variances(queries, asked.workload.shares)
     return float(np.sqrt(variances / asked.respondents).mean()) * queries.total / 2.0
 

@@ -61,7 +61,7 @@ def _against_respondents(
             label=named(candidate) + (" (configured)" if candidate.configured else ""),
         )
     _finish(axes, "respondents", asked.respondents)
-    axes.set_ylabel(f"standard error of a share ({asked.collection.options.estimand})")
+    axes.set_ylabel(f"standard error of a share ({asked.estimand})")
     axes.set_title("at the policy's budgets")
 
 

@@ -10,6 +10,7 @@ from ldpstream.agents.privacy.statement import (
     PrivacyStatement,
     minimum_sentences,
     privacy_statement,
+    spread_sentences,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "minimum_sentences",
     "nominal_warning",
     "privacy_statement",
+    "spread_sentences",
 ]

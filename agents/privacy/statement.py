@@ -6,7 +6,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from ldpstream.agents.privacy import by_distance, by_prior, by_value
-from ldpstream.agents.privacy.factors import factor_text
+from ldpstream.agents.privacy.factors import factor_text, round_up
+from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.lip_policy import LipPolicy
@@ -21,6 +22,7 @@ _REPEATED: Final = (
     "This holds for each report by itself: factors of several reports of one device multiply."
 )
 _LARGEST_ENUMERATED: Final = 256
+_YEAR_MS: Final = 365 * 86_400_000
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,30 @@ def minimum_sentences(minimum: int, minimum_block: int | None) -> tuple[str, ...
         (
             f"{promise} That holds for panes of time; among so many a single report may still be "
             f"the only one of what it tells in the clear.{off}"
+        ),
+    )
+
+
+def spread_sentences(
+    *, reports: int, windows: int, horizon_ms: int, rolling: bool, loss: Fraction
+) -> tuple[str, ...]:
+    """Return what devices lose in time that take part in some windows of each horizon.
+
+    `loss` is that of one report. Any year touches one period more than it holds, unless the same
+    windows come in every period.
+    """
+    periods = -(-_YEAR_MS // horizon_ms)
+    yearly = min((periods + (not rolling)) * reports, -(-_YEAR_MS * windows // horizon_ms))
+    period, year = reports * loss, yearly * loss
+    each = format_duration(horizon_ms)
+    among = f"{reports:,} of the {windows:,} windows" if windows > 1 else "the one window"
+    return (
+        (
+            f"A device whose ledger spreads its budget reports in {among} of each {each}, drawn "
+            "from a secret of its own, whatever its values are. Against whoever reads the topic "
+            f"and knows which reports are its own, those of one {each} lose at most "
+            f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of a "
+            f"year {round_up(year, 2)}."
         ),
     )
 

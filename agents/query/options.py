@@ -27,6 +27,7 @@ from ldpstream.agents.query.settings import (
     spelled,
 )
 from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method, OptionKeywords
+from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling
 from ldpstream.mechanisms.domains.parse import Domain
 
 QUERIES_LIMIT: Final = 100
@@ -170,7 +171,8 @@ class EstimateOptions:
 
     `top` is the length of the list of values, None for the whole domain in its own order, 0 for no
     list. `ranges`, `quantiles` and `linear` keep their order. `sharpest` cannot be asked for:
-    anytime bounds hold where it was fixed before looking.
+    anytime bounds hold where it was fixed before looking. Nor can `sampling`, which follows from
+    the span and from what the collection says of its devices.
     """
 
     estimand: Annotated[Estimand, Key(table="collection")] = "respondents"
@@ -199,6 +201,7 @@ class EstimateOptions:
             resolve=each_named(make_linear),
         ),
     ] = ()
+    sampling: Sampling = ONE_REPORT_EACH
 
     def keywords(self) -> OptionKeywords:
         """Return how estimates are bounded, as their keywords."""
@@ -208,6 +211,7 @@ class EstimateOptions:
             "estimand": self.estimand,
             "simultaneous": self.simultaneous,
             "sharpest": self.sharpest,
+            "sampling": self.sampling,
         }
 
 

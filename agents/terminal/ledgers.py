@@ -2,24 +2,35 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import BinaryIO
 
 import click
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.record_time import now_ms
-from ldpstream.agents.terminal.common import CHUNK, Command
+from ldpstream.agents.terminal.common import CHUNK, Command, count
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.times import near_now
 from ldpstream.agents.terminal.values import read_values, source_name
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.times import parse_duration
-from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError, Release
+from ldpstream.mechanisms.base.times import format_duration, parse_duration
+from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError, Release, SkippedError
 
 
 def ledger_options(command: Command) -> Command:
-    """Add `--ledger FILE`, `--budget EPSILON` and `--horizon DURATION`."""
+    """Add `--ledger FILE`, `--budget EPSILON`, `--horizon DURATION`, `--spread` and `--rolling`."""
     for option in (
+        click.option(
+            "--rolling",
+            is_flag=True,
+            help="With --spread: the same windows in every period, so that any stretch keeps it.",
+        ),
+        click.option(
+            "--spread",
+            is_flag=True,
+            help="Spread the budget over the horizon: report in some windows, drawn from a secret.",
+        ),
         click.option("--horizon", metavar="DURATION", help='Of the budget, "1d"; else for ever.'),
         click.option("--budget", metavar="EPSILON", help="What all reports may lose together."),
         click.option(
@@ -34,21 +45,57 @@ def ledger_options(command: Command) -> Command:
     return command
 
 
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What was written of a budget on the command line; None or False where it was not."""
+
+    budget: str | None
+    horizon: str | None
+    spread: bool
+    rolling: bool
+
+    def refuse(self) -> None:
+        """Refuse a ledger's options without a ledger: they would promise what nobody keeps.
+
+        Raises:
+            Refused: naming the first that was written.
+        """
+        for field in fields(self):
+            if getattr(self, field.name):
+                raise Refused(f"--{field.name}: expected --ledger with it")
+
+    def or_configured(self, collection: CollectionConfig) -> "Spending":
+        """Return the same with what the collection says of its devices where nothing is written."""
+        known = collection.spread
+        if known is None:
+            return self
+        return Spending(
+            budget=self.budget or str(known.budget(collection.spec)),
+            horizon=self.horizon or format_duration(known.horizon_ms),
+            spread=True,
+            rolling=self.rolling or known.rolling,
+        )
+
+
 @contextmanager
-def opened(
-    collection: CollectionConfig, file: str, *, budget: str | None, horizon: str | None
-) -> Iterator[Ledger]:
+def opened(collection: CollectionConfig, file: str, given: Spending) -> Iterator[Ledger]:
     """Return the ledger that the options name, closed at the end of the block.
 
-    Windows are the collection's panes: a report counts in one of them.
+    Windows are the collection's panes: a report counts in one of them. What the options leave out
+    is as the collection's `spread` says.
 
     Raises:
         Refused: where an option is missing or impossible, or the file is no ledger.
     """
-    if budget is None:
-        raise Refused("--budget: expected a number above 0 with --ledger")
+    asked = given.or_configured(collection)
+    if asked.budget is None:
+        raise Refused(
+            "--budget: expected a number above 0 with --ledger: the collection has no spread"
+        )
+    if asked.rolling and not asked.spread:
+        raise Refused("--rolling: expected --spread with it")
     try:
-        horizon_ms = None if horizon is None else parse_duration(horizon)
+        horizon_ms = None if asked.horizon is None else parse_duration(asked.horizon)
     except ValueError as error:
         raise Refused(f"--horizon: expected {error}") from None
     if horizon_ms == 0:
@@ -57,8 +104,9 @@ def opened(
         ledger = Ledger(
             file,
             specs=[(collection.spec, collection.window.pane_ms)],
-            budget=budget,
+            budget=asked.budget,
             horizon_ms=horizon_ms,
+            spread="rolling" if asked.rolling else asked.spread,
         )
     except SpecError as error:
         raise Refused(f"--{error}" if error.path == "budget" else str(error)) from None
@@ -68,23 +116,19 @@ def opened(
         yield ledger
 
 
-def refuse_without_ledger(budget: str | None, horizon: str | None) -> None:
-    """Refuse a ledger's options without a ledger: they would promise what nobody keeps."""
-    for name, given in (("--budget", budget), ("--horizon", horizon)):
-        if given is not None:
-            raise Refused(f"{name}: expected --ledger with it")
-
-
 def releases(
     ledger: Ledger, collection: CollectionConfig, stream: BinaryIO, *, times: bool, replay: bool
 ) -> Iterator[Release]:
     """Yield the report of each value line's window, in the lines' order.
 
+    Lines of windows in which the device does not take part are left out, and counted at the end.
+
     Raises:
         Refused: naming the line, for what is no value.
         Failed: naming the line, where its report would go beyond the budget.
     """
-    name, line, near = source_name(stream), 0, near_now(collection.window, replay=replay)
+    name, line, skipped = source_name(stream), 0, 0
+    near = near_now(collection.window, replay=replay)
     domain = collection.spec.domain
     for chunk in read_values(stream, domain, times=times, chunk=CHUNK, near=near):
         given = [now_ms()] * len(chunk.indices) if chunk.times_ms is None else chunk.times_ms
@@ -92,7 +136,12 @@ def releases(
             line += 1
             try:
                 yield ledger.release_index(collection.spec, index, time_ms=int(time_ms))
+            except SkippedError:
+                skipped += 1
             except BudgetError as error:
                 raise Failed(f"{name}: line {line}: {error}") from None
             except LedgerError as error:
                 raise Refused(f"{name}: line {line}: {error}") from None
+    if skipped:
+        lines = count(skipped, "line")
+        click.echo(f"{name}: {lines} left out: the budget is spread over other windows", err=True)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal, TypedDict, get_args
 
+from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling
+
 Method = Literal["normal", "bernstein", "anytime", "anytime-exact"]
 """`normal`: z times the plug-in standard error. `bernstein`: empirical Bernstein, at every n.
 `anytime`: holds at every moment of a window at once, asymptotic. `anytime-exact`: the same, at
@@ -10,8 +12,9 @@ every n."""
 ANYTIME: Final = frozenset({"anytime", "anytime-exact"})
 """Methods whose bounds may be looked at all the time."""
 
-Estimand = Literal["respondents", "population"]
-"""`respondents`: the share among those who did report. `population`: what they were drawn from."""
+Estimand = Literal["respondents", "population", "active"]
+"""`respondents`: the share among those who did report. `population`: what they were drawn from.
+`active`: the share among those who could have reported, of whom `sampling` says what part did."""
 
 SHARPEST: Final = 10_000
 """Reports at which anytime bounds are narrowest, by default."""
@@ -26,6 +29,7 @@ class OptionKeywords(TypedDict, total=False):
     simultaneous: bool
     family: int | None
     sharpest: int
+    sampling: Sampling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,7 @@ class Options:
     confidence, over `family` queries: by default those of the call, more where these were chosen
     out of a larger number by looking. `sharpest` is the number of reports at which anytime bounds
     are narrowest: fix it before looking, since bounds that are tuned to what came do not hold.
+    `sampling` says how often devices report, and which part of the active ones does.
 
     Raises:
         ValueError: where an option is impossible.
@@ -47,6 +52,7 @@ class Options:
     simultaneous: bool = False
     family: int | None = None
     sharpest: int = SHARPEST
+    sampling: Sampling = ONE_REPORT_EACH
 
     def __post_init__(self) -> None:
         if not 0.0 < self.confidence < 1.0:

@@ -14,8 +14,8 @@ class SkippedError(LedgerError):
 
     def __init__(self, collection: str, *, reports: int, windows: int) -> None:
         super().__init__(
-            f"{collection}: expected one of the windows that the budget is spread over, {reports} of "
-            f"{windows}"
+            f"{collection}: expected one of the windows that the budget is spread over, "
+            f"{reports} of {windows}"
         )
         self.collection = collection
         self.reports = reports

@@ -31,6 +31,8 @@ function momentsOf({ method = "", final }) {
     : "at one moment only: they are too narrow to be watched while the window is open";
 }
 
+const WHOSE = new Map([["active", "the devices that were active, reporting or not"]]);
+
 /**
  * @param {Estimate} estimate
  * @param {string} together What they hold for.
@@ -39,6 +41,6 @@ export function boundsText(estimate, together) {
   const level = confidenceText(estimate.confidence ?? 0);
   return (
     `Bounds hold with ${level} confidence ${together}, ${momentsOf(estimate)} ` +
-    `(method ${estimate.method}, of the ${estimate.estimand}).`
+    `(method ${estimate.method}, of ${WHOSE.get(estimate.estimand ?? "") ?? `the ${estimate.estimand}`}).`
   );
 }

@@ -1,0 +1,90 @@
+"""`spread`: in which part of a collection's panes devices take part, and what estimates make of it.
+
+Workers cannot see it: they take the configuration's word for what devices' ledgers do.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.tables import SpreadTable
+from ldpstream.agents.privacy import spread_sentences
+from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling, sampling_of
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.times import format_duration
+from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
+from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES
+from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+
+@dataclass(frozen=True)
+class SpreadConfig:
+    """Devices take part in `reports` of the `windows` panes of each horizon."""
+
+    reports: int
+    windows: int
+    horizon_ms: int
+    rolling: bool
+
+    def budget(self, spec: CollectionSpec) -> Fraction:
+        """Return what all reports of a period may lose together: exact."""
+        return self.reports * largest_loss(spec.mechanism.policy)
+
+    def sentences(self, spec: CollectionSpec) -> tuple[str, ...]:
+        """Return in words what a device loses."""
+        return spread_sentences(
+            reports=self.reports,
+            windows=self.windows,
+            horizon_ms=self.horizon_ms,
+            rolling=self.rolling,
+            loss=largest_loss(spec.mechanism.policy),
+        )
+
+
+def read_spread(
+    path: str, table: SpreadTable | None, window: WindowSpec, spec: CollectionSpec
+) -> SpreadConfig | None:
+    """Return a collection's spread; None where it has none.
+
+    Raises:
+        ConfigError: where the panes do not divide the horizon, are too many, or fewer than reports,
+            and for policies whose budgets no ledger adds up.
+    """
+    if table is None:
+        return None
+    if spec.mechanism.policy.size > MAX_MATRIX_VALUES:
+        # Of fewer values it is known that they add up, which takes a while.
+        try:
+            largest_loss(spec.mechanism.policy)
+        except SpecError as error:
+            raise ConfigError(
+                path, f"expected no spread: {error.path}: {error.expected}"
+            ) from error
+    pane = format_duration(window.pane_ms)
+    if table.horizon % window.pane_ms:
+        got = format_duration(table.horizon)
+        raise ConfigError(f"{path}.horizon", f"expected a multiple of a pane ({pane}), got {got}")
+    windows = table.horizon // window.pane_ms
+    if windows > MAX_SPREAD_WINDOWS:
+        most = f"at most {MAX_SPREAD_WINDOWS:,} panes"
+        raise ConfigError(f"{path}.horizon", f"expected {most} of {pane}, got {windows:,}")
+    if table.reports > windows:
+        most = f"at most the {windows:,} panes of horizon"
+        raise ConfigError(f"{path}.reports", f"expected {most}, got {table.reports:,}")
+    return SpreadConfig(table.reports, windows, table.horizon, table.rolling)
+
+
+def sampling_between(
+    spread: SpreadConfig | None, window: WindowSpec, start_ms: int, end_ms: int
+) -> Sampling:
+    """Return how the reports of a span of whole panes are drawn; of an empty one, one a device."""
+    first, panes = window.pane(start_ms), (end_ms - start_ms) // window.pane_ms
+    if panes < 1:
+        return ONE_REPORT_EACH
+    if spread is None:
+        return sampling_of(first, panes, windows=None)
+    return sampling_of(
+        first, panes, windows=spread.windows, reports=spread.reports, rolling=spread.rolling
+    )

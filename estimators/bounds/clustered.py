@@ -1,0 +1,50 @@
+"""Bounds where devices report several times, or where a known part of the active ones does."""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.variance import variance
+from ldpstream.estimators.queries.sums import Sums
+
+Floats = NDArray[np.float64]
+
+_EXTENSIVE: Final = ("total", "squares", "offset", "floor", "ceiling", "noisy", "moment")
+
+
+def with_sampling(sums: Sums, n: int, plain: Floats, factor: float) -> Floats:
+    """Return the population's variance `(q,)` with its sampling part multiplied; n >= 1."""
+    if factor == 1.0:
+        return plain
+    sampled = np.maximum(plain - variance(sums, n, "respondents"), 0.0)
+    return np.maximum(plain + (factor - 1.0) * sampled, 0.0)
+
+
+def stretched(
+    sums: Sums, n: int, plain: Floats, distances: tuple[Floats, Floats], factor: float
+) -> tuple[Floats, Floats]:
+    """Return distances of population bounds as if their variance were that of `with_sampling`.
+
+    Of indicators the sampling part of more than one report a device is that of the share within the
+    bounds that is nearest to a half: of a rare value hardly any report may have come.
+    """
+    changed = with_sampling(sums, n, plain, factor)
+    if factor > 1.0 and sums.indicators:
+        value = sums.total / n
+        near = np.clip(0.5, value - distances[0], value + distances[1])
+        near = np.clip(near, 0.0, 1.0)
+        changed = np.maximum(changed, plain + (factor - 1.0) * near * (1.0 - near) / n)
+    ratio = np.sqrt(np.divide(changed, plain, out=np.ones_like(plain), where=plain > 0.0))
+    return distances[0] * ratio, distances[1] * ratio
+
+
+def thinned(sums: Sums, factor: float) -> Sums:
+    """Return the sums of as many reports less as a device gives, alike in the mean.
+
+    Bounds of n independent reports that hold at every n hold for n/m devices of m reports each:
+    their means are independent, within the same interval, and vary no more than one report.
+    """
+    fields = {name: getattr(sums, name) / factor for name in _EXTENSIVE}
+    return replace(sums, **fields)

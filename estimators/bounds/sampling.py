@@ -1,0 +1,66 @@
+"""How the reports of a span are drawn: how often a device gives one, and which part of all does.
+
+The error of a population's share has two parts: the reports' noise, which is drawn for each report,
+and the sampling of who reports, `s2/n` for n reports of n devices, `s2` being the variance of the
+query's weight among them. The second part changes:
+
+- Where a device gives m reports of one value, n reports are a sample of n/m devices: `m s2/n`. That
+  is the worst whatever the values do: no m numbers have a sum of more variance than m equal ones.
+- Where the devices that take part in a window are drawn from those that are active then
+  (`ldpstream.mechanisms.ledger.spread`), n of M, the share among the M active is missed by
+  `(1 - n/M) s2/n`: sampling without replacement. Over several windows a device takes part in
+  distinct ones, so that no window's error adds to another's.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What multiplies the sampling part of a variance, for the population and for the active."""
+
+    population: float = 1.0
+    active: float = 1.0
+
+    def factor(self, estimand: str) -> float:
+        """Return the factor of an estimand: respondents are not sampled."""
+        if estimand == "respondents":
+            return 0.0
+        return self.active if estimand == "active" else self.population
+
+
+ONE_REPORT_EACH: Final = Sampling()
+"""Reports of different devices, of which nobody knows what part of all they are."""
+
+
+def sampling_of(
+    first: int, panes: int, *, windows: int | None, reports: int = 1, rolling: bool = False
+) -> Sampling:
+    """Return the sampling of the panes `first..first + panes - 1` of event time, at least one.
+
+    Devices report once a pane at most, and take part in `reports` of every `windows` panes, periods
+    beginning at multiples of `windows`; None: in any, so that one device may be in all.
+    """
+    if windows is None:
+        return Sampling(population=float(panes))
+    again = (reports - 1) / (windows - 1) if windows > 1 else 0.0
+    if rolling:
+        whole, rest = divmod(panes, windows)
+        meeting = rest * whole * (whole + 1) + (windows - rest) * whole * (whole - 1)
+        others = panes * (panes - 1) - meeting
+        population = 1.0 + (meeting + others * again) / panes
+        repeats = -(-panes // windows)
+    else:
+        edges = [first, *range(first - first % windows + windows, first + panes, windows)]
+        sizes = np.diff([*edges, first + panes])
+        inside, outside = again, reports / windows
+        population = float(
+            1.0 + (sizes * ((sizes - 1) * inside + (panes - sizes) * outside)).sum() / panes
+        )
+        repeats = 1
+    left = 1.0 - reports / windows
+    apart = windows / (windows - 1) if panes > 1 and windows > 1 else 1.0
+    return Sampling(population=population, active=min(left * apart * repeats, population))

@@ -1,0 +1,209 @@
+"""`spread` of a collection: its configuration, documents, certificate, words and commands."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
+from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
+from ldpstream.agents.document.flat import document_rows
+from ldpstream.agents.query.options import read_options
+from ldpstream.agents.state.context import WindowTotals
+from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from tests.stream.cli import configured, invoke, refused
+
+HOUR_MS = 3_600_000
+MODES = """
+[collection.modes]
+mechanism = "randomized-response"
+epsilon = 1.0
+domain = { values = ["bus", "train", "walk"] }
+minimum = 1
+"""
+HOURS = MODES + 'window = { size = "1h" }\n'
+HOPPING = MODES + 'window = { size = "6h", hop = "1h" }\n'
+FOUR = 'spread = { reports = 4, horizon = "1d" }\n'
+
+
+def modes(folder: Path, text: str) -> CollectionConfig:
+    return load_config(configured(folder, text)).collections["modes"]
+
+
+def document(config: CollectionConfig, *, hours: int = 1, **asked: str) -> EstimateDocument:
+    values = np.repeat(np.arange(3), [500, 300, 200])
+    mechanism = config.spec.mechanism
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    totals = WindowTotals(0, hours * HOUR_MS, statistic, 1_000, late=0, rejected=0)
+    options = read_options(config.options, config.spec.domain, **asked)
+    return compose(config, totals, window=(0, hours * HOUR_MS), final=True, options=options)
+
+
+def errors(config: CollectionConfig, estimand: str, *, hours: int = 1) -> np.ndarray:
+    found = document(config, hours=hours, estimand=estimand, method="normal")
+    assert found.estimand == estimand
+    return np.array([one.se for one in found.distribution])
+
+
+def test_the_active_share_has_a_smaller_error_than_the_population_s(tmp_path: Path):
+    config = modes(tmp_path, HOURS + FOUR)
+    noise, active, drawn = (errors(config, one) for one in ("respondents", "active", "population"))
+    assert active**2 == pytest.approx(noise**2 + (drawn**2 - noise**2) * 20 / 24)
+
+
+def test_without_spread_the_active_are_a_population(tmp_path: Path):
+    config = modes(tmp_path, HOURS)
+    assert (errors(config, "active") == errors(config, "population")).all()
+    assert document(config).active is None
+
+
+def test_the_number_of_active_devices_is_estimated(tmp_path: Path):
+    found = document(modes(tmp_path, HOURS + FOUR)).active
+    assert found is not None
+    assert (found.count, found.se) == (6_000, pytest.approx(30_000**0.5))
+
+
+@pytest.mark.parametrize(
+    ("text", "factor"),
+    [
+        (HOPPING, 6.0),  # a device may report in each of six panes
+        # Six panes of one day, of which it takes part in 4 of 24.
+        (HOPPING + FOUR, 1 + 5 * 3 / 23),
+        (HOPPING + 'spread = { reports = 4, horizon = "1d", rolling = true }\n', 1 + 5 * 3 / 23),
+        (HOPPING + 'spread = { reports = 1, horizon = "1d" }\n', 1.0),
+    ],
+)
+def test_devices_that_report_several_times_make_fewer_than_reports(
+    tmp_path: Path, text: str, factor: float
+):
+    config = modes(tmp_path, text)
+    noise, drawn = errors(config, "respondents", hours=6), errors(config, "population", hours=6)
+    alone = errors(modes(tmp_path, HOURS), "population")
+    assert drawn**2 == pytest.approx(noise**2 + (alone**2 - noise**2) * factor)
+    values = document(config, hours=6, estimand="population", method="normal").distribution
+    for value in values:
+        assert value.low is not None
+        assert value.high is not None
+        assert value.se is not None
+        assert value.high - value.low >= 2 * 1.959 * value.se
+
+
+@pytest.mark.parametrize("method", ["normal", "bernstein", "anytime", "anytime-exact"])
+@pytest.mark.parametrize("estimand", ["respondents", "population", "active"])
+def test_every_method_bounds_spans(tmp_path: Path, method: str, estimand: str):
+    """Those of the population widen with the reports of a device; the active's never do."""
+    config = modes(tmp_path, HOURS + FOUR)
+    one, span = (
+        document(config, hours=hours, method=method, estimand=estimand, top="all").distribution
+        for hours in (1, 48)
+    )
+    for first, second in zip(one, span, strict=True):
+        narrow, wide = first.high - first.low, second.high - second.low
+        if estimand == "population":
+            assert wide > 1.05 * narrow
+        else:
+            assert wide == pytest.approx(narrow, rel=0.02)
+
+
+def test_csv_says_whose_shares_they_are(tmp_path: Path):
+    rows = document_rows(document(modes(tmp_path, HOURS + FOUR), estimand="active"))
+    assert "active" in next(iter(rows))
+
+
+@pytest.mark.parametrize(
+    ("spread", "said"),
+    [
+        ('{ reports = 0, horizon = "1d" }', "spread.reports"),
+        ('{ reports = 25, horizon = "1d" }', "expected at most the 24 panes of horizon, got 25"),
+        ('{ reports = 1, horizon = "90m" }', r"expected a multiple of a pane \(1h\), got 90m"),
+        ("{ reports = 1 }", "spread.horizon"),
+        ('{ reports = 1, horizon = "1d", often = true }', "spread.often"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, spread: str, said: str):
+    with pytest.raises(ConfigError, match=said):
+        modes(tmp_path, HOURS + f"spread = {spread}\n")
+
+
+def test_a_period_has_a_limit(tmp_path: Path):
+    seconds = 'window = { size = "1s" }\nspread = { reports = 1, horizon = "20d" }\n'
+    with pytest.raises(ConfigError, match="at most 1,000,000 panes of 1s, got 1,728,000"):
+        modes(tmp_path, MODES + seconds)
+
+
+def test_certify_says_what_a_device_loses(tmp_path: Path):
+    for more, stretch in (("", 8), (", rolling = true", 4)):
+        file = configured(tmp_path, HOURS + f'spread = {{ reports = 4, horizon = "1d"{more} }}\n')
+        (found,) = json.loads(invoke("certify", "-c", file).stdout)["collections"]
+        assert found["spread"]["loss"] == {
+            "period": {"exact": "4", "float": 4.0},
+            "any_stretch": {"exact": str(stretch), "float": float(stretch)},
+        }
+    (plain,) = json.loads(invoke("certify", "-c", configured(tmp_path, HOURS)).stdout)[
+        "collections"
+    ]
+    assert "spread" not in plain
+
+
+def test_the_privacy_statement_says_it_in_words(tmp_path: Path):
+    said = " ".join(modes(tmp_path, HOURS + FOUR).privacy.protected)
+    assert "reports in 4 of the 24 windows of each 1d" in said
+    # 366 days touch any year, and the 4 reports of each lose 1.
+    assert "lose at most 4 together (a factor of 54.6), and those of a year 1464." in said
+    weekly = MODES + 'window = { size = "7d" }\nspread = { reports = 1, horizon = "7d" }\n'
+    assert "reports in the one window of each 7d" in " ".join(
+        modes(tmp_path, weekly).privacy.protected
+    )
+
+
+def privatize(file: str, *options: str, hours: int = 24) -> tuple[list[dict], str]:
+    lines = "".join(f"2026-11-22T{hour:02}:10:00Z,bus\n" for hour in range(hours))
+    ledger = str(Path(file).parent / "ledger")
+    result = invoke(
+        "privatize",
+        "-c",
+        file,
+        "modes",
+        "--times",
+        "--replay",
+        "--ledger",
+        ledger,
+        *options,
+        stdin=lines,
+    )
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+
+def test_a_shell_reports_in_the_windows_of_the_spread(tmp_path: Path):
+    file = configured(tmp_path, HOURS)
+    asked = "--budget", "4", "--horizon", "1d", "--spread"
+    found, said = privatize(file, *asked)
+    assert len(found) == 4
+    assert "20 lines left out: the budget is spread over other windows" in said
+    assert privatize(file, *asked)[0] == found
+
+
+def test_what_the_collection_says_of_its_devices_is_the_default(tmp_path: Path):
+    file = configured(tmp_path, HOURS + FOUR)
+    assert len(privatize(file)[0]) == 4
+    spent = json.loads(invoke("ledger", str(tmp_path / "ledger")).stdout)
+    assert Fraction(spent["exact"]) == 4
+
+
+def test_options_that_contradict_each_other_are_refused(tmp_path: Path):
+    file, ledger = configured(tmp_path, HOURS), str(tmp_path / "ledger")
+    with_ledger = "--ledger", ledger, "--budget", "4"
+    for options, said in (
+        (("--spread",), "--spread: expected --ledger"),
+        ((*with_ledger, "--rolling"), "--rolling: expected --spread"),
+        ((*with_ledger, "--spread"), "spread: expected a horizon"),
+    ):
+        assert said in refused(invoke("privatize", "-c", file, "modes", *options))
+
+
+def test_options_of_a_document_are_those_that_were_asked_for():
+    assert EstimateOptions().keywords()["sampling"].population == 1.0
