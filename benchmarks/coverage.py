@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, product
-from typing import get_args
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,9 +136,13 @@ def inside(bounds: Estimate, truth: Floats) -> Booleans:
     return (bounds.low <= truth + 1e-9) & (truth <= bounds.high + 1e-9)
 
 
+ESTIMANDS: Final[tuple[Estimand, ...]] = ("respondents", "population")
+"""Of independent reports the active are a population."""
+
+
 def choices() -> Iterator[tuple[Estimand, Method, bool]]:
     """Yield every kind of bounds: estimand, method, and whether they are simultaneous."""
-    yield from product(get_args(Estimand), METHODS, (False, True))
+    yield from product(ESTIMANDS, METHODS, (False, True))
 
 
 def set_rows(found: Repeated, kind: str, sets: list[Integers], sums: AffineSums) -> Iterator[Row]:
@@ -184,7 +188,7 @@ def top_rows(asked: Asked, found: Repeated) -> Iterator[Row]:
     totals = asked.values.totals(found.statistics)
     listed = np.argsort(-totals, axis=1, kind="stable")[:, :TOP]
     sums = asked.values.at_some(found.statistics, listed)
-    for estimand, method in product(get_args(Estimand), METHODS):
+    for estimand, method in product(ESTIMANDS, METHODS):
         options = Options(method=method, estimand=estimand, simultaneous=True, family=size)
         shares = found.counts / case.n if estimand == "respondents" else case.shares[None]
         truth = np.take_along_axis(np.broadcast_to(shares, totals.shape), listed, axis=1)

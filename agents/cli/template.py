@@ -78,7 +78,9 @@ input = "topic"
 window = { size = "1h", hop = "1h", grace = "5m", idle = "30s", future = "1m", retention = "7d" }
 
 confidence = 0.95
-estimand = "respondents"        # or "population": reporters are a sample of something larger
+# spread = { reports = 4, horizon = "1d" }      # of the panes of a day devices take part in 4
+estimand = "respondents"        # or "population": reporters are a sample of something larger;
+                                # or "active": of all who could have reported, by `spread`
 # method: normal, at one moment; bernstein: wider, and valid at every number of reports; anytime: at
 # every moment of a window at once, for numbers that are looked at all the time, narrowest at
 # `sharpest` reports; anytime-exact: that, valid at every number of reports too.

@@ -90,7 +90,7 @@ def opened(collection: CollectionConfig, file: str, given: Spending) -> Iterator
     asked = given.or_configured(collection)
     if asked.budget is None:
         raise Refused(
-            "--budget: expected a number above 0 with --ledger: the collection has no spread"
+            "--budget: expected a number above 0 with --ledger, where the collection has no spread"
         )
     if asked.rolling and not asked.spread:
         raise Refused("--rolling: expected --spread with it")

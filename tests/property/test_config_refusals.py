@@ -43,7 +43,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"minimum": -1}, "minimum: expected at least 0, got -1"),
     ({"confidence": 1.0}, "confidence: expected a number above 0 and below 1, got 1.0"),
     ({"confidence": float("nan")}, "confidence: expected a number above 0 and below 1, got nan"),
-    ({"estimand": "all"}, 'estimand: expected one of "respondents" or "population", got "all"'),
+    ({"estimand": "all"}, 'estimand: expected one of "respondents", "population" or "active"'),
     ({"method": "exact"}, 'method: expected one of "normal", "bernstein", "anytime" or "anytime-e'),
     ({"sharpest": 0}, "sharpest: expected"),
     ({"sharpest": 0.5}, "sharpest: expected"),

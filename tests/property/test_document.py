@@ -63,7 +63,7 @@ def test_a_withheld_document_holds_only_n_and_identification():
 
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("method", ["normal", "bernstein", "anytime", "anytime-exact"])
-@pytest.mark.parametrize("estimand", ["respondents", "population"])
+@pytest.mark.parametrize("estimand", ["respondents", "population", "active"])
 @pytest.mark.parametrize("project", ["none", "simplex", "blocks"])
 def test_what_is_undefined_is_null(n: int, method: Any, estimand: Any, project: Any):
     config = collection(LINE)

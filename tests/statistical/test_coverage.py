@@ -6,17 +6,25 @@ true coverage is what `allowed` assumes: the numbers below are binomial tails.
 
 from functools import cache
 from itertools import product
-from typing import get_args
 
 import numpy as np
 import pytest
-from benchmarks.coverage import METHODS, QUANTILES, Asked, Row, repeat, small_rows, top_rows
+from benchmarks.coverage import (
+    ESTIMANDS,
+    METHODS,
+    QUANTILES,
+    Asked,
+    Row,
+    repeat,
+    small_rows,
+    top_rows,
+)
 from benchmarks.coverage_cases import file_mechanisms, large_mechanisms, small_mechanisms
 from benchmarks.repeated import draw, privatized
 from benchmarks.simulate import Case, uniform, zipf
 from scipy.stats import binom, norm
 
-from ldpstream.estimators.bounds.options import Estimand, Options
+from ldpstream.estimators.bounds.options import Options
 from ldpstream.estimators.estimate import bound, estimate_sets, estimate_values
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import crossings, estimate_quantiles
@@ -99,7 +107,7 @@ def test_what_is_measured_is_what_is_published(name: str):
     """The sums of many statistics at once are those of each alone, and so are their bounds."""
     case, asked = case_of(name, 500), asked_of(name)
     found, prefixes = repeat(case, 2), Prefixes.of(case.mechanism)
-    for method, estimand, together in product(METHODS, get_args(Estimand), (False, True)):
+    for method, estimand, together in product(METHODS, ESTIMANDS, (False, True)):
         options = {"method": method, "estimand": estimand, "simultaneous": together}
         many = [
             bound(sums.at(found.statistics), case.n, Options(**options))

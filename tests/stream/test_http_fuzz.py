@@ -57,7 +57,7 @@ TEXTS: Final = {
         "..", "-1..1", "0..1e300", "inf..inf", "nan..nan", "%..%", ",",
     ],
     "quantile": ["0.5", "1e-9", "0.999999999999", "nan", "-1", "1"],
-    "estimand": ["population", "respondents", "x"],
+    "estimand": ["population", "respondents", "active", "x"],
     "method": ["normal", "bernstein", "anytime", "anytime-exact", "exact"],
     "simultaneous": ["true", "false", "1"],
     "confidence": ["0.5", "0.9999999999999999", "1e-300", "5e-324", "1", "inf"],
