@@ -33,7 +33,7 @@ def drawn_windows(
     `start_ms` is the start of the period, None for the one set that rolls on.
 
     >>> sorted(drawn_windows(bytes(32), bytes(8), 0, windows=24, reports=4))
-    [4, 6, 9, 11]
+    [3, 11, 15, 19]
     """
     message = (
         b"rolling" + fingerprint

@@ -18,6 +18,7 @@ TAKEN = (
     *("minimum-by-subtraction", "minimum-by-provisionals", "minimum-of-a-block"),
     *("bomb-header-name", "bomb-unwarned", "http-other-sites", "ledger-without-lock", "umask-077"),
     "slip-",
+    "spread-",
 )
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]

@@ -1,0 +1,41 @@
+"""What a day's budget leaves for those that are there from its beginning."""
+
+import json
+from collections import Counter
+
+from tests.attack.stand import Attack, Outcome, Stand
+
+_COLLECTION = """mechanism = "randomized-response"
+epsilon = 1.0
+domain = { size = 4 }
+minimum = 1
+window = { size = "1h" }"""
+_DAY = "".join(f"2026-11-22T{hour:02}:30:00Z,1\n" for hour in range(24)).encode()
+
+
+async def newcomers_alone(stand: Stand) -> Outcome:
+    """Ask devices for a report every hour of a day, and be heard in its first hours only."""
+    file, hours = stand.configure({"trips": _COLLECTION}), Counter[int]()
+    offered = stand.run("privatize", "--help").stdout.decode()
+    more = [option for option in ("--replay", "--spread") if option in offered]
+    devices = 3 if stand.short else 20
+    for number in range(devices):
+        ledger = "--ledger", str(stand.folder / f"{number}.ledger"), "--budget", "4"
+        asked = "privatize", "trips", "-c", str(file), "--times", *ledger, "--horizon", "1d"
+        ran = stand.run(*asked, *more, stdin=_DAY)
+        times = [json.loads(line)["time"] for line in ran.stdout.splitlines()]
+        hours.update(int(time[11:13]) for time in times)
+    early, all_of_them = sum(hours[hour] for hour in range(4)), sum(hours.values())
+    figure = f"{all_of_them} reports of {devices} devices, {early} of them in hours 0 to 3 of 24"
+    # Of 12 reports (20 devices: 80), each in these hours with odds of 1 to 5: all are in
+    # a probability below 1e-3 (1e-9); all of them are in none of 10^18 runs.
+    return Outcome(all_of_them == 4 * devices and early < all_of_them, figure)
+
+
+ATTACKS = (
+    Attack(
+        "spread-newcomers",
+        "a day's budget hears devices in all hours, not in the first ones alone",
+        newcomers_alone,
+    ),
+)
