@@ -2,13 +2,20 @@
 
 import json
 from pathlib import Path
+from typing import Final
 
 import click
 
+from ldpstream.agents.kafka.record_time import now_ms
+from ldpstream.agents.privacy.spent import spent_sentences
 from ldpstream.agents.terminal.errors import Refused
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.errors import LedgerError
 from ldpstream.mechanisms.ledger.spent import read_spent
 from ldpstream.mechanisms.ledger.store import LedgerStore
+
+_YEAR_MS: Final = 365 * 86_400_000
 
 
 @click.command()
@@ -16,8 +23,10 @@ from ldpstream.mechanisms.ledger.store import LedgerStore
 def ledger(file: str) -> None:
     """Print what a ledger has spent, in all and window by window, as JSON.
 
-    Losses are those of the worst pair of values; "exact" is a fraction, "spent" rounded up.
+    Losses are those of the worst pair of values; "exact" is a fraction, "spent" rounded up. "year"
+    is what windows of the past 365 days have spent, "said" the same in words, and against whom.
     """
+    now = now_ms()
     try:
         store = LedgerStore(Path(file))
     except LedgerError as error:
@@ -25,6 +34,12 @@ def ledger(file: str) -> None:
     try:
         with store.reading():
             spent = read_spent(store, None)
+            year = read_spent(store, (now - _YEAR_MS, now + 1))
     finally:
         store.close()
-    click.echo(json.dumps(spent.to_json(), indent=2))
+    document: dict[str, Json] = {
+        "said": list(spent_sentences(year, "the past year")),
+        "year": {"spent": float_above(year.total), "exact": str(year.total)},
+        **spent.to_json(),
+    }
+    click.echo(json.dumps(document, indent=2))

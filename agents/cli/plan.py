@@ -1,5 +1,6 @@
 """`ldpstream plan`: every mechanism that satisfies a collection's policy, compared."""
 
+from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, get_args
@@ -10,6 +11,8 @@ from rich.console import Console
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.plan.ask import UNIFORM, Asked, PriorError, ask
 from ldpstream.agents.plan.compose import compose
+from ldpstream.agents.plan.life import plan_life, show_life
+from ldpstream.agents.plan.model import LifePart
 from ldpstream.agents.plan.table import show_plan
 from ldpstream.agents.terminal.common import config_option, load_collection
 from ldpstream.agents.terminal.errors import Refused
@@ -28,6 +31,8 @@ from ldpstream.estimators.planning.workload import Objective
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
+from ldpstream.mechanisms.ledger.spent import read_budget
+from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 
 _MOST_RESPONDENTS: Final = 10**12
 
@@ -65,6 +70,13 @@ _MOST_RESPONDENTS: Final = 10**12
     metavar="FILE",
     help="Write the best channel that was found, for a collection of mechanism optimal.",
 )
+@click.option(
+    "--windows",
+    type=click.IntRange(2, MAX_SPREAD_WINDOWS),
+    metavar="W",
+    help="With --budget: compare reports in every one of W windows with those in some.",
+)
+@click.option("--budget", metavar="EPSILON", help="Of a device for all of --windows together.")
 @click.option("--plot", metavar="FILE.png", help="Draw error against respondents and budget.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON document.")
 @click.argument("name")
@@ -77,6 +89,8 @@ def plan(
     workload: Objective | None,
     search: float | None,
     optimise: str | None,
+    windows: int | None,
+    budget: str | None,
     plot: str | None,
     as_json: bool,
 ) -> None:
@@ -87,6 +101,7 @@ def plan(
     """
     if plot is not None:
         _check_picture(plot)
+    allowed = _read_budget(windows, budget)
     _, collection = load_collection(config_file, name)
     if optimise is not None:
         _check_design(collection)
@@ -106,6 +121,8 @@ def plan(
         status.update(f"searching the best channel: {collection.name}")
         optimum = _search(asked, search, needed=optimise is not None)
     document = compose(asked, comparison, optimum)
+    if windows is not None:
+        document = document.model_copy(update={"life": _life(asked, comparison, windows, allowed)})
     # Files first: a reader of the output, such as `head`, may go away before its end.
     if optimise is not None and optimum is not None:
         _write(optimum, optimise)
@@ -115,6 +132,27 @@ def plan(
         click.echo(document.to_json())
     else:
         show_plan(document, table_console())
+        if document.life is not None:
+            show_life(document.life, respondents, table_console())
+
+
+def _read_budget(windows: int | None, budget: str | None) -> Fraction:
+    if (windows is None) != (budget is None):
+        raise Refused("--windows: expected --budget with it, and the other way round")
+    try:
+        return read_budget(budget or "1")
+    except SpecError as error:
+        raise Refused(f"--{error}") from error
+
+
+def _life(asked: Asked, comparison: Comparison, windows: int, budget: Fraction) -> LifePart:
+    try:
+        life = plan_life(asked, list(comparison.candidates), windows=windows, budget=budget)
+    except SpecError as error:
+        raise Refused(f"--windows: {error}") from error
+    if life is None:
+        raise Refused("--windows: expected a policy with epsilon as a parameter")
+    return life
 
 
 def _check_design(collection: CollectionConfig) -> None:

@@ -118,6 +118,27 @@ class UnsuitedPart(Part):
     needs: str
 
 
+class LifeWay(Part):
+    """One way to spend a budget over many windows."""
+
+    way: Literal["fresh", "spread"] = Field(description="Every window, or some (a spread ledger)")
+    reports: int = Field(description="Windows in which a device reports")
+    loss: float = Field(description="Of each of its reports, for the worst pair")
+    mechanism: str = Field(description="The best one at this budget")
+    variant: str
+    respondents: float = Field(description="Devices that report in a window, on average")
+    error: float = Field(description="Standard error of a window, of all devices' shares")
+    configured: bool = Field(description="Whether its reports are those of the collection")
+
+
+class LifePart(Part):
+    """What a budget for many windows buys in each of them."""
+
+    windows: int
+    budget: float
+    ways: list[LifeWay]
+
+
 class PlanDocument(Part):
     """Mechanisms for one collection's policy, best first."""
 
@@ -135,6 +156,7 @@ class PlanDocument(Part):
     mechanisms: list[MechanismPlan]
     refused: list[RefusedPart]
     unsuited: list[UnsuitedPart]
+    life: LifePart | None = Field(default=None, description="Only with --windows and --budget")
 
     def to_json(self) -> str:
         """Return the document as indented JSON."""

@@ -1,0 +1,35 @@
+"""What a device has spent, in words: how much, of whom, and against whom."""
+
+from collections import Counter
+from fractions import Fraction
+
+from ldpstream.agents.privacy.factors import factor_text, round_up
+from ldpstream.mechanisms.ledger.spent import Spent
+
+
+def spent_sentences(spent: Spent, stretch: str) -> tuple[str, ...]:
+    """Return what the reports of a stretch of time, "the past year" for one, have lost together."""
+    if not spent.windows:
+        return (f"In {stretch} this device has reported nothing.",)
+    reports = Counter(one.collection for one in spent.windows)
+    totals: dict[str, Fraction] = {}
+    for one in spent.windows:
+        totals[one.collection] = totals.get(one.collection, Fraction(0)) + one.loss
+    of_each = ", ".join(
+        f"{number:,} to {name} ({round_up(totals[name], 2)})"
+        for name, number in sorted(reports.items())
+    )
+    number = len(spent.windows)
+    return (
+        (
+            f"In {stretch} this device has given {number:,} report{'s' * (number > 1)}: {of_each}. "
+            f"They lose at most {round_up(spent.total, 2)} together: all of them are at most "
+            f"{factor_text(spent.total)} times likelier for one history of values than for another "
+            "that the policies protect it from."
+        ),
+        (
+            "That is against whoever has the single reports and knows that they are this device's: "
+            "the operators of broker, gateway and workers, and whoever they show the topic to. Who "
+            "sees published estimates alone learns no more than that."
+        ),
+    )
