@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "privatize": "Turn values into reports, one JSON object a line.",
     "estimate": "Estimate from the reports that privatize wrote.",
     "certify": "Prove what the mechanisms leak, in exact arithmetic.",
+    "audit": "Draw reports of a client, and bound what they lose from below.",
     "plan": "Compare the mechanisms that satisfy a collection's policy.",
     "worker": "Run the Faust worker.",
     "pack": 'Pack single messages, many to one, for input = "frames".',
