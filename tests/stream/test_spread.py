@@ -38,7 +38,8 @@ def document(config: CollectionConfig, *, hours: int = 1, **asked: str) -> Estim
     statistic = mechanism.empty()
     mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
     totals = WindowTotals(0, hours * HOUR_MS, statistic, 1_000, late=0, rejected=0)
-    options = read_options(config.options, config.spec.domain, **asked)
+    words = {word: [text] for word, text in asked.items()}
+    options = read_options(config.options, config.spec.domain, words)
     return compose(config, totals, window=(0, hours * HOUR_MS), final=True, options=options)
 
 
