@@ -13,27 +13,31 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST ?=
-JOBS ?= 2
+JOBS ?=
 SECONDS ?=
+
+# Where it is set, every process of tests compiles all of them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check check-tests soak up down lint format clean constraints sbom images release
 
 demo: $(VENV)/.demo
 	@$(BIN)/ldpstream demo $(if $(SECONDS),--seconds $(SECONDS))
 
+# More processes than most machines have cores: tests of brokers and of the page mostly wait.
 test: lint
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PYTEST)
+	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),4) --dist worksteal $(PYTEST)
 
 # Types beside the tests: either alone leaves a core idle for a while.
 check: $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint check-tests
 
 check-tests: $(VENV)/.dev
-	$(BIN)/python -m pytest --check -q --numprocesses $(JOBS) --dist worksteal \
+	$(BIN)/python -m pytest --check -q --numprocesses $(or $(JOBS),2) --dist worksteal \
 	  tests/exact tests/property tests/conformance tests/stream tests/house/test_layering.py $(PYTEST)
 
 soak: $(VENV)/.dev
-	LDPSTREAM_SOAK=1 $(BIN)/python -m pytest -m soak --numprocesses $(JOBS) --dist worksteal $(PYTEST)
+	LDPSTREAM_SOAK=1 $(BIN)/python -m pytest -m soak --numprocesses $(or $(JOBS),2) --dist worksteal $(PYTEST)
 	$(BIN)/python -m tests.stream.mutants
 
 # Containers read what is here under other users, whatever mode the umask of a checkout has left it.

@@ -32,15 +32,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let a rare example, or a busy machine, fail nobody's change.
 
-    `--hypothesis-profile explore` looks for examples that nobody has seen.
+    `make check` draws fewer examples; `--hypothesis-profile explore` looks for examples that nobody
+    has seen.
     """
     patient = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
     settings.register_profile("same", derandomize=True, **patient)
     settings.register_profile("explore", derandomize=False, max_examples=1_000, **patient)
-    settings.load_profile("same")
+    settings.register_profile("few", derandomize=True, max_examples=20, **patient)
+    settings.load_profile("few" if config.getoption("--check") else "same")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -62,6 +62,7 @@ with Ledger(sys.argv[1], specs=[(modes, HOUR_MS)], budget="0.02") as ledger:
 """
 
 
+@pytest.mark.slow
 def test_processes_share_windows_and_budget(tmp_path: Path):
     command = [sys.executable, "-c", _ANOTHER_PROCESS, str(tmp_path / "ledger")]
     devices = [

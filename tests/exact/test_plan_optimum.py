@@ -25,6 +25,7 @@ MECHANISMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 @pytest.mark.parametrize("objective", ["values", "ranges"])
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -38,6 +39,7 @@ def test_no_candidate_is_better(name: str, objective: Objective, estimand: Estim
         assert candidate.variance >= optimum.least * (1 - 1e-9) - 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "objective", "estimand", "expected"),
     [

@@ -115,6 +115,7 @@ def test_edges_of_a_graph_and_two_values():
     assert implies(BinaryPolicy(1.0, math.inf), BinaryPolicy(2.0, 3.0)) == (1, 0)
 
 
+@pytest.mark.slow
 def test_a_large_graph_is_implied_edge_by_edge():
     cells = np.arange(SIZE).reshape(CITY)
     steps = [(cells[:-1], cells[1:]), (cells[:, :-1], cells[:, 1:])]

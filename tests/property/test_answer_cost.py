@@ -35,6 +35,7 @@ def queries(kind: str, size: int) -> dict[str, Any]:
     return asked if kind == "ranges" else asked | {"linear": (Linear("a", np.arange(size) / 7.0),)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["list", "ranges", "both"])
 @pytest.mark.parametrize("name", LARGE)
 def test_an_answer_takes_no_more_than_it_is_said_to_cost(name: str, kind: str):

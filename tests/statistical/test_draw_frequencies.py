@@ -15,8 +15,9 @@ from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from tests.conformance.instances import INSTANCES, LISTED
+from tests.soak import chosen
 
-DRAWS = 200_000
+DRAWS = chosen(50_000, soak=200_000)
 SMALL = {name: m for name, m in LISTED.items() if m.size <= 12}
 
 
@@ -42,6 +43,7 @@ def largest_deviation(mechanism: Mechanism, entropy: Entropy, draws: int) -> flo
     return worst
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("mechanism", SMALL.values(), ids=SMALL.keys())
 def test_frequencies_are_the_channels(mechanism: Mechanism):
     assert len(SMALL) <= 80
@@ -50,6 +52,7 @@ def test_frequencies_are_the_channels(mechanism: Mechanism):
     assert largest_deviation(mechanism, SeededEntropy(20), DRAWS) <= allowed
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "name",
     [

@@ -16,8 +16,9 @@ from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from tests.soak import chosen
 
-REPETITIONS = 1000
+REPETITIONS = chosen(250, soak=1000)
 TAIL = 1e-9
 LINE = [[(0, 9)], [(5, 30)], [(7, 7)], [(38, 39)]]
 PLANE = [[(0, 2), (1, 6)], [(1, 3), (3, 3)], [(0, 4), (4, 7)], [(2, 2), (2, 2)], [(4, 4), (6, 7)]]
@@ -48,6 +49,7 @@ def covered(n: int, shape: tuple[int, ...], bounds: list, estimand: str) -> np.n
     return hits / REPETITIONS
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("n", [200, 5000])
 @pytest.mark.parametrize(("shape", "bounds"), [((40,), LINE), ((5, 8), PLANE)], ids=["1d", "2d"])
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
@@ -58,12 +60,13 @@ def test_bounds_cover(n: int, shape: tuple[int, ...], bounds: list, estimand: st
     """
     normal, bernstein = covered(n, shape, bounds, estimand)
     least = binom.ppf(TAIL, REPETITIONS, 0.94) / REPETITIONS
-    assert least > 0.88
+    assert least > chosen(0.82, soak=0.88)
     assert (normal >= least).all()
     assert (normal <= binom.isf(TAIL, REPETITIONS, 0.99) / REPETITIONS).all()
     assert (bernstein >= binom.ppf(TAIL, REPETITIONS, 0.95) / REPETITIONS).all()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("method", ["normal", "bernstein"])
 @pytest.mark.parametrize("n", [200, 5000])
 def test_quantile_bounds_cover_the_quantiles_of_the_respondents(n: int, method: str):

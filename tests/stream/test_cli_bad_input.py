@@ -168,6 +168,7 @@ def test_impossible_queries_are_refused(tmp_path: Path, options: list[str], mess
     assert message in refused(result)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named(tmp_path: Path):
     file = configured(tmp_path)
     for command in (("privatize", "-c", file, "modes"), ("certify", "-c", file)):

@@ -106,6 +106,7 @@ def test_ordered_domains_answer_ranges_and_quantiles(
     assert "|u - v| + width" in certificates[1]["policy"]["guarantee"]
 
 
+@pytest.mark.slow
 def test_a_pipe_of_real_processes(tmp_path: Path):
     file = configured(tmp_path)
     reports = spawn("privatize", "-c", file, "modes", stdin=b"bus\n" * 50 + b"train\n" * 150)

@@ -53,7 +53,7 @@ def at(time_ms: int, count: int) -> bytes:
 @pytest.mark.soak
 @pytest.mark.parametrize("first", [0, 10_000])
 def test_nothing_below_the_minimum_is_isolated(first: int):
-    for seed in seeds(20, soak=2_000, first=first):
+    for seed in seeds(10, soak=2_000, first=first):
         assert run(seed, make=CuriousWorld).violated is None, explain(seed, make=CuriousWorld)
 
 

@@ -25,6 +25,7 @@ from ldpstream.agents.terminal.tables import describe_merged
 from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.property.documents import LABELS, collection, written
+from tests.soak import seeds
 from tests.stream.asking import CITY_PATH
 from tests.stream.harness import make_context
 from tests.stream.serving import CITY, MINUTE_MS, START_MS, serve_collections
@@ -92,10 +93,10 @@ def totals_of(config: CollectionConfig, *parts: list[int]) -> tuple[WindowTotals
     return masked, replace(masked, statistic=sum(statistics), merged=None)
 
 
-@pytest.mark.parametrize("first", [0, 40])
-def test_no_small_set_of_a_block_is_isolated(first: int) -> None:
+@pytest.mark.soak
+def test_no_small_set_of_a_block_is_isolated() -> None:
     most = 0
-    for seed in range(first, first + 40):
+    for seed in seeds(20, soak=2_000):
         done = run(seed, make=BlockWorld)
         assert done.violated is None, explain(seed, make=BlockWorld)
         most = max(most, len(isolated(done.world.checks.told_blocks)))

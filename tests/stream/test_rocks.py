@@ -8,6 +8,7 @@ import ldpstream.agents.stores.rocks_store as rocks_store
 from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.stores.rocks import RocksDatabase
 from ldpstream.agents.stores.rocks_store import RocksStore
+from tests.soak import seeds
 from tests.stream.harness import HOUR_MS, frame
 from tests.stream.rocks import CONTEXT, OURS, filled, read, shown, stored
 from tests.stream.simulation.run import explain, run
@@ -63,6 +64,7 @@ def test_what_expired_and_was_swept_leaves_the_store(database: RocksDatabase):
     assert len(list(database.scan(b"m"))) == len(tail.cells) < 30
 
 
+@pytest.mark.soak
 def test_all_invariants_hold_with_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     # Small batches, so that values are written before their evaluation.
     monkeypatch.setattr(rocks_store, "_BATCH_BYTES", 40)
@@ -76,9 +78,9 @@ def test_all_invariants_hold_with_stores(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(StoredWorker, "__init__", count)
     with stored_world(tmp_path) as make:
-        for seed in range(100):
+        for seed in seeds(25, soak=500):
             assert run(seed, make=make).violated is None, explain(seed, make=make)
-    assert resumed > 100
+    assert resumed > 25
 
 
 @pytest.mark.parametrize("broken", [Ahead, Torn])
