@@ -30,6 +30,7 @@ from ldpstream.agents.state.view import totals
 from tests.brokers import Broker
 from tests.configuring import collection, configuration
 from tests.connected import Connected
+from tests.forked import Forked
 from tests.ledger import WINDOW_MS, Ledger
 from tests.processes import PATIENCE_SECONDS, Worker
 from tests.tails import read_tails
@@ -202,11 +203,14 @@ class Lab(Connected):
         stderr: int | IO[bytes] = subprocess.PIPE,
     ) -> "Worker":
         """Start a worker process, or another command that runs on; the caller has to kill it."""
+        words = [command, "-c", str(file or self.file), *arguments]
+        if environment is None:
+            return Worker(Forked(words, stderr=stderr))
         process = subprocess.Popen(
-            [sys.executable, "-c", _WORKER, command, "-c", str(file or self.file), *arguments],
+            [sys.executable, "-c", _WORKER, *words],
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **environment},
         )
         return Worker(process)
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.forked import Forked
+
 PATIENCE_SECONDS = 120.0
 """How long anything is waited for: what is slow on a busy machine is not wrong."""
 
@@ -21,7 +23,7 @@ PATIENCE_SECONDS = 120.0
 class Worker:
     """A worker process."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: "subprocess.Popen[bytes] | Forked") -> None:
         self.process = process
         self.url = ""
         self._errors: list[bytes] = []

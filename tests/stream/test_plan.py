@@ -195,6 +195,7 @@ def test_a_file_of_counts_is_a_prior(tmp_path: Path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "search"), [("modes", ()), *((name, ("--search", "0")) for name in NAMES)]
 )
