@@ -33,7 +33,9 @@ def shown(value: object) -> str:
     """Return a value as TOML would write it, shortened."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    written = json.dumps(value, ensure_ascii=False, default=str)
+    # JSON leaves characters as they are that end a line, U+0085 or U+2028.
+    text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ldpstream.agents.config import ConfigError, read_config
@@ -131,6 +131,7 @@ KEYS = (
 
 
 @settings(deadline=None)
+@example(key="accept", value="\x85")
 @given(key=st.sampled_from(KEYS), value=json_values)
 def test_whatever_a_key_holds_it_is_taken_or_refused_by_its_path(key: str, value: Any):
     try:
