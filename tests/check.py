@@ -1,7 +1,7 @@
 """What `make check` runs: all that needs no process beyond its own, one of each kind.
 
-Of tests that go over instances of mechanisms one instance of each mechanism is left, and of those
-that take rules of the protocol away one of each rule.
+Of tests that go over instances of mechanisms one instance of each mechanism is left, of those that
+take rules of the protocol away one of each rule, and of those that draw from seeds the first seed.
 """
 
 from collections.abc import Iterator
@@ -22,6 +22,7 @@ def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield what is left of the tests, in their order."""
     folders = tuple(f"tests/{folder}" for folder in FOLDERS)
     rules: set[str] = set()
+    seeded: set[str] = set()
     for item in items:
         name = item.nodeid
         if not name.startswith(folders) or any(item.get_closest_marker(mark) for mark in LONG):
@@ -34,6 +35,11 @@ def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:
             if rule in rules:
                 continue
             rules.add(rule)
+        if "seed" in parameters and item.get_closest_marker("soak"):
+            test = name.partition("[")[0]
+            if test in seeded:
+                continue
+            seeded.add(test)
         yield item
 
 

@@ -80,6 +80,7 @@ def predicted(mechanism: Dense, n: int, kind: str, shares: np.ndarray, estimand:
     return predicted_linear_variances(mechanism, n, weights, shares=shares, estimand=estimand)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["values", "sets", "linear"])
 @pytest.mark.parametrize("name", CHANNELS)
 def test_respondents_are_estimated_without_bias_and_with_the_stated_variance(name: str, kind: str):
@@ -95,6 +96,7 @@ def test_respondents_are_estimated_without_bias_and_with_the_stated_variance(nam
         np.testing.assert_allclose(plugged, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["values", "sets", "linear"])
 @pytest.mark.parametrize("name", CHANNELS)
 def test_populations_are_estimated_without_bias_and_with_the_stated_variance(name: str, kind: str):

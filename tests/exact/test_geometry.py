@@ -66,6 +66,7 @@ def test_orthogonal_points_are_numbered(geometry: Geometry):
         assert np.array_equal(orthogonal, table[value] == 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "t"), [*SPACES, (61, 3), (67, 2)])
 def test_fast_sums_equal_dense_ones(q: int, t: int):
     geometry = Geometry(q, t)

@@ -188,6 +188,7 @@ def test_the_bound_of_prefixes_covers_by_hoeffding():
     assert 11 * 2 * math.exp(-2 * n * half**2 / spread**2) == pytest.approx(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "best", "ratio"), [(1.0, "l1-geometric", 20.0), (0.1, "l1-bits", 2.2)]
 )

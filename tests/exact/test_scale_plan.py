@@ -80,6 +80,7 @@ def test_a_solver_that_does_not_converge_says_so():
 POLICIES = [MetricPolicy(0.5, (9,)), classical(8), BlockPolicy(2.0, Blocks(np.arange(12) // 4))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{type(p).__name__}-{p.size}")
 def test_planned_scales_keep_the_policy_and_are_no_worse(policy: Policy, name: str):

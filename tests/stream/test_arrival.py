@@ -81,6 +81,7 @@ def test_slices_keep_the_timestamps_of_their_records():
         assert part.dates == Dates(own, appended=True, before=tuple(range(own[0])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 @pytest.mark.parametrize("away", [False, True])
 def test_forged_dates_make_no_honest_report_late(window: WindowSpec, *, away: bool):

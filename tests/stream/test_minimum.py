@@ -62,6 +62,7 @@ def test_a_rule_of_minimum_taken_away_is_noticed(name: str):
     assert run(SEEDS[name], make=PART_MUTANTS[name]).violated is not None
 
 
+@pytest.mark.slow
 def test_the_attacker_learns_much():
     worlds = [run(seed, make=CuriousWorld).world for seed in range(20)]
     assert sum(len(world.checks.told) for world in worlds) > 100

@@ -141,6 +141,7 @@ def test_what_does_not_satisfy_the_policy_is_named_with_the_pair(tmp_path: Path)
     assert "from [0, 0] to [0, 2] the policy allows 1, and it spends 2" in shown.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_table_names_every_mechanism_and_the_verdict(tmp_path: Path, name: str):
     # A search that time ends finds another channel each time: none here.
