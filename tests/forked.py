@@ -20,7 +20,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Final
@@ -35,7 +35,13 @@ _sending = threading.Lock()
 class Forked:
     """What `subprocess.Popen` is to tests, for a process that was forked by the server."""
 
-    def __init__(self, arguments: Sequence[str], *, stderr: int | IO[bytes]) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        stderr: int | IO[bytes],
+        environment: Mapping[str, str],
+    ) -> None:
         """Run `ldpstream ARGUMENTS`; `stderr` is as for `subprocess.Popen`."""
         self.args = [sys.executable, "-c", "forked", *arguments]
         self.returncode: int | None = None
@@ -53,7 +59,7 @@ class Forked:
         order = {
             "arguments": list(arguments),
             "folder": str(Path.cwd()),
-            "environment": dict(os.environ),
+            "environment": dict(environment),
         }
         with _sending:
             socket.send_fds(

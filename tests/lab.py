@@ -204,13 +204,14 @@ class Lab(Connected):
     ) -> "Worker":
         """Start a worker process, or another command that runs on; the caller has to kill it."""
         words = [command, "-c", str(file or self.file), *arguments]
-        if environment is None:
-            return Worker(Forked(words, stderr=stderr))
+        variables = {**os.environ, **(environment or {})}
+        if "LD_PRELOAD" not in variables:
+            return Worker(Forked(words, stderr=stderr, environment=variables))
         process = subprocess.Popen(
             [sys.executable, "-c", _WORKER, *words],
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env={**os.environ, **environment},
+            env=variables,
         )
         return Worker(process)
 
