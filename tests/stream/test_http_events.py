@@ -145,6 +145,9 @@ async def test_no_provisional_of_a_window_comes_after_its_final(
     async with client.get(PATH, params={"after": "0"}) as answer:
         for minute in range(8):
             count(pipeline, minute)
+            if minute == 0:
+                (event,) = await read(answer, 1)
+                seen.append((event.kind, event.data["window"]["start"]))
             await asyncio.sleep(0.02)
             close(pipeline, minute)
         close(pipeline, 8)
