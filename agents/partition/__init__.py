@@ -1,1 +1,1 @@
-"""What the owner of a partition decides: judging, counting, flushing, finals."""
+"""What the owner of a partition decides: classifying reports, counting, flushing, finals."""

@@ -1,8 +1,8 @@
-"""What may be told of a span: with `minimum` above 1, a sum of parts and releases.
+"""What an answer about a span may disclose: with `minimum` above 1, a sum of parts and releases.
 
-An answer stands for the smallest union of parts that holds the span: outward, so its own span may
-be wider than the one asked for. Of panes that are in no part an answer that is not final holds what
-has been released; a final one is withheld where the span has such panes.
+An answer covers the smallest union of parts that contains the span, so it may cover a wider span
+than the one requested. Panes in no part yet contribute what has been released of them, unless the
+answer is final: a final answer is withheld if the span has such panes.
 """
 
 from bisect import bisect_right
@@ -16,20 +16,20 @@ from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, lost_betwe
 
 
 class BehindError(RuntimeError):
-    """A tail has not read yet what a part holds of its partition: try again in a moment."""
+    """A tail has not yet read what a part holds of its partition; retry in a moment."""
 
 
 def answer(
     context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool
 ) -> Snapshot:
-    """Return what may be told of `[start_ms, end_ms)` at this moment.
+    """Return what may be disclosed about `[start_ms, end_ms)` at this moment.
 
-    All tails have been at their log's end. `final` says that all panes of the span are closed in
-    every partition.
+    All tails must have reached their log's end. `final` says that all panes of the span are closed
+    in every partition.
 
     Raises:
-        ValueError: where the span is empty, or begins or ends within a pane.
-        BehindError: where a tail is behind another one.
+        ValueError: if the span is empty, or begins or ends within a pane.
+        BehindError: if a tail is behind another one.
     """
     if context.minimum <= 1:
         return snapshot(context, tails, start_ms, end_ms)
@@ -40,7 +40,7 @@ def answer(
 def final_totals(
     context: Context, tails: Sequence[Tail], parts: Parts, start_ms: int, end_ms: int
 ) -> WindowTotals:
-    """Return the totals of a window's final, from the parts that end with it or earlier."""
+    """Return the totals of a window's final, from the parts that end no later than the window."""
     if context.minimum <= 1:
         return add_up(context, snapshot(context, tails, start_ms, end_ms))
     found = _panes(context, start_ms, end_ms)
@@ -49,19 +49,19 @@ def final_totals(
 
 
 def told_of(context: Context, tails: Sequence[Tail], window: WindowInfo) -> Hashable:
-    """Return what changes whenever there is something else to tell of an open window."""
+    """Return a value that changes whenever the answer about an open window may change."""
     seen = window.n, window.late
     if context.minimum <= 1:
         return seen
     panes = _panes(context, window.start_ms, window.end_ms)
     parts = tuple(tails[0].parts.touching(panes.start, panes.stop))
     released = tuple((p, one.n) for p, one in tails[0].released(panes.start, panes.stop))
-    # The number of all reports is told only where there is nothing else.
+    # The number of all reports is disclosed only if there is nothing else to disclose.
     return (parts, released, window.late) if parts or released else seen
 
 
 def first_kept(context: Context, tails: Sequence[Tail]) -> int:
-    """Return the first pane from which on everything is still whole; all tails have a head."""
+    """Return the first pane from which on all data is complete; all tails have a head."""
     first = expired([tail.head for tail in tails if tail.head is not None])
     if context.minimum > 1:
         for part in tails[0].parts.touching(first, first + 1):
@@ -80,7 +80,7 @@ def _panes(context: Context, start_ms: int, end_ms: int) -> range:
 def _answer(
     context: Context, tails: Sequence[Tail], parts: Sequence[Part], asked: range, final: bool
 ) -> Snapshot:
-    """Return the sum of parts, all of which hold panes that were `asked` for, and of releases."""
+    """Return the sum of parts, each of which has panes in `asked`, and of releases."""
     pane_ms = context.window.pane_ms
     first, end = asked.start, asked.stop
     if parts:

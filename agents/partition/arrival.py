@@ -1,17 +1,22 @@
-"""When messages reached the broker, as far as a reader can know: it bounds what event times do.
+"""Bound when messages reached the broker, which limits what event times can do.
 
-A device may date its reports as it likes. So a report moves the watermark to its event time, but
-never past its arrival: then a pane closes no sooner than a grace after its end *in arrival time*,
-whoever lies, and whoever dates and delivers honestly within the grace is never late.
+A device may put any date on its reports. So a report moves the watermark to its event time, but
+never past its arrival. A pane then closes no sooner than a grace after its end *in arrival time*,
+whatever other devices send, and a report that is dated and delivered honestly within the grace is
+never late.
 
-Where the topic has `message.timestamp.type=LogAppendTime` the broker's own timestamp is the
-arrival, the same at every replay. Otherwise (`CreateTime`) senders date records. A reader knows for
-sure only that nothing arrives later than now, nor sooner than the log was last seen to end before
-it: at the log's end that is enough. While it catches up the median timestamp of the MEMORY records
-before one decides: they arrived before it did, so this is never later than its arrival, unless half
-of them lie. Where fewer are known, at the beginning of a read session, the earliest timestamp of
-the first MEMORY records does. Timestamps are cut to the precision as event times are, and need no
-allowance for it.
+If the topic has `message.timestamp.type=LogAppendTime`, the broker's own timestamp is the
+arrival, and is the same at every replay. With `CreateTime` the senders set the timestamps, and the
+reader has to estimate:
+
+- At the log's end it knows enough: nothing arrives later than now, or sooner than the moment at
+  which the log was last seen to end before it.
+- While it catches up, a record's arrival is the median timestamp of the MEMORY records before it:
+  they arrived earlier, so the median is never later than the true arrival unless half of them lie.
+- With fewer records known, at the beginning of a read session, it is the earliest timestamp of the
+  first MEMORY records.
+
+Timestamps are truncated to the precision, as event times are, so they need no tolerance for it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,16 +28,17 @@ from numpy.typing import NDArray
 
 Int64s = NDArray[np.int64]
 MEMORY: Final = 512
-"""Where a third of all records lies, half of so many do once in some billion times."""
+"""If a third of all records lie, half of this many do about once in a billion times."""
 _STEP: Final = 128
-"""For so many records one after the other the same is known."""
+"""The estimate is shared by this many consecutive records."""
 
 
 @dataclass(frozen=True)
 class Dates:
-    """The timestamps of N records, epoch milliseconds, and whether the broker has set them all.
+    """The timestamps of N records, epoch milliseconds, and whether the broker has set all of them.
 
-    `before` are those of the records before them in the log, MEMORY at most and as far as known.
+    `before` are the timestamps of the records before them in the log, at most MEMORY, as far as
+    known.
     """
 
     times_ms: Sequence[int] = ()
@@ -40,7 +46,7 @@ class Dates:
     before: Sequence[int] = ()
 
     def part(self, start: int, stop: int) -> "Dates":
-        """Return those of the records from one place to before another."""
+        """Return the dates of the records in `[start, stop)`."""
         return Dates(self.times_ms[start:stop], self.appended, self.up_to(start))
 
     def up_to(self, place: int) -> Sequence[int]:
@@ -52,8 +58,8 @@ class Dates:
     def arrivals(self, *, since_ms: int | None, now_ms: int) -> "Arrivals":
         """Return the arrivals of these records.
 
-        `since_ms` is when the log was last seen to end where they begin, None if it never was.
-        Negative timestamps are those of records without any.
+        `since_ms` is when the log was last seen to end where they begin, None if never. A negative
+        timestamp belongs to a record without one.
         """
         if self.appended:
             return appended(self.times_ms)
@@ -63,7 +69,7 @@ class Dates:
             return Arrivals.at(now_ms)
         first = int(np.count_nonzero(dated[: len(self.before)]))
         guesses = np.array([*_guesses(times_ms[dated], first)], dtype=np.int64)
-        # Arrivals are in the order of the log.
+        # Records arrive in the order of the log.
         guesses = np.maximum.accumulate(guesses)
         if since_ms is not None:
             guesses = np.maximum(guesses, since_ms)
@@ -73,9 +79,9 @@ class Dates:
 
 
 def _guesses(times_ms: Int64s, first: int) -> Iterator[int]:
-    """Yield what is known of the arrival of each _STEP records from a place on, one step at least.
+    """Yield the arrival estimate of each _STEP records from `first` on, at least one.
 
-    `times_ms`, at least one, are the timestamps of all records that are known.
+    `times_ms`, at least one, are the timestamps of all known records.
     """
     for place in range(first, max(first + 1, len(times_ms)), _STEP):
         if place < MEMORY:
@@ -86,16 +92,16 @@ def _guesses(times_ms: Int64s, first: int) -> Iterator[int]:
 
 
 UNDATED: Final = Dates()
-"""Of records whose timestamps are not known: they arrive now."""
+"""For records whose timestamps are not known: they arrive now."""
 
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
     """When each of N messages arrived, epoch milliseconds: int64 `(N,)`, or one time for all.
 
-    No message arrived after `latest_ms`: what is dated later than that by more than `future` is
-    rejected. `clock_ms` is the best that is known, never later: as far a message moves the
-    watermark at most.
+    No message arrived after `latest_ms`: a report dated later than that by more than `future` is
+    rejected. `clock_ms` is the best lower bound of the arrival, and the most to which a message
+    moves the watermark.
     """
 
     latest_ms: Int64s | int
@@ -103,11 +109,11 @@ class Arrivals:
 
     @classmethod
     def at(cls, now_ms: int) -> "Arrivals":
-        """Return what is known of messages that arrive now."""
+        """Return the arrivals of messages that arrive now."""
         return cls(now_ms, now_ms)
 
 
 def appended(times_ms: Sequence[int]) -> Arrivals:
-    """Return the arrivals of messages that the broker has dated itself."""
+    """Return the arrivals of messages whose timestamps the broker has set."""
     arrived = np.array(times_ms, dtype=np.int64)
     return Arrivals(arrived, arrived)

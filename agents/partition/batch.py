@@ -1,7 +1,7 @@
-"""A batch of messages as arrays: all runs of all frames in the order in which they are decided.
+"""Read a batch of messages into arrays: all runs of all frames, in the order of classification.
 
-Many small frames of one length are read as one matrix; anything else, and everything irregular,
-goes through `decode_frame`, which is the definition. Both give the same (tested).
+Many small frames of one length are read as one matrix. Everything else goes through `decode_frame`,
+which defines the format; tests verify that both give the same result.
 """
 
 import struct
@@ -29,10 +29,11 @@ _SINGLE_HEAD: Final = struct.pack("<BBH", VERSION, 0, 1)
 class Batch:
     """R runs and N reports of B bytes, runs by message and then by time.
 
-    `message` int64 `(R,)` is the place of the run's message in the batch, `time_ms` and `count`
-    int64 `(R,)` are as in the frame, `payload` uint8 `(N, B)` holds the runs' reports in the runs'
-    order. `refused` messages are `(place, reason)`, "undecodable" or "fingerprint". `passed`
-    messages are left to other states.
+    - `message` int64 `(R,)`: the place of the run's message in the batch. `time_ms` and `count`
+      int64 `(R,)` are as in the frame.
+    - `payload` uint8 `(N, B)`: the runs' reports, in the runs' order.
+    - `refused`: messages as `(place, reason)`, "undecodable" or "fingerprint".
+    - `passed`: messages left to other states.
     """
 
     message: Int64s
@@ -43,7 +44,7 @@ class Batch:
     passed: int
 
     def per_run(self, of_messages: Int64s | int) -> Int64s | int:
-        """Return for each run what is known of its message; one number for all stays one."""
+        """Return a value per run, given one per message; a single number stays one."""
         return of_messages if isinstance(of_messages, int) else of_messages[self.message]
 
 
@@ -54,7 +55,7 @@ def read_records(
     *,
     decided: range | None = None,
 ) -> Batch:
-    """Read messages `(offset, value)` as `read_batch` does, packed ones without making them."""
+    """Read messages `(offset, value)` like `read_batch`, without materialising packed ones."""
     if not isinstance(records, PackedRecords):
         return read_batch(spec, accept, [value for _, value in records], decided=decided)
     reader = _Reader(spec, accept, decided)
@@ -72,7 +73,7 @@ def read_records(
 
 
 def _reports(spec: CollectionSpec, length: int, messages: int) -> int:
-    """Return how many reports so many messages of a length hold that are worth a matrix, or 0."""
+    """Return how many reports a message of this length holds, or 0 if a matrix does not pay off."""
     reports, rest = divmod(length - _SINGLE_BYTES, spec.report_bytes)
     return 0 if messages < _MATRIX_AT or rest else max(0, reports)
 
@@ -86,8 +87,9 @@ def read_batch(
 ) -> Batch:
     """Read messages as frames of a spec.
 
-    `accept` holds the fingerprints of frames left to other states. So are all messages outside the
-    places `decided` (None: there are none) that are not frames of this spec: none is refused.
+    `accept` holds the fingerprints of frames left to other states. Messages that are not frames of
+    this spec are refused only within the places `decided` (None: everywhere); outside they are left
+    to other states.
     """
     reader = _Reader(spec, accept, decided)
     lengths: dict[int, list[int]] = {}
@@ -107,7 +109,7 @@ def read_batch(
 
 
 class _Reader:
-    """Collects runs in any order, and puts them in order at the end."""
+    """Collects runs in any order, and sorts them at the end."""
 
     def __init__(
         self, spec: CollectionSpec, accept: frozenset[bytes], decided: range | None
@@ -125,7 +127,7 @@ class _Reader:
         self.passed = 0
 
     def nulls(self, places: Sequence[int]) -> None:
-        """Take messages that have no value."""
+        """Take messages without a value."""
         for place in places:
             if self._left(place, b""):
                 self.passed += 1
@@ -133,7 +135,7 @@ class _Reader:
                 self.refused.append((place, "undecodable"))
 
     def _left(self, place: int, data: bytes) -> bool:
-        """Return whether a message is left to another state, by the head of its frame alone."""
+        """Return whether a message is left to another state, judging by its header alone."""
         if self._alone:
             return False
         elsewhere = self._decided is not None and place not in self._decided
@@ -161,12 +163,12 @@ class _Reader:
             self._payloads.append(frame.payload)
 
     def matrix(self, values: Sequence[bytes | None], places: list[int], reports: int) -> list[int]:
-        """Read messages of one length at once: those of one run; return the others."""
+        """Read messages of one length at once if each has a single run; return the others."""
         rows = np.frombuffer(b"".join(values[place] or b"" for place in places), dtype=np.uint8)
         return self.rows(rows.reshape(len(places), -1), np.array(places, dtype=np.int64), reports)
 
     def rows(self, rows: NDArray[np.uint8], message: Int64s, reports: int) -> list[int]:
-        """Do that with messages that are rows already: uint8 `(M, L)`, `message` int64 `(M,)`."""
+        """Like `matrix`, for messages already in rows: uint8 `(M, L)`, `message` int64 `(M,)`."""
         head = np.frombuffer(_SINGLE_HEAD + self._fingerprint, dtype=np.uint8)
         count = rows[:, 20:24].copy().view("<u4")[:, 0]
         fits = (rows[:, :_HEAD_BYTES] == head).all(axis=1) & (count == reports)
@@ -180,14 +182,15 @@ class _Reader:
         return others
 
     def batch(self) -> Batch:
-        """Return all runs in the order in which they are decided."""
+        """Return all runs in the order of classification."""
         message, time_ms, count = (
             np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
             for parts in (self._messages, self._times, self._counts)
         )
         empty = np.empty((0, self._bytes), dtype=np.uint8)
         payload = np.concatenate(self._payloads) if self._payloads else empty
-        # Compared and not subtracted: a device may send any 64 bits as a time.
+        # Compare, do not subtract: a device may send any 64 bits as a time, and the difference
+        # overflows.
         again, earlier = message[1:] == message[:-1], time_ms[1:] < time_ms[:-1]
         if np.any((message[1:] < message[:-1]) | (again & earlier)):
             order = np.lexsort((time_ms, message))

@@ -1,12 +1,13 @@
-"""Rule 7: how a partition's clock goes on when nothing comes.
+"""Rule 7: how the clock of an idle partition advances.
 
-Everything here is decided in memory and becomes real with the head; of the other partitions only
-what their winning heads say counts.
+Everything here is decided in memory and takes effect with the head. Of the other partitions only
+their winning heads count.
 
 A partition is idle when end-of-log probes have shown for a while that all of the source has been
 read (`agents/partition/probes.py`). An idle partition follows the slowest partition that is not
-idle. When all are idle, time goes on from the largest watermark by the time elapsed, and never
-jumps to the clock on the wall: a pause in a replay of 2010 must not close everything up to today.
+idle. When all are idle, time advances from the largest watermark by the time elapsed, and never
+jumps to the wall clock: a pause in a replay of data from 2010 must not close every window up to
+today.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,15 +21,15 @@ from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
 ORDERS: Final = 64
-"""How many orders wait for the source to be read up to where it ended when they were given."""
+"""At most this many orders are kept for when the source has been read up to where they apply."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """An operator's `close`: closes all panes up to `until_ms` (epoch ms).
+    """An operator's `close` order: closes all panes up to `until_ms` (epoch ms).
 
-    It applies to a partition once the source has been read up to its end offset of that moment,
-    `ends`; to a partition added later at once.
+    It applies to a partition once the source has been read up to the end offset that it had when
+    the order was given (`ends`), and at once to a partition added later.
     """
 
     until_ms: int
@@ -37,36 +38,36 @@ class Control:
 
 @dataclass(frozen=True)
 class SeenHeads:
-    """The heads of all partitions at one moment, and what idle clocks ask of them.
+    """The heads of all partitions at one moment, reduced to what idle clocks need.
 
-    Made once for all partitions that a worker owns: each of them asks about all the others.
+    Made once for all partitions that a worker owns, since each of them needs all the others.
     """
 
     heads: tuple[Head, ...]
     slowest: tuple[tuple[int, int], ...]
-    """Clock and partition of the two slowest that are not idle, or of as many as there are."""
+    """Clock and partition of the two slowest that are not idle, or fewer if there are fewer."""
     largest: int
 
     @classmethod
     def of(cls, heads: Iterable[Head]) -> "SeenHeads":
-        """Return what these heads say, by partition."""
+        """Summarise these heads, given in the order of partitions."""
         all_heads = tuple(heads)
         busy = ((head.clock, p) for p, head in enumerate(all_heads) if not head.idle)
         largest = max((head.clock for head in all_heads), default=NEVER)
         return cls(all_heads, tuple(nsmallest(2, busy)), largest)
 
     def slowest_but(self, partition: int) -> int | None:
-        """Return the smallest clock of the others that are not idle, None where all are."""
+        """Return the smallest clock of the others that are not idle; None if all are idle."""
         return next((clock for clock, p in self.slowest if p != partition), None)
 
 
 def see_heads(tails: Sequence[Tail], known_partitions: int) -> SeenHeads:
-    """Return the heads of so many partitions; fewer where a tail has not been at its end yet."""
+    """Return the heads of this many partitions; fewer if a tail has not reached its end yet."""
     return SeenHeads.of(tail.head for tail in tails[:known_partitions] if tail.head is not None)
 
 
 class IdleClock:
-    """What the clock of a partition says, idle or not."""
+    """Advances the clock of a partition, idle or not."""
 
     def __init__(self, window: WindowSpec, partition: int) -> None:
         self._window = window
@@ -82,10 +83,10 @@ class IdleClock:
         idle: bool,
         now_ms: int,
     ) -> Head:
-        """Return the head in the making with time gone on; the same where nothing changed.
+        """Return the next head with its clock advanced; the same head if nothing changed.
 
-        Call it at every step: the time elapsed counts from the moment at which all partitions were
-        first seen idle.
+        Call it at every step: elapsed time counts from the moment when all partitions were first
+        seen idle.
         """
         window = self._window
         clock = max(work.clock, control_clock(window, controls, self._partition, work.next))
@@ -99,7 +100,7 @@ class IdleClock:
         return replace(work, idle=idle, clock=clock, closed=closed)
 
     def _follow_others(self, own: int, seen: SeenHeads, now_ms: int) -> int:
-        """Return the clock of an idle partition: its `own`, or what it reads off all heads."""
+        """Return the clock of an idle partition: its `own`, or what it derives from all heads."""
         slowest = seen.slowest_but(self._partition)
         if slowest is not None:
             self._follow = None
@@ -107,7 +108,8 @@ class IdleClock:
         largest = max(own, seen.largest)
         start, since_ms = self._follow or (NEVER, now_ms)
         if start == NEVER or largest > start + now_ms - since_ms:
-            # A watermark that is ahead leads from now on; before the first one no time goes on.
+            # A watermark that is ahead leads from now on. Before the first watermark time stands
+            # still.
             start, since_ms = self._follow = largest, now_ms
         return NEVER if start == NEVER else start + now_ms - since_ms
 
@@ -117,8 +119,8 @@ def outstanding(
 ) -> list[Control]:
     """Return the orders that not all partitions' winning heads include, in order.
 
-    The others change nothing any more, whoever loads a partition. A head is None where its log has
-    not been read to its end.
+    All other orders have no effect any more, whoever loads a partition. A head is None if its log
+    has not been read to its end.
     """
 
     def included(control: Control, partition: int, head: Head | None) -> bool:
@@ -134,10 +136,10 @@ def outstanding(
 
 
 def newest(controls: Sequence[Control]) -> list[Control]:
-    """Return orders, oldest first, with the oldest of more than ORDERS taken together.
+    """Return the orders, oldest first, merging the oldest if there are more than ORDERS.
 
-    What two of them order is closed once both apply: later than ordered, and nothing else. So
-    whoever gives any number of orders that never apply keeps neither memory nor a newer order.
+    Two merged orders close, once both apply, exactly what they closed separately, only later. So
+    orders that never apply, however many, neither fill the memory nor displace newer ones.
     """
     found = list(controls)
     while len(found) > ORDERS:
@@ -153,7 +155,7 @@ def newest(controls: Sequence[Control]) -> list[Control]:
 def control_clock(
     window: WindowSpec, controls: Iterable[Control], partition: int, following: int
 ) -> int:
-    """Return the clock that closes what the operators ordered closed; NEVER where nothing is.
+    """Return the clock that closes what operators have ordered to close; NEVER if there is nothing.
 
     `following` is the next offset of the partition.
     """

@@ -12,20 +12,19 @@ from ldpstream.agents.partition.clock import Control
 from ldpstream.mechanisms.base.times import format_time, parse_time
 
 MOST_BYTES: Final = 1 << 20
-"""The longest message that is read: an order names each partition in less than 30 bytes."""
+"""The longest message that is read: an order names each partition in fewer than 30 bytes."""
 MOST_PARTITIONS: Final = 1 << 15
 _MOST_OPENED: Final = 16
-"""How many objects and arrays an order may have; it needs three. A bound on their number is one on
-their depth."""
+"""How many objects and arrays an order may contain; it needs three. This also bounds nesting."""
 _MOST_OFFSET: Final = (1 << 63) - 1
 _STRING: Final = re.compile(r'"(?:[^"\\]+|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-"""A string, or what begins one and never ends it: every character is looked at once."""
+"""A string, or an unterminated one: matches in linear time."""
 _PARTITION: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _EXPECTED: Final = 'expected {"close": {"until": TIME, "ends": {"PARTITION": OFFSET, ...}}}'
 
 
 class ControlError(ValueError):
-    """A message of the control topic that is no order; the text says what was expected."""
+    """A message of the control topic that is not a valid order; the text says what was expected."""
 
 
 def encode_control(control: Control) -> bytes:
@@ -38,10 +37,10 @@ def encode_control(control: Control) -> bytes:
 def decode_control(message: bytes) -> Control:
     """Return the order that a message carries.
 
-    Time and memory are bounded by the message's length, which is bounded.
+    Time and memory are bounded by the message's length, which is limited to MOST_BYTES.
 
     Raises:
-        ControlError: for everything else, whatever the bytes.
+        ControlError: for anything else, whatever the bytes.
     """
     if len(message) > MOST_BYTES:
         raise ControlError(f"expected at most {MOST_BYTES} bytes, got {len(message)}")
@@ -71,7 +70,7 @@ def _ends(given: Any) -> dict[int, int]:
 
 def _partition(given: str) -> int:
     if _PARTITION.fullmatch(given) is None:
-        raise ControlError("expected the numbers of partitions in `ends`")
+        raise ControlError("expected partition numbers as keys of `ends`")
     return int(given)
 
 

@@ -1,8 +1,9 @@
-"""Copies of late and rejected messages, for the topics where operators look for them.
+"""Copy late and rejected messages to the topics where operators look for them.
 
-A copy says why and where from in its headers, and carries nothing of the original's key and
-headers. What could be read is copied as frames of just the reports concerned; a message that could
-not be read is cut at 64 KiB.
+A copy's headers say why it was made and where the message came from; the original's key and headers
+are not
+copied. A readable message is copied as frames of only the reports concerned, an unreadable one is
+cut at 64 KiB.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,8 +28,8 @@ _RUN_BYTES: Final = 12
 class Copy:
     """A copy of a late or rejected message, at most 64 KiB.
 
-    Headers: `reason` ("late" or why it was rejected), `partition` and `offset` of the source, in
-    decimal.
+    Headers: `reason` ("late", or the reason for rejection), `partition` and `offset` of the source,
+    in decimal.
     """
 
     kind: Literal["late", "rejected"]
@@ -45,17 +46,17 @@ class WaitingCopies:
 
     @property
     def full(self) -> bool:
-        """Whether there are so many that no more should come before a flush."""
+        """Whether no more copies should be added before the next flush."""
         return len(self._copies) >= COPIES_LIMIT or self._size_bytes >= COPIES_BYTES
 
     def add(self, copies: Iterable[Copy]) -> None:
-        """Let copies wait."""
+        """Queue copies."""
         for copy in copies:
             self._copies.append(copy)
             self._size_bytes += len(copy.value)
 
     def take(self) -> tuple[Copy, ...]:
-        """Return those that wait, in order; from then on none do."""
+        """Return the waiting copies in order, and clear them."""
         taken, self._copies, self._size_bytes = tuple(self._copies), [], 0
         return taken
 
@@ -66,7 +67,7 @@ def make_copies(
     records: Sequence[tuple[int, bytes | None]],
     judgement: Judgement,
 ) -> Iterator[Copy]:
-    """Yield the copies that a judged batch of `(offset, message)` calls for."""
+    """Yield the copies needed for a classified batch of `(offset, message)`."""
     if context.copy_rejected:
         for place, reason in judgement.batch.refused:
             offset, value = records[place]
@@ -93,7 +94,7 @@ def _copy(reason: str, partition: int, offset: int, value: bytes) -> Copy:
 
 
 def _concerned(judgement: Judgement) -> dict[tuple[int, str], list[range | Int64s]]:
-    """Return the rows of the reports concerned, in parts, by message and reason."""
+    """Return the rows of the reports to copy, in parts, by message and reason."""
     batch, good_count = judgement.batch, judgement.good_count
     runs = np.flatnonzero((judgement.fate >= LATE) | (good_count < batch.count))
     ends = np.cumsum(batch.count)[runs]

@@ -1,4 +1,4 @@
-"""What a judged batch adds to the cells that an owner holds, and to its head."""
+"""Add a classified batch to the cells and the head of a partition's owner."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +9,7 @@ from ldpstream.agents.state.records import Head
 
 
 def count(cells: OwnedCells, work: Head, judgement: Judgement) -> Head:
-    """Count a batch into the cells; returns the head with its watermark and its numbers."""
+    """Count a batch into the cells; return the head with the new watermark and numbers."""
     n = late = 0
     for pane, reports in judgement.counted():
         cells.count(pane, reports)
@@ -18,7 +18,7 @@ def count(cells: OwnedCells, work: Head, judgement: Judgement) -> Head:
         cells.count_tokens(pane, tokens)
     for pane, few in judgement.late().items():
         late += few
-        # An expired pane has no totals any more: its late reports count in the head only.
+        # An expired pane has no totals any more: its late reports count only in the head.
         if pane >= work.expired:
             cells.late(pane, few)
     return replace(

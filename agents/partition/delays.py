@@ -1,10 +1,11 @@
-"""How late reports come, counted in buckets: what `grace` is chosen by.
+"""Histograms of how late reports arrive, by which operators choose `grace`.
 
-*Lateness* of a report is the least grace with which it would have been counted: 0 until the
-watermark has reached the end of its pane, then how far it is past it. Its *delay* is the time from
-its event to its arrival, below 0 where its device's clock is ahead; reports that are rejected
-because they are dated too far ahead have one, too. Both are rounded up to the next bound, and cost
-a search among some bounds for each run of a batch.
+The *lateness* of a report is the least grace with which it would have been counted: 0 until the
+watermark reaches the end of its pane, then the distance of the watermark from that end. Its *delay*
+is the time from
+its event to its arrival, negative if its device's clock is ahead; reports rejected because they are
+dated too far ahead have a delay, too. Both are rounded up to the next bucket bound. The cost is one
+binary search for each run of a batch.
 """
 
 from dataclasses import dataclass, field
@@ -25,18 +26,18 @@ DELAY_MS: Final = (
     *(-3_600_000, -600_000, -60_000, -10_000, -5_000, -1_000, 0, 100, 500, 1_000, 2_500, 5_000),
     *(10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 86_400_000),
 )
-"""Upper bounds of the buckets; what is above the last one is in one bucket more."""
+"""Upper bounds of the buckets; one more bucket holds everything above the last."""
 
 
 @dataclass(frozen=True, eq=False)
 class Buckets:
-    """How many reports are in each bucket, int64 `(B + 1,)`, and the sum of their times."""
+    """The number of reports in each bucket, int64 `(B + 1,)`, and the sum of their times in ms."""
 
     counts: Int64s
     sum_ms: float = 0.0
 
     def __add__(self, other: "Buckets") -> "Buckets":
-        """Return those of both."""
+        """Return the sum of both."""
         return Buckets(self.counts + other.counts, self.sum_ms + other.sum_ms)
 
 
@@ -46,18 +47,18 @@ def _none(bounds: tuple[int, ...]) -> Buckets:
 
 @dataclass(frozen=True, eq=False)
 class Delays:
-    """The lateness of reports that were counted or late, and the delays of all that had a time."""
+    """The lateness of counted and late reports, and the delays of all with a valid time."""
 
     lateness: Buckets = field(default_factory=lambda: _none(LATENESS_MS))
     delay: Buckets = field(default_factory=lambda: _none(DELAY_MS))
 
     def __add__(self, other: "Delays") -> "Delays":
-        """Return those of both."""
+        """Return the sum of both."""
         return Delays(self.lateness + other.lateness, self.delay + other.delay)
 
     @classmethod
     def of(cls, judgement: Judgement, arrived: Arrivals, *, pane_ms: int) -> Self:
-        """Return those of a judged batch, given when its messages arrived."""
+        """Return the delays of a classified batch, given when its messages arrived."""
         batch, fate, good = judgement.batch, judgement.fate, judgement.good_count
         if not len(fate):
             return cls()

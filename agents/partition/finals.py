@@ -1,10 +1,13 @@
-"""Rule 8, first half: which windows are final, and what their finals say.
+"""Rule 8, first half: which windows are final, and what their finals contain.
 
-A window is final when all its panes are closed in every partition's winning head; nothing that is
-counted later can then fall into it. The owner of partition 0 decides, from the winning heads and
-live cells of all partitions, and stores each final as a cell. Windows without reports get none,
-unless retention may have deleted theirs. Panes become parts before, by the same heads: a final
-holds parts that end with its window or earlier, so that it is the same whenever it is decided.
+A window is final when all its panes are closed in every partition's winning head, since nothing
+counted later can fall into it. The owner of partition 0 decides this from the winning heads and
+live cells of all partitions, and stores each final as a cell. A window without reports gets no
+final,
+unless retention may have deleted its reports. Panes are grouped into parts first, by the same
+heads: a final
+contains only parts that end no later than its window, so that it is the same whenever it is
+decided.
 """
 
 from collections.abc import Sequence
@@ -21,11 +24,11 @@ from ldpstream.agents.state.tail import Tail
 from ldpstream.agents.state.view import lost_panes, windows_with
 
 FINALS_BYTES: Final = 4 << 20
-"""Finals wait in memory until they are published: with so many, no more are decided."""
+"""Finals stay in memory until they are published: above this size no more are decided."""
 
 
 class Decision(NamedTuple):
-    """Windows below `final` are decided; `contents` are the new finals, by window."""
+    """Windows below `final` are decided; `contents` has the new finals, by window."""
 
     final: int
     contents: list[tuple[int, bytes]]
@@ -36,8 +39,8 @@ def decide(
 ) -> Decision:
     """Decide windows from `final` on, at most `context.finals_a_step` of them with reports.
 
-    `tails` and their winning `heads` are those of all partitions that finals wait for, and `parts`
-    are complete for all panes that are closed in these.
+    `tails` and their winning `heads` are those of all partitions that finals wait for. `parts`
+    must be complete for all panes that these heads have closed.
     """
     window = context.window
     end = window.final(min(head.closed for head in heads))
@@ -58,7 +61,7 @@ def decide(
         try:
             totals = final_totals(context, tails, parts, *window.span(number))
         except BehindError:
-            # A reader of the changelog that has gone back catches up.
+            # A changelog reader that has started over is catching up.
             return Decision(number, contents)
         contents.append((number, context.compose(totals)))
     return Decision(end, contents)
@@ -67,9 +70,9 @@ def decide(
 def store_finals(
     context: Context, cells: OwnedCells, work: Head, tails: Sequence[Tail], heads: Sequence[Head]
 ) -> Head:
-    """Add to partition 0's cells the finals that can be decided; returns its head with them.
+    """Add to partition 0's cells the finals that can be decided; return the head including them.
 
-    `tails` and `heads` are those of all partitions that this worker knows of.
+    `tails` and `heads` are those of all partitions that this worker knows.
     """
     partitions = max(work.partitions, len(heads))
     work = replace(work, partitions=partitions)
@@ -79,7 +82,7 @@ def store_finals(
     decision = decide(context, tails, heads, work.final, cells.parts)
     for window, content in decision.contents:
         cells.final(window, content)
-    # Windows without finals need no publishing.
+    # Windows without finals need not be published.
     nothing = work.published == work.final and not decision.contents
     published = decision.final if nothing else work.published
     return replace(work, final=decision.final, published=published)

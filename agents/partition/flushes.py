@@ -1,9 +1,10 @@
-"""Rule 4: a partition is flushed once at a time, and its changelog says who won.
+"""Rule 4: a partition has one flush at a time, and its changelog says who won.
 
-Send the touched cells under the base's seq + 1, with the copies of late and rejected messages; when
-all are acknowledged send the head; when it is acknowledged wait until the own tail shows a head of
-that seq. Ours: commit its next offset and go on. Another's, or any failed send: drop the partition
-and load again.
+1. Send the touched cells under the base's seq + 1, with the copies of late and rejected messages.
+2. When all of them are acknowledged, send the head.
+3. When the head is acknowledged, wait until our own tail shows a head of that seq.
+4. If it is ours, commit its next offset and continue. If it is another owner's, or any send failed,
+   drop the partition and load it again.
 """
 
 from collections.abc import Iterable
@@ -28,8 +29,8 @@ from ldpstream.agents.state.records import (
 class Flushes:
     """The flushes of one owner, all in its epoch.
 
-    `base` is the winning head that the next one continues, `flight` the head of the flush under
-    way, None where there is none, and `outcome` what the last won head added, None before the
+    `base` is the winning head that the next flush continues; `flight` the head of the flush in
+    flight, None if there is none; `outcome` what the last winning head added, None before the
     first.
     """
 
@@ -42,7 +43,7 @@ class Flushes:
         self._delays = Delays()
 
     def start(self, work: Head, cells: OwnedCells, copies: Iterable[Copy], delays: Delays) -> Flush:
-        """Return what to send so that the state in memory counts; no other may be under way."""
+        """Return what to send to make the state in memory durable; no flush may be in flight."""
         seq = self.base.seq + 1
         touched = cells.flush(work.closed)
         lineage = cells.lineage(self.base.lineage, seq)
@@ -59,7 +60,7 @@ class Flushes:
         return encode_key(self._prefix, Key(name, self.epoch, seq))
 
     def settle(self, seen: Head | None) -> Settled:
-        """Return who won, given the head that the own tail shows."""
+        """Return who won, given the head that our own tail shows."""
         if seen is None or seen.seq <= self.base.seq:
             return Settled.WAITING
         won = self.flight

@@ -1,15 +1,16 @@
-"""How closed panes become parts, of which answers hold all reports or none.
+"""Group closed panes into parts, of which an answer holds all reports or none.
 
-With `minimum` above 1 every answer is a sum of parts (and of what of open panes has been released,
+With `minimum` above 1 every answer is a sum of parts (and of what has been released of open panes,
 see `agents/partition/releases.py`). Parts do not overlap, each holds at least `minimum` reports,
-and none ever changes, so no combination of answers tells of fewer.
+and none ever changes, so no combination of answers isolates fewer reports.
 
-The owner of partition 0 groups panes that are closed in every partition's winning head, in their
-order: a part ends with the first pane at which the reports since the last part reach the minimum.
-What comes after it is *pending*, and in no answer yet. Empty panes belong to no part.
+The owner of partition 0 groups the panes that are closed in every partition's winning head, in
+order:
+a part ends with the first pane at which the reports since the last part reach the minimum.
+The panes after the last part are *pending*, and in no answer yet. Empty panes belong to no part.
 
-Each partition drops its expired panes by its own clock. A part goes as a whole, with the first of
-its panes that any partition has dropped; what was pending then is in no answer for good.
+Each partition drops expired panes by its own clock. A part is dropped as a whole, with the first of
+its panes that any partition has dropped; panes still pending then never appear in an answer.
 """
 
 from collections import Counter
@@ -36,7 +37,7 @@ def group(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
 
 
 def reports_by_pane(tails: Sequence[Tail], first: int, end: int) -> Counter[int]:
-    """Return how many reports all partitions have counted in the panes of `[first, end)`."""
+    """Return by pane the reports that all partitions have counted in the panes `[first, end)`."""
     found: Counter[int] = Counter()
     for tail in tails:
         for pane in tail.panes(first, end):
@@ -52,7 +53,7 @@ def expired(heads: Sequence[Head]) -> int:
 def store_parts(
     context: Context, cells: OwnedCells, work: Head, tails: Sequence[Tail], heads: Sequence[Head]
 ) -> Head:
-    """Add to partition 0's cells the parts that are complete; returns its head with them.
+    """Add to partition 0's cells the parts that are complete; return the head including them.
 
     `tails` and their winning `heads` are those of all partitions.
     """

@@ -1,12 +1,13 @@
-"""Which state decides messages that are no frames of its own spec, where specs share a source.
+"""Decide which state handles messages that are not frames of its own spec, if specs share a source.
 
-Every state of a collection counts the frames of its own spec. All other messages, unreadable ones
-and those of unknown specs, are decided by one of the states: rejected, counted and copied once. A
-state that becomes an accepted one writes the offset at which it *hands over* into its head; from
-there on the collection's own state decides, which waits for that before it loads. So an owner that
-still works by the earlier configuration cannot go on deciding: its heads lose, and the state that
-it loads instead says what it leaves. To go back, a state that has handed over has to accept the
-other one.
+Every state of a collection counts the frames of its own spec. All other messages (unreadable, or
+of unknown specs) are handled by exactly one state: rejected, counted and copied once.
+
+A state that becomes an accepted one writes the offset at which it *hands over* into its head. From
+that offset on the collection's own state decides, and it does not load before. An owner that
+still has the earlier configuration cannot continue to decide: its heads lose, and the state that
+it loads instead contains the offset. To go back, a state that has handed over must accept the other
+spec.
 
 Frames of the specs themselves never depend on this: each is counted by its own state.
 """
@@ -28,8 +29,8 @@ _NO_END: Final = 1 << 62
 class Beside:
     """The heads of a collection's other states in the same partition.
 
-    `own` is that of the collection's own state, None for that state itself; `accepted` are those of
-    the specs that it accepts.
+    `own` is the head of the collection's own state, None for that state itself; `accepted` are the
+    heads of the specs that it accepts.
     """
 
     own: Head | None = None
@@ -37,7 +38,7 @@ class Beside:
 
     @property
     def handed_over(self) -> bool:
-        """Whether all accepted states have said where they hand over."""
+        """Whether all accepted states have recorded where they hand over."""
         return all(head.handover != NEVER for head in self.accepted)
 
 
@@ -46,13 +47,13 @@ ALONE: Final = Beside()
 
 @dataclass(frozen=True)
 class Decided:
-    """The offsets `[first, end)` at which a state decides messages of other specs too."""
+    """The offsets `[first, end)` at which a state also decides messages of other specs."""
 
     first: int = 0
     end: int = _NO_END
 
     def places(self, records: Sequence[Record]) -> range | None:
-        """Return the places of records, offsets ascending, within; None where it is all of them."""
+        """Return the places of records (offsets ascending) in the range; None if all are in it."""
         if not records:
             return None
         least, largest = records[0][0], records[-1][0]
@@ -65,19 +66,19 @@ class Decided:
 
 
 def hand_over(context: Context, head: Head, beside: Beside) -> Head:
-    """Return the head that a state goes on from, with where it hands over."""
+    """Return the head that a state continues from, including where it hands over."""
     if not context.accepted:
-        # One that accepts others takes back what it had left to them.
+        # The collection's own state takes back what it had left to others.
         return replace(head, handover=NEVER) if context.accept else head
     if head.handover != NEVER:
         return head
-    # A state that has read further will not go back for what is left to it.
+    # A state that has read further does not go back for messages left to it.
     reached = head.next if beside.own is None else max(head.next, beside.own.next)
     return replace(head, handover=reached)
 
 
 def decided(head: Head, beside: Beside) -> Decided:
-    """Return what a state decides; `head` is what `hand_over` returned."""
+    """Return the offsets that a state decides; `head` is the result of `hand_over`."""
     end = _NO_END if head.handover == NEVER else head.handover
     before = [other.handover for other in beside.accepted if other.handover < end]
     return Decided(max([0, *before]), end)

@@ -1,17 +1,19 @@
-"""The fate of every report: counted, late, or rejected with a reason.
+"""Classify every report: counted, late, or rejected with a reason.
 
-The runs of a frame are decided one after the other in time order, and frames in the order of their
-offsets. A partition's watermark is the largest event time that it has accepted so far, though no
-report moves it past its own arrival (`ldpstream.agents.partition.arrival`); a report whose pane the
+The runs of a frame are classified in time order, and frames in the order of their
+offsets. A partition's watermark is the largest event time accepted so far, though no
+report moves it past its own arrival (`ldpstream.agents.partition.arrival`). A report whose pane the
 watermark has closed is late. Rejected reports never move the watermark.
 
-All runs of a batch are decided at once: what is late depends on a running maximum only, and a late
-run never raises it, since its pane ended before.
+All runs of a batch are classified at once: lateness depends only on a running maximum, and a late
+run never raises it, since its pane has already ended.
 
-A replay's reports arrive long after their events, and one stray later date would close everything
-up to it. With `witnesses = m` the watermark is the m-th largest event time of distinct messages:
-m - 1 strays do nothing. What messages have witnessed is in memory only: a new owner's watermark
-goes on from the head's and may lag behind by as many messages, which closes panes later and never
+In a replay reports arrive long after their events, and one stray later date would close everything
+before it. With `witnesses = m` the watermark is the m-th largest event time of distinct messages,
+so
+m - 1 strays have no effect. Which messages have been witnesses is kept in memory only: a new
+owner's watermark
+continues from the head's and may lag behind by up to m messages, which closes panes later but never
 sooner.
 """
 
@@ -36,21 +38,22 @@ from ldpstream.mechanisms.wire.one_report import OneReport
 COUNTED: Final = 0
 LATE: Final = 1
 FATES: Final = ("counted", "late", *REASONS)
-"""The names of fates, by code."""
+"""The names of the outcomes, by code."""
 REJECTED: Final = {reason: FATES.index(reason) for reason in REASONS}
 
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What became of a batch of R runs and N reports.
+    """The classification of a batch of R runs and N reports.
 
-    `fate` int64 `(R,)` is COUNTED, LATE or `REJECTED[reason]`, for the run's reports that are in
-    `good`, bool `(N,)`; the others of a counted or late run are rejected for "range". `pane` int64
-    `(R,)`, `reports` int64 `(N,)`. `clock` is the watermark after the batch, `before` int64 `(R,)`
-    that before each run, and `witnessed` the largest event times of distinct messages by the end,
-    ascending and one for each witness at most (none where one is enough). With `one_report`,
-    `why` int64 `(N,)` says which `REJECTED[reason]` a report that is not good has instead of
-    "range", and `tokens` `(N,)` are the reports' tokens as numbers.
+    - `fate` int64 `(R,)` is COUNTED, LATE or `REJECTED[reason]`. It applies to the run's reports
+      that are in `good`, bool `(N,)`; the others of a counted or late run are rejected for "range".
+    - `pane` int64 `(R,)`, `reports` int64 `(N,)`.
+    - `clock` is the watermark after the batch, `before` int64 `(R,)` the watermark before each run.
+    - `witnessed`: the largest event times of distinct messages after the batch, ascending, at most
+      one for each witness (empty with a single witness).
+    - With `one_report`, `why` int64 `(N,)` is the `REJECTED[reason]` that replaces "range" for a
+      report that is not good, and `tokens` `(N,)` are the reports' tokens as numbers.
     """
 
     batch: Batch
@@ -73,11 +76,11 @@ class Judgement:
         return np.add.reduceat(self.good, np.cumsum(count) - count, dtype=np.int64)
 
     def counted(self) -> Iterator[tuple[int, Reports]]:
-        """Yield the counted reports of each pane, all at once."""
+        """Yield the counted reports of each pane, as `(pane, reports)`."""
         yield from self._counted(self.reports)
 
     def counted_tokens(self) -> Iterator[tuple[int, Numbers]]:
-        """Yield their tokens in the same way; nothing where there are none."""
+        """Yield the tokens of the counted reports in the same way; nothing without `one_report`."""
         if self.tokens is not None:
             yield from self._counted(self.tokens)
 
@@ -94,7 +97,7 @@ class Judgement:
             yield int(pane[0]), reports
             return
         panes, place = np.unique(pane, return_inverse=True)
-        # Sixteen bits are sorted by radix, in linear time.
+        # NumPy sorts 16-bit integers by radix sort, in linear time.
         group = np.repeat(place.astype(np.uint16 if len(panes) <= 0xFFFF else np.int64), count)
         reports = reports[np.argsort(group, kind="stable")]
         ends = np.cumsum(np.bincount(group, minlength=len(panes)))
@@ -125,7 +128,7 @@ class Judgement:
         return {reason: count for reason, count in rejected.items() if count}
 
     def reasons(self, rows: Int64s) -> Iterator[tuple[str, Int64s]]:
-        """Yield why the reports in these rows, which are not good, are rejected, with the rows."""
+        """Yield `(reason, rows)` for the reports in these rows, all of which are rejected."""
         if self.why is None:
             yield "range", rows
             return
@@ -144,10 +147,10 @@ def judge(
     seen: Tokens,
     witnessed: Sequence[int] = (),
 ) -> Judgement:
-    """Decide a batch, given the head that it continues and when its messages arrived.
+    """Classify a batch, given the head that it continues and when its messages arrived.
 
-    With `one_report` `seen` are the tokens that the partition has counted in open panes. With
-    several witnesses `witnessed` is what the judgement of the batch before said.
+    With `one_report`, `seen` has the tokens that the partition has counted in open panes. With
+    several witnesses, `witnessed` is that of the previous batch's judgement.
     """
     window, time_ms = context.window, batch.time_ms
     rows, tokens = context.spec.split(batch.payload)
@@ -180,10 +183,10 @@ def judge(
 def _witness(
     witnesses: int, message: Int64s, taken: Int64s, witnessed: Sequence[int]
 ) -> tuple[Int64s, Sequence[int]]:
-    """Return the watermark before each of R runs and after all of them, int64 `(R + 1,)`.
+    """Return the watermark before each run and after all, int64 `(R + 1,)`, and `witnessed`.
 
-    `message` and `taken`, int64 `(R,)`, are the runs' messages and how far they move it; a message
-    counts as a whole, for what comes after it.
+    `message` and `taken`, int64 `(R,)`, are the runs' messages and how far each run moves the
+    watermark. A message affects only the messages after it, as a whole.
     """
     starts = np.flatnonzero(np.concatenate(([True], message[1:] != message[:-1])))
     times, clocks = [*witnessed], []
@@ -206,11 +209,11 @@ def _one_each(
     seen: Tokens,
     most: int,
 ) -> Judgement:
-    """Leave one good report of each token and pane, the first; none of another partition's.
+    """Keep one good report for each token and pane, the first, and none of another partition's.
 
-    Whoever comes second is not counted, whatever becomes of the first: if that one is late, its
-    pane has closed, and everything after it is late as well. So it is where one that is late takes
-    a place among the `most` tokens of its pane.
+    A repeat is not counted, whatever happens to the first report: if that one is late, its pane has
+    closed, and everything after it is late as well. For the same reason a late report may use up
+    one of the `most` places of its pane.
     """
     batch, numbers = judgement.batch, as_numbers(tokens)
     why = np.where(judgement.good, COUNTED, REJECTED["range"])
@@ -225,7 +228,7 @@ def _one_each(
 
 
 def _late_again(judgement: Judgement) -> Judgement:
-    """Make late what is refused for its token, if its pane has closed: of that nothing is known."""
+    """Make reports refused for their token late if their pane is closed: its tokens are gone."""
     if judgement.why is None:
         return judgement
     late = np.repeat(judgement.fate == LATE, judgement.batch.count)

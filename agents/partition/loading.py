@@ -1,10 +1,11 @@
-"""Rule 6: what a new owner goes on from.
+"""Rule 6: the state from which a new owner continues.
 
-Every load begins with a fresh random epoch, from the tail's state and at its head's next offset:
+Every load starts with a new random epoch, from the tail's state and at its head's next offset:
 never from the committed offset, never from the memory of an earlier epoch.
 
-Partition 0's head says how many partitions finals wait for (rule 8). The owner of a new one waits
-until it reads itself included, and starts with all panes of decided windows closed.
+Partition 0's head says how many partitions finals wait for (rule 8). The owner of an added
+partition waits
+until that number includes it, and starts with all panes of decided windows closed.
 """
 
 from dataclasses import replace
@@ -18,8 +19,8 @@ from ldpstream.agents.state.windows import WindowSpec
 def loadable(context: Context, partition: int, first: Head, beside: Beside) -> bool:
     """Return whether a partition can be loaded yet; `first` is partition 0's head.
 
-    A new one cannot before that head includes it, nor any before all accepted states have said
-    where they hand over.
+    An added partition cannot before that head includes it, and none can before all accepted states
+    have recorded where they hand over.
     """
     included = partition == 0 or partition < first.partitions
     return included and (context.accepted or beside.handed_over)
@@ -28,9 +29,9 @@ def loadable(context: Context, partition: int, first: Head, beside: Beside) -> b
 def starting_head(
     context: Context, head: Head, first: Head, beside: Beside, *, source: bytes
 ) -> Head:
-    """Return the head that a new owner continues `head` with.
+    """Return the head that a new owner continues from, given the stored `head`.
 
-    `source` is the id of the source topic, empty where the broker has none.
+    `source` is the id of the source topic, empty if the broker has none.
     """
     decided = max(context.window.closing(first.final), first.grouped)
     begun = close_decided(context.window, head, decided)
@@ -38,7 +39,7 @@ def starting_head(
 
 
 def close_decided(window: WindowSpec, head: Head, closed: int) -> Head:
-    """Return a head with all panes below `closed` closed: none may count into them."""
+    """Return a head with all panes below `closed` closed, so that nothing counts into them."""
     if closed <= head.closed:
         return head
     clock = max(head.clock, closed * window.pane_ms + window.grace_ms)

@@ -1,4 +1,4 @@
-"""What comes out of a partition: flushes to send, who won them, and finals to publish."""
+"""What a partition produces: flushes to send, their winners, and finals to publish."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from ldpstream.agents.state.records import Head
 
 @dataclass(frozen=True)
 class Flush:
-    """What to send: copies and cells at once, the head when all of them are acknowledged.
+    """What to send: copies and cells at once, then the head when all of them are acknowledged.
 
     `cells` and `head` are `(key, value)` of the changelog; `next` is the source offset to commit
     once the head has won.
@@ -25,7 +25,7 @@ class Flush:
 
 
 class Settled(Enum):
-    """Who won the flush in flight: not known yet, we, or another owner."""
+    """Who won the flush in flight: not known yet, this owner, or another one."""
 
     WAITING = "waiting"
     WON = "won"
@@ -43,7 +43,7 @@ class Publication:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a won head added to the partition's counters, and how late these reports came."""
+    """What a winning head added to the partition's counters, and how late these reports came."""
 
     counted: int
     late: int
@@ -53,7 +53,7 @@ class Outcome:
 
     @classmethod
     def between(cls, before: Head, after: Head, delays: Delays) -> Self:
-        """Return what one head added to another, given the delays of what was decided between."""
+        """Return the difference between two heads, given the delays of the reports between them."""
         rejected = {
             reason: count - before.rejected.get(reason, 0)
             for reason, count in after.rejected.items()

@@ -1,10 +1,12 @@
-"""What the owner of a partition holds of its cells: those that it touches, as numbers.
+"""The cells of a partition in its owner's memory: only those that it may still change.
 
-Counts of a closed pane never change any more, so only those of open panes are held, chunk by chunk
-(`ldpstream.agents.state.counts`); the totals of all panes are held, because late reports still move
-them. Of all other live cells only the epoch is known, for the lineage. The tokens of open panes are
-in `ldpstream.agents.state.tokens`; with the head that closes a pane its tokens are no more. Parts
-are held as well, and what has been released of panes that are in none, without its statistic.
+- Counts of a closed pane never change, so only those of open panes are held, chunk by chunk
+  (`ldpstream.agents.state.counts`).
+- Totals of all panes are held, because late reports still change them.
+- Tokens of open panes are in `ldpstream.agents.state.tokens`; the head that closes a pane drops its
+  tokens.
+- Parts are held, and the releases of panes that are in no part, without their statistics.
+- Of all other live cells only the epoch is known, for the lineage.
 """
 
 from collections import Counter
@@ -40,8 +42,8 @@ CELLS_LIMIT: Final = 20_000
 class OwnedCells:
     """The cells of a partition in its owner's memory, loaded from a head and its live cells.
 
-    `finals_bytes` is the length of the finals whose contents are held. In partition 0 `parts` are
-    all that have not expired, and `released` is by pane what answers hold of those in no part.
+    `finals_bytes` is the size of the finals whose contents are held. In partition 0, `parts` are
+    all unexpired parts, and `released` has, by pane, the releases of panes in no part.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class OwnedCells:
         self._open_index = PaneIndex(context.window)
         self.parts = Parts()
         self.released: dict[int, Release] = {}
-        # Chunks of releases, until the next flush.
+        # Chunks of releases that the next flush writes.
         self._open_values: dict[Name, bytes] = {}
         stored: dict[int, dict[int, bytes]] = {}
         self._totals: dict[int, Totals] = {}
@@ -85,7 +87,7 @@ class OwnedCells:
 
     @property
     def full(self) -> bool:
-        """Whether the next flush holds so many cells that no more should be touched before it."""
+        """Whether the next flush already has so many cells that it should come before any more."""
         return len(self._dirty) >= CELLS_LIMIT
 
     def _adopt(self, name: Name, epoch: int) -> None:
@@ -102,7 +104,7 @@ class OwnedCells:
         return self._token_index if name.kind == "token" else self._index
 
     def _disown(self, name: Name) -> None:
-        """Take a cell out of the state, whoever wrote it."""
+        """Remove a cell from the state, whoever wrote it."""
         epoch = self._origin.pop(name, None)
         if epoch is not None:
             self._epochs[epoch] -= 1
@@ -122,7 +124,7 @@ class OwnedCells:
         self._touch(Name("n", pane))
 
     def _count_many(self, pane: int, reports: Reports) -> int:
-        """Add reports as a whole statistic; returns its sum."""
+        """Add reports as one dense statistic; return its sum."""
         delta = self._scratch
         self._mechanism.absorb(delta, reports)
         places = np.flatnonzero(delta)
@@ -171,12 +173,12 @@ class OwnedCells:
             self._drop_final(window)
 
     def add_part(self, part: Part) -> None:
-        """Add a part."""
+        """Add a part, which is written with the next flush."""
         self.parts.add(part)
         self._touch(Name("part", part.end - 1))
 
     def release(self, pane: int, release: Release, chunks: Mapping[int, bytes]) -> None:
-        """Put in place what is released of a pane, with those of its chunks that have changed."""
+        """Replace what is released of a pane, given those of its chunks that have changed."""
         self.released[pane] = release
         self._touch(Name("release", pane))
         for number, value in chunks.items():
@@ -184,14 +186,14 @@ class OwnedCells:
             self._touch(Name("open", pane, number))
 
     def drop_released(self, pane: int) -> None:
-        """Drop what was released of panes below this one."""
+        """Drop the releases of panes below this one."""
         for name in self._open_index.pop_below(pane):
             self._disown(name)
             self._open_values.pop(name, None)
             self.released.pop(name.number, None)
 
     def expire(self, pane: int) -> int:
-        """Drop all panes below this one; returns how many counted reports they held."""
+        """Drop all panes below this one; return how many counted reports they held."""
         gone = 0
         self.drop_released(pane)
         for name in self._index.pop_below(pane):
@@ -207,10 +209,10 @@ class OwnedCells:
         return gone
 
     def flush(self, closed: int) -> list[tuple[Name, bytes]]:
-        """Return the cells touched since the last flush, in order; from now on they are ours.
+        """Return the cells touched since the last flush, in order, and mark them as ours.
 
-        The counts of panes below `closed` are dropped, they never change any more, and their tokens
-        are no part of the state from this flush on.
+        The counts of panes below `closed` are dropped from memory, since they never change again;
+        their tokens are not part of the state from this flush on.
         """
         for name in self._token_index.pop_below(closed):
             self._disown(name)
@@ -241,7 +243,7 @@ class OwnedCells:
         return encode_final(self._finals[name.number])
 
     def lineage(self, before: Mapping[int, int], seq: int) -> dict[int, int]:
-        """Return the lineage of our head with this seq, after the base's (rule 3)."""
+        """Return the lineage of our head with this seq, given that of the base (rule 3)."""
         live = {epoch for epoch, cells in self._epochs.items() if cells > 0}
         self._epochs = Counter({epoch: self._epochs[epoch] for epoch in live})
         return {epoch: before[epoch] for epoch in live - {self._epoch}} | {self._epoch: seq}

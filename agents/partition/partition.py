@@ -1,6 +1,7 @@
 """The state machine of one partition of one collection, in its owner's memory.
 
-Ownership is a hint; the changelog decides. Records, the clock and other partitions' tails go in;
+Group membership is only a hint; the changelog decides who owns a partition. Records, the clock and
+other partitions' tails go in;
 what to write and to publish comes out. Nothing here reads a clock, draws a random number or talks
 to a broker: the caller passes the time, draws the epoch and sends.
 """
@@ -37,7 +38,7 @@ from ldpstream.agents.state.tail import Tail
 
 
 class Partition:
-    """What an owner holds of one partition: the state that it loaded and what it did since."""
+    """What an owner holds of one partition: the state it loaded, and what it has done since."""
 
     def __init__(self, context: Context, tail: Tail, head: Head, *, epoch: int) -> None:
         self.partition = tail.partition
@@ -55,7 +56,7 @@ class Partition:
         self._copies = WaitingCopies()
         self._delays = Delays()
         self._witnessed: Sequence[int] = ()
-        # The gap up to what comes next, whose arrival is not known yet.
+        # The gap whose end depends on the arrival of the next message.
         self._open_gap: Gap | None = None
         self._decided = decided(head, ALONE)
         self._probes = UnbrokenProbes(context.gap_ms)
@@ -74,12 +75,12 @@ class Partition:
         source: bytes = b"",
         beside: Beside = ALONE,
     ) -> Self | None:
-        """Load a partition from its tail; None where that cannot be yet.
+        """Load a partition from its tail; return None if that is not possible yet.
 
-        That is while its tail or partition 0's has not reached its log's end, and while it is not
-        `loadable`. `epoch` is a fresh random integer in `1..2^64-1`; `source` the id of the source
-        topic, which the caller has compared with that in the tail's head; `beside` tells of the
-        collection's other states.
+        It is not while its tail or partition 0's has not reached its log's end, or while it is not
+        `loadable`. `epoch` is a new random integer in `1..2^64-1`. `source` is the id of the source
+        topic, which the caller has compared with the one in the tail's head. `beside` has the heads
+        of the collection's other states.
         """
         first, tail = tails[0].head, tails[partition]
         if first is None or tail.head is None or not loadable(context, partition, first, beside):
@@ -99,8 +100,8 @@ class Partition:
     def full(self) -> bool:
         """Whether so much waits for the next flush that nothing more should be ingested before it.
 
-        One call of `ingest` may go beyond these limits, by what its messages call for. Where the
-        changelog holds too much that is dead, it is not a flush that helps, but a sweep.
+        A call of `ingest` may exceed these limits by what its messages need. If the
+        changelog holds too many dead records, a flush does not help; their deletion does.
         """
         dead = self._tail.dead_records >= DEAD_LIMIT
         return dead or self._copies.full or self._cells.full
@@ -112,12 +113,12 @@ class Partition:
 
     @property
     def outcome(self) -> Outcome | None:
-        """What the last won head added, None before the first."""
+        """What the last winning head added, None before the first."""
         return self._flushes.outcome
 
     @property
     def work(self) -> Head:
-        """The state in memory: the next head in the making."""
+        """The state in memory, as the next head."""
         return self._work
 
     def ingest(
@@ -130,12 +131,12 @@ class Partition:
         """Take in messages of the source, `(offset, value)`, offsets ascending from `next` on.
 
         `arrived` says when they arrived at the broker; None: now. The caller guarantees that no
-        message between them is missing. Messages never raise: each report is counted, late or
-        rejected. Should anything else (memory runs out, say), some of them may have been taken in:
-        the partition is lost.
+        message between them is missing. No message raises an error: each report is counted, late or
+        rejected. If anything else fails (memory runs out, say), some messages may have been taken
+        in, and the partition must be dropped.
 
         Raises:
-            ValueError: where the first offset is below `next`.
+            ValueError: if the first offset is below `next`.
         """
         if not records:
             return
@@ -162,7 +163,7 @@ class Partition:
 
     def _expect(self, offset: int) -> None:
         if offset < self._work.next:
-            raise ValueError("expected offsets from next on")
+            raise ValueError("expected offsets of at least next")
 
     def _judge(self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals) -> Judgement:
         decided_here = self._decided.places(records)
@@ -178,15 +179,17 @@ class Partition:
         )
 
     def skip_to(self, offset: int, *, now_ms: int) -> int:
-        """Go on at an offset because the source's retention deleted all before.
+        """Continue at an offset, because the source's retention deleted everything before it.
 
-        All panes that the lost messages may have belonged to are marked: those not closed yet, up
-        to what the broker may have let in by now, as far as this clock may be behind its own, or by
-        the arrival of the next message. Returns how many messages are lost: those that no state of
+        Marks all panes that the lost messages may have belonged to: those not closed yet, up to the
+        latest time that the broker may have accepted by now, allowing for this clock being behind
+        the broker's, or up to
+        the arrival of the next message. Returns how many messages are lost, not counting those that
+        another state of
         the collection has decided.
 
         Raises:
-            ValueError: where it is below `next`.
+            ValueError: if it is below `next`.
         """
         self._expect(offset)
         work = self._work
@@ -204,10 +207,10 @@ class Partition:
         return lost
 
     def _end_gap(self, arrived: Arrivals, now_ms: int) -> None:
-        """Let the gap before these messages end when the first of them arrived.
+        """End the gap before these messages at the arrival of the first of them.
 
-        Where that is later than now this clock is behind the broker's, perhaps by more than it
-        may be: then the gap is as long as that message says.
+        If that is later than now, this clock is behind the broker's, perhaps by more than
+        tolerated: then the message determines how long the gap is.
         """
         gap, self._open_gap = self._open_gap, None
         if gap is not None:
@@ -219,12 +222,12 @@ class Partition:
             self._work = replace(self._work, gaps=gaps)
 
     def pass_over(self, offset: int) -> None:
-        """Go on at an offset because those before hold no records (transaction markers, say).
+        """Continue at an offset, as those before it hold no records (transaction markers, say).
 
-        The head says so, too: what it has not reached is shown as lag.
+        The head records it, too: otherwise these offsets would show as lag.
 
         Raises:
-            ValueError: where it is below `next`.
+            ValueError: if it is below `next`.
         """
         self._expect(offset)
         if offset > self._work.next:
@@ -232,10 +235,11 @@ class Partition:
             self._changed = True
 
     def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
-        """Note that an answer has been taken in, which told all of the source below `offset`.
+        """Note that a fetch covering all of the source below `offset` has been taken in.
 
-        `end` is where the source then ended: there the answer is an end-of-log probe. `asked_ms` is
-        when it was asked for, on the clock of `clock`, or earlier; None where that is not known.
+        `end` is where the source ended at that time: if equal, the fetch is an end-of-log probe.
+        `asked_ms` is
+        when it was sent, on the clock of `clock`, or earlier; None if not known.
         Reports of other specs do not keep a partition from being idle.
         """
         if offset > self._work.next:
@@ -251,20 +255,20 @@ class Partition:
 
     @property
     def frames(self) -> int:
-        """The offset of the frames topic to read on from; it decides nothing."""
+        """The offset at which to continue reading the frames topic; it decides nothing."""
         return self._work.frames
 
     def frames_at(self, offset: int) -> None:
-        """Note where to read the frames topic on; it is no news of its own."""
+        """Note at which offset to continue the frames topic; alone this is not worth a flush."""
         self._work = replace(self._work, frames=offset)
 
     def interrupted(self) -> None:
-        """Begin the idle time again: the source is read in another session, or not at all."""
+        """Restart the idle time: the source is read in a new session, or not at all."""
         self._probes.broken()
 
     def _is_idle(self, now_ms: int) -> bool:
         idle_ms, work = self._context.window.idle_ms, self._work
-        # Whoever saw the largest end: a new leader may not know yet how far the log goes.
+        # The largest end that anybody saw: a new leader may not know yet how long the log is.
         if idle_ms is None or work.end > work.next:
             return False
         return self._probes.last_for(idle_ms, now_ms=now_ms)
@@ -278,11 +282,12 @@ class Partition:
         now_ms: int,
         seen: SeenHeads | None = None,
     ) -> None:
-        """Let time go on: idle closing, `close`, finals and releases (partition 0), expiry.
+        """Advance time: idle closing, `close`, finals and releases (partition 0), expiry.
 
-        `tails` are those of all partitions and `known_partitions` the source's number of partitions
-        as the group's metadata says. `now_ms` is of a steady clock, not that on the wall. `seen` is
-        `see_heads(tails, known_partitions)` where the caller has it for many partitions.
+        `tails` are those of all partitions and `known_partitions` is the source's number of
+        partitions
+        according to the group's metadata. `now_ms` is from a monotonic clock. `seen` is
+        `see_heads(tails, known_partitions)`, for callers that compute it once for many partitions.
         """
         seen = seen or see_heads(tails, known_partitions)
         heads = seen.heads
@@ -296,8 +301,8 @@ class Partition:
             self._decide(tails[:known_partitions], heads)
             self._release(tails[:known_partitions], heads, now_ms)
         self._expire(heads[0].published)
-        # A clock that closes nothing is no news, nor are empty panes that expire: an idle partition
-        # writes a head only when a pane closes or something else changes.
+        # Neither advancing the clock without closing a pane nor expiring empty panes is worth a
+        # flush: an idle partition writes a head only when a pane closes or something else changes.
         work = self._work
         if work is not before:
             self._changed |= work != replace(before, clock=work.clock, expired=work.expired)
@@ -314,7 +319,7 @@ class Partition:
         self._work = expire(self._context.window, self._cells, self._work, published)
 
     def flush(self) -> Flush | None:
-        """Return what to send; None where nothing is to be said, or a flush is in flight."""
+        """Return what to send; None if nothing has changed, or a flush is in flight."""
         if self._torn or self._flushes.flight is not None or not self._changed:
             return None
         self._changed = False
@@ -322,7 +327,7 @@ class Partition:
         return self._flushes.start(self._work, self._cells, self._copies.take(), delays)
 
     def settle(self) -> Settled:
-        """Return who won, as the own tail shows it; after LOST this object is of no more use."""
+        """Return who won, as our own tail shows it; after LOST this object must be dropped."""
         return Settled.LOST if self._torn else self._flushes.settle(self._tail.head)
 
     def publications(self) -> list[Publication]:
@@ -336,6 +341,6 @@ class Partition:
         return found
 
     def mark_published(self) -> None:
-        """Let the next head say that what `publications` returned last has been published."""
+        """Let the next head record that the last result of `publications` has been published."""
         work, self._work = self._work, self._publishing.mark(self._work)
         self._changed |= self._work is not work

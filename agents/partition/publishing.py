@@ -1,7 +1,8 @@
 """Rule 8, second half: finals are published once the head that stores them has won.
 
-The head after that says so. A takeover in between publishes again, with the same content. A pane
-expires after the retention, and only once all windows that hold it are published.
+The following head records this. After a takeover in between they are published again, with the same
+content. A pane
+expires after the retention, and only once all windows that contain it are published.
 """
 
 from dataclasses import replace
@@ -13,9 +14,9 @@ from ldpstream.agents.state.windows import WindowSpec
 
 
 class Publishing:
-    """What partition 0's owner has to publish, and what it may say that it has.
+    """Which finals partition 0's owner has to publish, and which it may mark as published.
 
-    `offered` is the first window that has not been handed out to be published.
+    `offered` is the first window that has not been handed out for publishing.
     """
 
     def __init__(self, window: WindowSpec, cells: OwnedCells, published: int) -> None:
@@ -32,7 +33,7 @@ class Publishing:
         ]
 
     def mark(self, work: Head) -> Head:
-        """Return the head in the making with all that was offered marked as published."""
+        """Return the next head with all offered windows marked as published."""
         if self.offered <= work.published:
             return work
         self._cells.forget_finals(self.offered)
@@ -40,9 +41,9 @@ class Publishing:
 
 
 def expire(window: WindowSpec, cells: OwnedCells, work: Head, published: int) -> Head:
-    """Drop the panes that expire; returns the head without them.
+    """Drop the panes that expire; return the head without them.
 
-    Windows below `published` have been published, as partition 0's winning head says.
+    Windows below `published` have been published, according to partition 0's winning head.
     """
     expired = min(window.expired(work.clock), window.first_pane(published))
     if expired <= work.expired:

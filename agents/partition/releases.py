@@ -1,14 +1,17 @@
-"""What answers hold of a pane that is in no part yet: it goes on by `minimum` reports or more.
+"""Release counts of open panes in steps of at least `minimum` reports.
 
-The owner of partition 0 takes what the winning heads show of a pane as a *candidate* once that is
-`minimum` reports more than what has been released of it, and *releases* the candidate once as many
-have been counted after it. So what is added by a release, and what is left when the pane closes,
-are at least `minimum` reports each; with the panes pending before it that rest completes a part.
-A release is a cell of partition 0, so all workers answer the same. A lost owner takes its
-candidates with it, no more.
+The owner of partition 0 takes what the winning heads show of a pane as a *candidate* once it has
+`minimum` reports more than the pane's last release. It *releases* the candidate once another
+`minimum` reports
+have been counted after it. So each release adds at least `minimum` reports, and at least as many
+remain when the pane closes: with the panes pending before it, that remainder completes a part.
+A release is a cell of partition 0, so all workers give the same answer. If the owner is lost, only
+its
+candidates are.
 
-What a partition has counted in a pane only grows, by whole flushes, so a number of reports of each
-partition says which they are: one set holds another where it has as many or more of each.
+A partition's count of a pane only grows, by whole flushes, so the number of reports per
+partition identifies a set of reports: one set contains another if it has at least as many from each
+partition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +29,7 @@ _NOTHING: Final = Release(0, 0, {})
 
 
 class Candidate(NamedTuple):
-    """What a pane held at one moment; `chunks` are by number `(key, value)` of each partition."""
+    """What a pane held at one moment; `chunks` are, by number, `(key, value)` of each partition."""
 
     release: Release
     chunks: Mapping[int, Sequence[tuple[bytes, bytes]]]
@@ -39,19 +42,21 @@ class Releases:
         self._context = context
         self._cells = cells
         self._candidates: dict[int, Candidate] = {}
-        # Of each chunk released: the keys of the cells that it was made of. Keys are unique.
+        # For each released chunk, a hash of the keys of the cells that it was made of. Keys are
+        # unique.
         self._made: dict[tuple[int, int], int] = {}
         self._looked_ms: int | None = None
 
     def look(self, tails: Sequence[Tail], first: int, *, now_ms: int) -> bool:
-        """Release what can be of panes from `first` on; returns whether anything was.
+        """Release what is ready of panes from `first` on; return whether anything was released.
 
-        `tails` are those of all partitions. Looks at most every `release_ms`.
+        `tails` are those of all partitions. Does nothing if the last call was less than
+        `release_ms` ago.
         """
         context, minimum = self._context, self._context.minimum
         if minimum <= 1 or context.minimum_block > 1:
             return False
-        # A clock that was set back must not stop the releases.
+        # If the clock is set back, releases must not stop.
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < context.release_ms:
             return False
         self._looked_ms = now_ms
@@ -77,7 +82,7 @@ class Releases:
             del self._made[key]
 
     def _release(self, pane: int, candidate: Candidate) -> None:
-        """Add a release to the cells, and of its chunks those that are not there yet."""
+        """Add a release to the cells, with those of its chunks that have changed."""
         changed = {}
         for number, found in candidate.chunks.items():
             made_of = hash(tuple(key for key, _ in found))
@@ -96,7 +101,7 @@ class Releases:
 
 
 def _counted(tails: Sequence[Tail], first: int) -> dict[int, dict[int, int]]:
-    """Return by pane, from `first` on, how many reports each partition has counted in it."""
+    """Return, by pane from `first` on, how many reports each partition has counted in it."""
     found: dict[int, dict[int, int]] = {}
     for partition, tail in enumerate(tails):
         for pane in tail.panes(first, _END):

@@ -1,1 +1,1 @@
-"""The state machine of a partition and its state: pure, without Kafka, Faust or a clock."""
+"""The stored state of a partition: its records, their evaluation, and the counts of open panes."""

@@ -1,13 +1,16 @@
-"""Which disclosed blocks of a part are told of together, with `minimum_block` above 1.
+"""Merge small disclosed blocks, so that no answer tells how many reports a small block has.
 
-Reports of block mechanisms disclose the block of their value. In each part the blocks with fewer
-than `minimum_block` reports, and the smallest one of those with as many, are *merged*: an answer
-holds all reports of merged blocks or none. No reports at all count as few: whether a small block is
-empty is not told. Which blocks a part merges follows from its own counts alone, and a part never
-changes, so nothing is stored; a sum of parts merges what any of them does.
+Reports of block mechanisms disclose the block of their value. With `minimum_block` above 1, each
+part *merges* the blocks that have fewer reports than that and, with them, the smallest of the other
+blocks. An answer holds all reports of the merged blocks or none. A block without reports counts as
+small, so that an answer does not tell whether a small block is empty.
 
-An answer is masked here and nowhere else, before anything is estimated: of the reports of merged
-blocks its statistic keeps the number, so whatever is computed from it tells no more.
+Which blocks a part merges follows from its own counts alone, and a part never changes, so nothing
+is stored. A sum of parts merges every block that any of its parts merges.
+
+This is the only place where an answer is masked, and it happens before anything is estimated: of
+the merged blocks' reports the statistic keeps only the number, so nothing computed from it can
+disclose more.
 """
 
 from collections.abc import Iterable
@@ -26,7 +29,7 @@ Merged = NDArray[np.bool_]
 def blocks_of_reports(spec: CollectionSpec) -> Integers | None:
     """Return the block that each entry of a statistic discloses, int64 `(statistic_size,)`.
 
-    None where reports disclose no block of values, or something else with it.
+    None if reports disclose no block of values, or something else in addition.
     """
     if spec.domain.estimated is not spec.domain:
         return None
@@ -35,9 +38,10 @@ def blocks_of_reports(spec: CollectionSpec) -> Integers | None:
 
 
 def merged_blocks(reports: Integers, minimum: int) -> Merged:
-    """Return which blocks of a part are merged, of their numbers of reports `(blocks,)`.
+    """Return which blocks of a part are merged, bool `(blocks,)`, given its `reports` by block.
 
-    Together they hold `minimum` reports or more, or are all blocks; each other one does by itself.
+    The merged blocks together hold at least `minimum` reports, or they are all blocks. Every other
+    block holds at least `minimum` reports itself.
     """
     merged = reports < minimum
     if merged.any() and not merged.all():
@@ -51,7 +55,8 @@ def add_parts(
 ) -> tuple[Statistic, Merged | None]:
     """Return the masked sum of the parts' statistics, and which blocks are merged in it.
 
-    None where none are. The reports of all merged blocks are the first entry's of the first one.
+    The second item is None if no block is merged. The first entry of the first merged block holds
+    the number of reports of all merged blocks.
     """
     block = blocks_of_reports(spec)
     if block is None:

@@ -1,9 +1,9 @@
-"""Where a tail keeps the values of cells: in memory, or with a store that outlives the process.
+"""Where a tail keeps the values of cells: in memory, or in a store that outlives the process.
 
-The changelog is the state; a store is a copy of what a tail has evaluated of it, and can be deleted
-at any time. A tail holds of every cell the key and the first bytes of the value, which tell what it
-adds to its pane's sums; a store may keep the rest elsewhere. What a store gives back after a
-restart is what one evaluation at the log's end left (rule 5), never what was read since.
+The changelog is the state. A store is only a copy of what a tail has evaluated, and can be deleted
+at any time. The tail holds each cell's key and the first bytes of its value, which are enough to
+update the pane's sums; a store may keep the rest elsewhere. After a restart, a store returns the
+result of one evaluation at the log's end (rule 5), never anything read after it.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class StoreError(RuntimeError):
 
 
 class Held(NamedTuple):
-    """What stays in memory of a value, its first bytes or all, and how long the value is."""
+    """What stays in memory of a value (its first bytes, or all), and the value's length."""
 
     start: bytes
     size_bytes: int
@@ -27,8 +27,8 @@ class Held(NamedTuple):
 class CellRecord(NamedTuple):
     """A cell as the log holds it.
 
-    `start` and `size_bytes` are what is held of its value, enough to tell what it adds to its
-    pane's sums; they are not a `Held` because there may be a million cells.
+    `start` and `size_bytes` describe the part of its value in memory, enough to update its pane's
+    sums. They are two fields rather than a `Held` because there may be a million cells.
     """
 
     key: bytes
@@ -41,17 +41,17 @@ class CellRecord(NamedTuple):
 
     @property
     def held(self) -> Held:
-        """What is held of its value, as its store knows it."""
+        """The part of its value in memory, as its store knows it."""
         return Held(self.start, self.size_bytes)
 
     @property
     def value(self) -> bytes:
-        """The whole value; `ldpstream.agents.state.cells` decodes it."""
+        """The whole value, which `ldpstream.agents.state.cells` decodes."""
         return self.store.value(self.key, self.held)
 
 
 class HeadRecord(NamedTuple):
-    """A head as the log holds it, and where."""
+    """A head and its offset in the log."""
 
     key: bytes
     epoch: int
@@ -62,10 +62,11 @@ class HeadRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What a tail had evaluated when its store was last told.
+    """What a tail had evaluated at the store's last commit.
 
-    `position` is the offset up to which; `known` has every key that was in the log by then, with
-    what is held of a cell's value, or None for the dead. The winning head's key is not among them.
+    `position` is the offset up to which the log was evaluated. `known` has every key in the log
+    below it: for a live or undecided cell the part of its value held in memory, None for a dead
+    record. The winning head's key is not included.
     """
 
     position: int
@@ -74,19 +75,19 @@ class Evaluated:
 
 
 class CellStore(Protocol):
-    """Keeps the values of one tail's cells; all that it is told counts at the next `commit`."""
+    """Keeps the values of one tail's cells; changes take effect at the next `commit`."""
 
     def resume(self) -> Evaluated | None:
-        """Return what was committed last; None where there is nothing that can be used."""
+        """Return what was committed last; None if nothing usable is stored."""
 
     def keep(self, key: bytes, value: bytes) -> Held:
-        """Take the value of a cell that has been read, and return what stays in memory."""
+        """Store the value of a cell that has been read, and return what stays in memory."""
 
     def value(self, key: bytes, held: Held) -> bytes:
-        """Return the value that was kept under a key."""
+        """Return the value stored under a key."""
 
     def add(self, key: bytes, held: Held) -> None:
-        """Note that a cell whose value has been kept is in the log."""
+        """Note that a cell whose value is stored is in the log."""
 
     def bury(self, key: bytes) -> None:
         """Drop a dead record's value and note that the record is still in the log."""
@@ -95,14 +96,14 @@ class CellStore(Protocol):
         """Drop a record that is no longer in the log."""
 
     def commit(self, position: int, winner: HeadRecord | None) -> None:
-        """Make it last, all or nothing: the log has been evaluated up to this offset."""
+        """Make all changes durable, atomically: the log has been evaluated up to this offset."""
 
     def clear(self) -> None:
         """Forget everything: the log is about to be read from its beginning."""
 
 
 class MemoryStore:
-    """Leaves every value in the tail's memory, and nothing to a restart."""
+    """Keeps every value in the tail's memory; nothing survives a restart."""
 
     def resume(self) -> Evaluated | None:
         """Return None."""
@@ -113,7 +114,7 @@ class MemoryStore:
         return Held(value, len(value))
 
     def value(self, key: bytes, held: Held) -> bytes:  # noqa: ARG002 (the protocol's)
-        """Return what is held."""
+        """Return the value, all of which is in memory."""
         return held.start
 
     def add(self, key: bytes, held: Held) -> None:

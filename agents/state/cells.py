@@ -1,8 +1,9 @@
-"""The values of cells as compact bytes: a chunk of counts, a pane's totals, a final's content, ...
+"""Encode the values of cells compactly: a chunk of counts, a pane's totals, a final's content, ...
 
-Counts take the smallest signed integer that holds them, and only the entries other than 0 where
-that is shorter. A chunk's value says its sum, and a pane's totals say the sum over all its chunks:
-where they disagree the state is torn.
+Counts use the smallest signed integer that holds them, and only the non-zero entries are stored
+where
+that is shorter. A chunk's value starts with its sum, and a pane's totals contain the sum over all
+its chunks: if they disagree, the state is torn.
 """
 
 import struct
@@ -35,7 +36,7 @@ class Totals(NamedTuple):
 
 
 class Release(NamedTuple):
-    """What of a pane is in answers before it is in a part: `n` reports, `sum` of their statistic.
+    """What answers hold of a pane in no part yet: `n` reports, and the `sum` of their statistic.
 
     `counted` says how many of them each partition counted: its first ones in the pane.
     """
@@ -61,7 +62,7 @@ def encode_chunk(counts: NDArray[np.int64]) -> bytes:
 
 
 def encode_few(counts: Mapping[int, int], length: int) -> bytes:
-    """Return the value of a chunk of this length whose other entries are 0: as `encode_chunk`."""
+    """Return what `encode_chunk` does, for a chunk of this length given by its non-zero entries."""
     used = sorted((at, count) for at, count in counts.items() if count)
     places, numbers = zip(*used, strict=True) if used else ((), ())
     low, high = min(numbers, default=0), max(numbers, default=0)
@@ -83,7 +84,7 @@ def chunk_sum(data: bytes) -> int:
     """
     check_version(data, "chunk of counts")
     if len(data) < _CHUNK.size:
-        raise RecordError("changelog chunk of counts of a wrong length")
+        raise RecordError("changelog chunk of counts has the wrong length")
     total: int = _CHUNK.unpack_from(data)[3]
     return total
 
@@ -98,7 +99,7 @@ def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
     _, code, stated, _ = _CHUNK.unpack_from(data)
     kind = code & ~_SPARSE
     if stated != length or kind >= len(_TYPES):
-        raise RecordError(f"changelog chunk of {stated} counts where {length} were expected")
+        raise RecordError(f"changelog chunk has {stated} counts, expected {length}")
     try:
         if code & _SPARSE:
             used = (len(data) - _CHUNK.size) // (_INDEX.itemsize + _TYPES[kind].itemsize)
@@ -110,9 +111,9 @@ def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
         else:
             counts = np.frombuffer(data, _TYPES[kind], length, _CHUNK.size).astype(np.int64)
     except (ValueError, IndexError) as error:
-        raise RecordError("changelog chunk of counts of a wrong length") from error
+        raise RecordError("changelog chunk of counts has the wrong length") from error
     if int(counts.sum()) != total:
-        raise RecordError("changelog chunk whose counts do not add up to its sum")
+        raise RecordError("changelog chunk of counts does not add up to its own sum")
     return counts
 
 
@@ -131,7 +132,7 @@ def decode_totals(data: bytes) -> Totals:
     try:
         return Totals(*_TOTALS.unpack(data)[1:])
     except struct.error as error:
-        raise RecordError("changelog pane total of a wrong length") from error
+        raise RecordError("changelog pane total has the wrong length") from error
 
 
 def encode_final(content: bytes) -> bytes:
@@ -164,7 +165,7 @@ def decode_part(data: bytes) -> tuple[int, int]:
     try:
         _, first, n = _PART.unpack(data)
     except struct.error as error:
-        raise RecordError("changelog part of a wrong length") from error
+        raise RecordError("changelog part has the wrong length") from error
     return first, n
 
 
@@ -183,7 +184,7 @@ def released_sum(data: bytes) -> int:
     """
     check_version(data, "release")
     if len(data) < _RELEASE.size:
-        raise RecordError("changelog release of a wrong length")
+        raise RecordError("changelog release has the wrong length")
     total: int = _RELEASE.unpack_from(data)[2]
     return total
 
@@ -199,7 +200,7 @@ def decode_release(data: bytes) -> Release:
     try:
         counted = dict(_OF_PARTITION.iter_unpack(data[_RELEASE.size :]))
     except struct.error as error:
-        raise RecordError("changelog release of a wrong length") from error
+        raise RecordError("changelog release has the wrong length") from error
     if len(counted) != entries or sum(counted.values()) != n:
-        raise RecordError("changelog release that does not add up")
+        raise RecordError("changelog release does not add up to its own sum")
     return Release(n, total, counted)

@@ -1,4 +1,4 @@
-"""What the state machine needs to know about its collection, and what it tells about a span."""
+"""What the state machine needs to know about its collection, and the exact totals of a span."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,16 +12,19 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 @dataclass(frozen=True, eq=False)
 class WindowTotals:
-    """Exact totals of a span `[start_ms, end_ms)` of whole panes, all partitions together.
+    """Exact totals of a span `[start_ms, end_ms)` of whole panes, over all partitions.
 
-    `window` is what the totals stand for, None where that is the span itself and not less
-    (`ldpstream.agents.partition.answers`). `withheld` says that nothing may be told but `n`.
-    `statistic` is the mechanism's, int64 of shape `(statistic_size,)`, of the `n` reports counted
-    in the span, and `late` of its panes' reports came too late to count. `rejected` messages have
-    no event time to be trusted: it is the collection's number of them since it began. `lost` says
-    what the source's retention deleted unread and may have belonged to the span. Of the blocks that
-    are `merged`, bool `(blocks,)`, the statistic has the total number of reports alone
-    (`ldpstream.agents.state.blocks`); None where none are.
+    - `window` is the span that the totals stand for, None if it is exactly the requested span
+      (`ldpstream.agents.partition.answers`).
+    - `withheld`: nothing but `n` may be disclosed.
+    - `statistic` is the mechanism's, int64 of shape `(statistic_size,)`, of the `n` counted
+      reports.
+    - `late` counts reports of the span's panes that came too late.
+    - `rejected` counts the collection's rejected messages since it began, as their event times
+      cannot be trusted.
+    - `lost` bounds the messages that retention deleted unread and that may belong to the span.
+    - `merged`, bool `(blocks,)` or None: of these blocks the statistic has only the total number of
+      reports (`ldpstream.agents.state.blocks`).
     """
 
     start_ms: int
@@ -40,20 +43,24 @@ class WindowTotals:
 class Context:
     """A collection as the state machine sees it.
 
-    `compose` writes the content of a final, some bytes (below 900 KB, the broker's limit on a
-    record), from the window's totals; it must be pure. `chunk` is the number of the statistic's
-    entries in one record: it belongs to the identity of the state. Frames of the specs in `accept`
-    are left to those specs' own states: neither counted nor rejected here. `accepted` says that
-    this is such a state: another one decides all messages that are no frames of `spec`.
-    `copy_rejected` says whether rejected messages are copied or counted only. At most
-    `finals_a_step` finals are composed at once: a long replay may close thousands. With
-    `one_report` a record holds `token_chunk` tokens; what is stored depends on it. The open panes
-    of a partition hold at most `tokens` of them, each an equal part. `gap_ms` is how far end-of-log
-    probes may lie apart, and how old the last one may be, for a partition to be idle. With
-    `minimum` above 1 answers are sums of parts with at least so many reports
-    (`ldpstream.agents.state.parts`), and those of open panes go on at most every `release_ms`. With
-    `minimum_block` above 1 they hold nothing of open panes, and parts are told with small blocks
-    merged (`ldpstream.agents.state.blocks`).
+    - `compose` makes the content of a final (below 900 KB, the broker's limit on a record) from the
+      window's totals; it must be pure. At most `finals_a_step` finals are composed at once, because
+      a long replay may close thousands of windows.
+    - `chunk` is the number of the statistic's entries in one record. It is part of the state's
+      identity.
+    - `accept` holds the fingerprints of specs whose frames belong to their own states: they are
+      neither counted nor rejected here. `accepted`: this state belongs to such a spec, and another
+      state decides all messages that are not frames of `spec`.
+    - `copy_rejected`: rejected messages are copied, not only counted.
+    - `one_report`: a token counts once per pane. A record holds `token_chunk` tokens, which
+      determines what is stored. The open panes of a partition hold at most `tokens`, shared equally
+      among them.
+    - `gap_ms` is the longest time between two end-of-log probes, and the greatest age of the last,
+      for a partition to be idle.
+    - `minimum` above 1: answers are sums of parts with at least this many reports
+      (`ldpstream.agents.state.parts`), and those of open panes advance at most every `release_ms`.
+    - `minimum_block` above 1: answers hold nothing of open panes, and small blocks of a part are
+      merged (`ldpstream.agents.state.blocks`).
     """
 
     spec: CollectionSpec
@@ -75,13 +82,13 @@ class Context:
         if not 1 <= self.chunk <= 65_536 or self.finals_a_step < 1:
             raise ValueError("expected 1 <= chunk <= 65,536 and finals_a_step >= 1")
         if self.minimum_block > 1 and self.minimum_block > self.minimum:
-            raise ValueError("expected minimum_block <= minimum: a part holds no more for sure")
+            raise ValueError("expected minimum_block <= minimum: a part may hold no more reports")
 
     @property
     def tokens_a_pane(self) -> int:
-        """How many reports of tokens are counted in a pane of a partition, at least one.
+        """How many tokens a pane of a partition may hold, at least one.
 
-        Each pane has a part of its own: the next one's reports have to be counted, because they
-        close this one.
+        Each pane has its own share: reports of the next pane must be counted, because they close
+        this one.
         """
         return max(1, self.tokens // self.window.open_panes)

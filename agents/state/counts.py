@@ -1,8 +1,9 @@
-"""Counts of open panes in memory, chunk by chunk: as small as what was counted.
+"""Counts of open panes in memory, chunk by chunk, in space proportional to what was counted.
 
-A chunk is bytes until it is touched, a dictionary while few of its entries are other than 0, and
-then an array. At most `ARRAY_BYTES` of arrays are held: beyond, the oldest become bytes again. One
-message may open 65,535 panes, and its sender need not be friendly.
+A chunk is stored as bytes until it is touched, as a dictionary while few of its entries are
+non-zero, and
+then as an array. Arrays take at most `ARRAY_BYTES` together: beyond that the oldest become bytes
+again, because a single hostile message may open 65,535 panes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from ldpstream.agents.state.cells import decode_chunk, encode_chunk, encode_few
 
 ARRAY_BYTES: Final = 64 << 20
 FEW: Final = 64
-"""How many entries of a chunk are held in a dictionary."""
+"""A chunk with at most this many non-zero entries is a dictionary."""
 
 _Held = bytes | dict[int, int] | NDArray[np.int64]
 
@@ -33,15 +34,15 @@ class Counts:
 
     @property
     def array_bytes(self) -> int:
-        """Bytes of all arrays."""
+        """Size of all arrays."""
         return self._array_bytes
 
     def load(self, pane: int, chunk: int, value: bytes) -> None:
-        """Take a chunk as it is stored."""
+        """Load a chunk from its stored value."""
         self._panes.setdefault(pane, {})[chunk] = value
 
     def add_few(self, pane: int, counts: Sequence[tuple[int, int]]) -> set[int]:
-        """Add to entries of a pane, `(place, count)` each; returns the chunks touched."""
+        """Add counts to a pane, as `(entry, count)`; return the chunks touched."""
         chunks = self._panes.setdefault(pane, {})
         touched = set()
         for place, count in counts:
@@ -59,7 +60,7 @@ class Counts:
         return touched
 
     def add(self, pane: int, places: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[int]:
-        """Add to entries of a pane, `places` ascending; yields each chunk once it is touched."""
+        """Add counts to a pane, at ascending `places`; yield each chunk once it is touched."""
         numbers = places // self._chunk
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         ends = [*starts[1:].tolist(), len(places)]
@@ -91,12 +92,12 @@ class Counts:
         return min(self._chunk, self._size - number * self._chunk)
 
     def _pack(self, pane: int, number: int) -> None:
-        """Make bytes of an array."""
+        """Turn an array into bytes."""
         self._panes[pane][number] = self.value(pane, number)
         self._array_bytes -= self._arrays.pop((pane, number))
 
     def value(self, pane: int, number: int) -> bytes:
-        """Return a chunk as it is stored."""
+        """Return the stored value of a chunk."""
         held = self._panes[pane][number]
         if isinstance(held, bytes):
             return held
@@ -105,11 +106,11 @@ class Counts:
         return encode_chunk(held)
 
     def drop(self, pane: int) -> None:
-        """Forget a pane; harmless where it is not held."""
+        """Drop a pane; does nothing if it is not held."""
         for number in self._panes.pop(pane, {}):
             self._array_bytes -= self._arrays.pop((pane, number), 0)
 
     def drop_below(self, closed: int) -> None:
-        """Forget the panes below this one."""
+        """Drop all panes below this one."""
         for pane in [pane for pane in self._panes if pane < closed]:
             self.drop(pane)

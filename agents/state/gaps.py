@@ -1,8 +1,9 @@
-"""What the source's retention deleted unread: the panes that may lack it, and how much it is.
+"""What the source's retention deleted unread: which panes may lack it, and how many messages.
 
-When the offsets `[a, b)` are gone, their reports may have belonged to any pane from the first one
-that was open at a, to that of the latest event time which the first record left may have. The head
-keeps such *gaps* as long as their panes, and every document that meets one says so.
+If the offsets `[a, b)` are gone, their reports may have belonged to any pane between the first that
+was open at `a` and the latest that a message before the first remaining record could have been in.
+The head keeps such *gaps* as long as their panes, and every document about an affected pane reports
+them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,9 +13,9 @@ from typing import Final, NamedTuple
 from ldpstream.agents.state.windows import NEVER
 
 GAPS_LIMIT: Final = 8
-"""A head has at most so many: then the two nearest become one."""
+"""Most gaps in a head: beyond that the two nearest are merged."""
 LISTED_PANES: Final = 1_000
-"""So many panes of a gap, the first ones, have documents where nothing else is left of them."""
+"""Only the first panes of a gap, this many, get documents if nothing else is left of them."""
 
 
 class Gap(NamedTuple):
@@ -29,9 +30,9 @@ class Gap(NamedTuple):
         return self.first < end and first <= self.last
 
     def panes(self, first: int, end: int) -> range:
-        """Return the panes of `[first, end)` that may lack all that they had, the first of many.
+        """Return the panes of `[first, end)` that may have lost everything, at most `LISTED_PANES`.
 
-        None where nothing had been counted before: then no window is known to have begun.
+        Empty if nothing had been counted before the gap: then no window is known to have begun.
         """
         if self.first == NEVER:
             return range(0)
@@ -40,7 +41,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class Lost:
-    """What documents say: at most `offsets` messages are missing, of these partitions."""
+    """What documents report: at most `offsets` messages are missing, of these partitions."""
 
     offsets: int = 0
     partitions: tuple[int, ...] = ()
@@ -54,7 +55,7 @@ NOTHING_LOST: Final = Lost()
 
 
 def add_gap(gaps: Sequence[Gap], gap: Gap) -> tuple[Gap, ...]:
-    """Return the gaps, ordered, with one more: touching ones and the nearest of too many merged."""
+    """Return the gaps with one more, in order; merges touching ones and the nearest of too many."""
     found = sorted([*gaps, gap])
     while len(found) > GAPS_LIMIT:
         at = min(range(len(found) - 1), key=lambda i: found[i + 1].first - found[i].last)
@@ -65,7 +66,7 @@ def add_gap(gaps: Sequence[Gap], gap: Gap) -> tuple[Gap, ...]:
 
 
 def end_gap(gaps: Sequence[Gap], gap: Gap, last: int) -> tuple[Gap, ...]:
-    """Return the gaps with one that ends elsewhere than was known; it still has its first pane."""
+    """Return the gaps after `gap`, which keeps its first pane, was found to end at pane `last`."""
     return tuple(one._replace(last=max(one.first, last)) if one == gap else one for one in gaps)
 
 

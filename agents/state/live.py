@@ -1,8 +1,9 @@
-"""The live cells of one partition, and the sums by which they prove each other.
+"""The live cells of one partition, and the sums by which they verify each other.
 
-Every pane has a total beside its chunks, and at every head they must agree, as must all panes with
-the head and, with `one_report`, the tokens of every open pane; so must the chunks of a release with
-what it says: what does not add up is torn, and nothing is guessed from it.
+Every pane has a total in addition to its chunks. At every head these must agree, all panes must
+agree with the head, the chunks of a release with its sum and, with `one_report`, the tokens of
+every open pane with its number of reports. Anything that does not add up is torn, and the reader
+fails instead of guessing.
 """
 
 from collections import Counter
@@ -18,7 +19,7 @@ from ldpstream.agents.state.windows import WindowSpec
 
 
 class LiveCells:
-    """Live cells by name and by pane; `size_bytes` is the length of all their values."""
+    """Live cells by name and by pane; `size_bytes` is the total length of their values."""
 
     def __init__(self, window: WindowSpec) -> None:
         self._cells: dict[Name, CellRecord] = {}
@@ -67,11 +68,11 @@ class LiveCells:
         return self._index.names(pane)
 
     def released(self, first: int, end: int) -> list[int]:
-        """Return the panes in `[first, end)` of which something may be released, in order."""
+        """Return the panes in `[first, end)` that may have a release, in order."""
         return self._open_index.between(first, end)
 
     def open_names(self, pane: int) -> Collection[Name]:
-        """Return the names of the cells of a release."""
+        """Return the names of the cells of a pane's release."""
         return self._open_index.names(pane)
 
     def totals(self, pane: int) -> Totals:
@@ -80,18 +81,18 @@ class LiveCells:
         return Totals() if record is None else decode_totals(record.start)
 
     def add(self, cell: CellRecord) -> None:
-        """Add a cell whose name has none."""
+        """Add a cell; its name must not be present."""
         self._cells[cell.name] = cell
         self._index_of(cell.name).add(cell.name)
         self._weigh(cell, 1)
 
     def remove(self, name: Name) -> CellRecord:
-        """Take a cell out."""
+        """Remove and return a cell."""
         self._index_of(name).discard(name)
         return self._drop(name)
 
     def pop_gone(self, head: Head) -> list[CellRecord]:
-        """Take out the cells of expired panes, tokens of closed and releases of grouped ones."""
+        """Remove and return cells of expired, tokens of closed and releases of grouped panes."""
         gone = [self._drop(name) for name in self._index.pop_below(head.expired)]
         gone += [self._drop(name) for name in self._token_index.pop_below(head.closed)]
         below = max(head.grouped, head.expired)
@@ -103,7 +104,7 @@ class LiveCells:
         return cell
 
     def _weigh(self, cell: CellRecord, sign: int) -> None:
-        """Keep the sums that the totals must agree with."""
+        """Update the sums that the totals must agree with."""
         self.size_bytes += sign * cell.size_bytes
         pane = cell.name.number
         if cell.name.kind == "count":
@@ -127,7 +128,7 @@ class LiveCells:
             self.parts.discard(pane + 1)
 
     def check(self, head: Head, *, partition: int, one_report: bool) -> None:
-        """Compare every touched pane's chunks with its total, and all panes with the head.
+        """Compare every changed pane's chunks with its total, and all panes with the head.
 
         With `one_report` an open pane has as many tokens as reports.
 
@@ -139,14 +140,14 @@ class LiveCells:
             if chunks != total:
                 raise RecordError(
                     f"changelog of partition {partition}: the chunks of pane {pane} add up "
-                    f"to {chunks} and its total says {total}"
+                    f"to {chunks} but its total says {total}"
                 )
             if not chunks:
                 self._sums.pop(pane, None)
             tokens = self._tokens[pane]
             if one_report and pane >= head.closed and tokens != n:
                 raise RecordError(
-                    f"changelog of partition {partition}: pane {pane} has {tokens} tokens and its "
+                    f"changelog of partition {partition}: pane {pane} has {tokens} tokens but its "
                     f"total says {n} reports"
                 )
             if not tokens:
@@ -155,13 +156,13 @@ class LiveCells:
         for pane in self._released:
             if self._open_sums[pane]:
                 raise RecordError(
-                    f"changelog of partition {partition}: the chunks released of pane {pane} do "
-                    "not add up to what its release says"
+                    f"changelog of partition {partition}: the released chunks of pane {pane} do "
+                    "not add up to the sum in its release"
                 )
             del self._open_sums[pane]
         self._released.clear()
         if head.n - head.gone != self._n:
             raise RecordError(
-                f"changelog of partition {partition}: its panes hold {self._n} reports and "
+                f"changelog of partition {partition}: its panes hold {self._n} reports but "
                 f"its head says {head.n - head.gone}"
             )

@@ -1,8 +1,10 @@
-"""The other states in a changelog, as they were when its reader began.
+"""The other states in a changelog, as they were when its reader started.
 
-A collection whose spec was changed goes on in a state of its own, and the one before stays in the
-topic. Where the earlier spec was named in `accept` its state says where it handed over; a state of
-which no head says so was left behind: nobody takes its reports, nor closes its windows.
+A collection whose spec was changed continues in a state of its own, and the previous state stays in
+the
+topic. If the earlier spec is named in `accept`, the previous state's head says at which offset it
+handed over. A state without such an offset was left behind: nobody counts its reports or closes its
+windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,9 +29,9 @@ _NONE: Final = Head()
 
 
 class OtherStates:
-    """The winning heads of all states in a log but the reader's own, by what their keys begin with.
+    """The winning heads of all other states in a log, by their key prefix.
 
-    They are right at the log's end (rule 5).
+    They are correct once the log's end has been reached (rule 5).
     """
 
     def __init__(self, context: Context) -> None:
@@ -40,11 +42,11 @@ class OtherStates:
         self._rivals: dict[tuple[int, int], int] = {}
 
     def has(self, key: bytes) -> bool:
-        """Return whether a key is another state's, if it is a key."""
+        """Return whether a key belongs to another state; the key may be malformed."""
         return not key.startswith(self._prefix) and key.startswith(_VERSION)
 
     def note(self, key: bytes, value: bytes) -> None:
-        """Take a record of another state, in the log's order; what cannot be read tells nothing."""
+        """Note a record of another state, in the log's order; an unreadable one is ignored."""
         state = key[: len(self._prefix)]
         try:
             found = decode_key(state, key)
@@ -56,7 +58,7 @@ class OtherStates:
             return
 
     def note_since(self, key: bytes) -> None:
-        """Take a record of another state that came after the log's end had been reached."""
+        """Note a record of another state that arrived after the log's end had been reached."""
         state = key[: len(self._prefix)]
         try:
             found = decode_key(state, key)
@@ -70,9 +72,9 @@ class OtherStates:
             self._rivals[size_ms, hop_ms] = found.seq
 
     def rivals(self) -> Mapping[tuple[int, int], int]:
-        """Return the last heads' seq of states of our spec with windows of another size or hop.
+        """Return the last seq, by `(size, hop)`, of states of our spec with other window settings.
 
-        Of those that have gone on since the log's end was first reached: others are history.
+        Only states that have advanced since the log's end was first reached: the rest are history.
         """
         return self._rivals
 

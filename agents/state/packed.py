@@ -1,13 +1,16 @@
-"""A packed message: a stretch of a source partition, its messages byte for byte, in one message.
+"""Encode and decode packed messages: many messages of a source partition, byte for byte, in one.
 
 Little-endian: `u8 version = 0x81`, `u8 flags`, `u16 source partition`, `u32 n >= 1` messages, the
-source topic's id (16 bytes, zeros where the broker has none), `i64 after`, `i64 next`, `i64 end`,
-`u32 first`, `u32 length`; then, where they are not told by the flags, n offsets and n lengths; then
-`i64` and n `u32`, when each of them arrived; then the messages' bytes. docs/wire.md specifies it.
+source topic's id (16 bytes, zeros if the broker has none), `i64 after`, `i64 next`, `i64 end`,
+`u32 first`, `u32 length`; then n offsets and n lengths, each unless the flags make them redundant;
+then
+`i64` and n `u32`, the time at which each message arrived; then the messages' bytes. docs/wire.md
+specifies the format.
 
-The message covers the source's offsets `[after, next)` in full: offsets in there that it does not
-hold do not exist. So whoever reads it knows what it repeats and what is missing before it, whatever
-packers crash or overlap.
+The message covers the source's offsets `[after, next)` in full: an offset in this range that it
+does not
+contain does not exist. A reader therefore knows which messages it has already seen and what is
+missing, even if packers crash or overlap.
 """
 
 import struct
@@ -22,7 +25,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.times import LATEST_MS
 
 VERSION: Final = 0x81
-"""Unlike any version of a frame, so that neither is taken for the other."""
+"""Differs from every version of a frame, so that the two cannot be confused."""
 CONSECUTIVE: Final = 1
 UNIFORM: Final = 2
 DATED: Final = 4
@@ -30,7 +33,7 @@ APPENDED: Final = 8
 _FLAGS: Final = CONSECUTIVE | UNIFORM | DATED | APPENDED
 HEAD: Final = struct.Struct("<BBHI16sqqqII")
 REASONS: Final = ("undecodable", "topic", "partition", "offsets")
-"""Why a packed message is refused, in the order in which it is checked."""
+"""Why a packed message is refused, in the order of the checks."""
 
 _OFFSET: Final = np.dtype("<u4")
 _LENGTH: Final = np.dtype("<i4")
@@ -39,7 +42,7 @@ _LATER: Final = np.dtype("<u4")
 _MOST_LATER: Final = 0xFFFFFFFF
 MAX_SPAN: Final = 0xFFFFFFFF
 MAX_MESSAGES: Final = 1 << 20
-"""Of no bytes there might be any number: a reader makes arrays of this length at most."""
+"""Bounds the arrays that a reader allocates: any number of empty messages would fit."""
 Int64s = NDArray[np.int64]
 Record = tuple[int, bytes | None]
 
@@ -54,12 +57,13 @@ class PackedError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class PackedRecords(Sequence[Record]):
-    """N messages as `(offset, value)`, ascending; made one by one only where somebody asks.
+    """N messages as `(offset, value)`, offsets ascending; the tuples are made on access only.
 
-    `offsets` int64 `(N,)`; `lengths` int64 `(N,)`, -1 for a message without a value; `data` uint8,
-    all values one after the other. `length` is that of all of them, None where they differ.
-    `arrived` int64 `(N,)` is when they reached the broker, epoch ms, as far as the packer knew, and
-    never later; None in messages of earlier releases. `appended`: the broker has said so.
+    - `offsets` int64 `(N,)`; `lengths` int64 `(N,)`, -1 for a message without a value; `data`
+      uint8, all values concatenated. `length` is the common length, None if lengths differ.
+    - `arrived` int64 `(N,)`: when each reached the broker, epoch ms, as far as the packer knew and
+      never later than that; None in messages of earlier releases. `appended`: the broker itself set
+      these times.
     """
 
     offsets: Int64s
@@ -84,7 +88,7 @@ class PackedRecords(Sequence[Record]):
     def __getitem__(self, place: slice) -> "PackedRecords": ...
 
     def __getitem__(self, place: int | slice) -> "Record | PackedRecords":
-        """Return a message, or those of a slice without a step, which share the bytes."""
+        """Return a message, or the messages of a slice without a step, which share the bytes."""
         if isinstance(place, slice):
             return self._part(*place.indices(len(self)))
         length, end = int(self.lengths[place]), int(self._ends[place])
@@ -107,12 +111,12 @@ class PackedRecords(Sequence[Record]):
         )
 
     def since(self, offset: int) -> "PackedRecords":
-        """Return the messages from an offset on."""
+        """Return the messages at this offset and above."""
         start = int(np.searchsorted(self.offsets, offset))
         return self[start:] if start else self
 
     def by_length(self) -> Iterator[tuple[int, Int64s]]:
-        """Yield the different lengths, and the places of the messages that have each."""
+        """Yield each length that occurs, with the places of its messages."""
         if self.length is not None:
             yield self.length, np.arange(len(self), dtype=np.int64)
             return
@@ -134,7 +138,7 @@ class PackedRecords(Sequence[Record]):
 class Packed:
     """A decoded message, which covers `[after, next)` of a source partition in full.
 
-    `end` is where the source ended when the packer last fetched: for showing, nothing else.
+    `end` is the end of the source when the packer last fetched; it is for display only.
     """
 
     after: int
@@ -148,7 +152,7 @@ def encode_packed(packed: Packed, *, partition: int, topic_id: bytes) -> bytes:
 
     Raises:
         ValueError: for no records or more than 2^20, offsets outside `[after, next)`, or a span of
-            2^32 offsets.
+            2^32 offsets or more.
     """
     records = packed.records
     n = len(records)
@@ -184,61 +188,61 @@ def encode_packed(packed: Packed, *, partition: int, topic_id: bytes) -> bytes:
 
 
 def _when(records: PackedRecords) -> tuple[int, bytes]:
-    """Return the flags and bytes that tell when they arrived."""
+    """Return the flags and bytes that encode the arrival times."""
     if records.arrived is None:
         return 0, b""
     first_ms = int(records.arrived.min())
     later = records.arrived - first_ms
-    # Who arrived after weeks is said to have arrived sooner, which is no longer the broker's word.
+    # A delay too long for u32 is shortened: the time is then no longer exactly the broker's.
     exact = records.appended and int(later.max()) <= _MOST_LATER
     flags = DATED + APPENDED * exact
     return flags, _SINCE.pack(first_ms) + np.minimum(later, _MOST_LATER).astype(_LATER).tobytes()
 
 
 def decode_packed(value: bytes | None, *, partition: int, topic_id: bytes) -> Packed:
-    """Decode a message that should be of this partition of the source topic with this id.
+    """Decode a message, which must be of this partition of the source topic with this id.
 
-    `topic_id` has 16 bytes, or none where the broker has no ids. The records are views of `value`.
+    `topic_id` has 16 bytes, or is empty if the broker has no ids. The records are views of `value`.
 
     Raises:
-        PackedError: for everything else, whatever the bytes.
+        PackedError: for anything else, whatever the bytes.
     """
     data = value or b""
     if len(data) < HEAD.size:
-        raise PackedError("undecodable", f"{len(data)} bytes, shorter than a head")
+        raise PackedError("undecodable", f"{len(data)} bytes, shorter than its header")
     version, flags, of, n, topic, after, following, end, first, length = HEAD.unpack_from(data)
     if version != VERSION:
-        raise PackedError("undecodable", f"version {version}, not {VERSION}")
+        raise PackedError("undecodable", f"version {version}, expected {VERSION}")
     consecutive, uniform = bool(flags & CONSECUTIVE), bool(flags & UNIFORM)
     unused = (first and not consecutive) or (length and not uniform)
     if unused or flags & ~_FLAGS or flags & (DATED | APPENDED) == APPENDED:
-        raise PackedError("undecodable", f"flags {flags:#04x} that do not fit")
+        raise PackedError("undecodable", f"flags {flags:#04x} contradict the header")
     records = _records(
         data, n, after, first if consecutive else None, length if uniform else None, flags
     )
     if topic != (topic_id or bytes(16)):
         raise PackedError("topic", f"of the topic with id {topic.hex()}")
     if of != partition:
-        raise PackedError("partition", f"of partition {of}, not {partition}")
+        raise PackedError("partition", f"of partition {of}, expected {partition}")
     if after < 0 or following > end or not _ascending(records.offsets, after, following):
-        raise PackedError("offsets", f"offsets that are not in order in [{after}, {following})")
+        raise PackedError("offsets", f"offsets not ascending within [{after}, {following})")
     return Packed(after, following, end, records)
 
 
 def _records(
     data: bytes, n: int, after: int, first: int | None, length: int | None, flags: int
 ) -> PackedRecords:
-    """Read what follows the head; `first` and `length` are None where tables tell them."""
+    """Read what follows the header; `first` and `length` are None if tables give them."""
     dated = bool(flags & DATED)
     when = (
         HEAD.size + n * _OFFSET.itemsize * (first is None) + n * _LENGTH.itemsize * (length is None)
     )
     start = when + (_SINCE.size + n * _LATER.itemsize) * dated
-    # Before anything of length n is made: n may be any number.
+    # Check before allocating any array of length n: n may be any number.
     exact = length is None or len(data) == start + n * length
     if not 0 < n <= MAX_MESSAGES or len(data) < start or not exact:
         raise PackedError("undecodable", f"{len(data)} bytes do not hold {n} messages")
-    # A sum above 2^63 wraps around, below `after`, which is noticed as any other disorder.
+    # A sum above 2^63 wraps around to below `after`, which the check of the order detects.
     if first is None:
         offsets = np.frombuffer(data, dtype=_OFFSET, count=n, offset=HEAD.size).astype(np.int64)
         offsets += after
@@ -249,7 +253,7 @@ def _records(
         at = when - n * _LENGTH.itemsize
         lengths = np.frombuffer(data, dtype=_LENGTH, count=n, offset=at).astype(np.int64)
         if lengths.min() < -1 or len(data) != start + int(np.maximum(lengths, 0).sum()):
-            raise PackedError("undecodable", "lengths that do not add up")
+            raise PackedError("undecodable", "lengths do not add up to its size")
     else:
         lengths = np.broadcast_to(np.int64(length), (n,))
     arrived = _arrived(data, n, when) if dated else None
@@ -258,10 +262,10 @@ def _records(
 
 
 def _arrived(data: bytes, n: int, when: int) -> Int64s:
-    """Read when n messages arrived; `when` is where that is written."""
+    """Read when each of n messages arrived; `when` is the position of that table."""
     (first_ms,) = _SINCE.unpack_from(data, when)
     if not 0 <= first_ms <= LATEST_MS:
-        raise PackedError("undecodable", f"messages that arrived at {first_ms} ms since 1970")
+        raise PackedError("undecodable", f"arrival time {first_ms} ms since 1970 is out of range")
     later = np.frombuffer(data, dtype=_LATER, count=n, offset=when + _SINCE.size)
     arrived: Int64s = first_ms + later.astype(np.int64)
     return arrived

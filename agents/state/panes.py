@@ -1,4 +1,4 @@
-"""Names of cells by pane: expiring a pane costs what it holds, not what the state holds."""
+"""Index the names of cells by pane, so that expiring a pane costs only what the pane holds."""
 
 from collections.abc import Collection, Iterator
 from heapq import heappop, heappush
@@ -8,7 +8,7 @@ from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.windows import WindowSpec
 
 _FEW: Final = 8
-"""How many names of a pane are held in a tuple: most panes have two or three."""
+"""Up to this many names of a pane are a tuple: most panes have two or three."""
 
 
 class PaneIndex:
@@ -16,7 +16,7 @@ class PaneIndex:
 
     def __init__(self, window: WindowSpec) -> None:
         self._window = window
-        # Tuples and dictionaries keep their order, so that every process does the same.
+        # Tuples and dictionaries are ordered, so every process iterates in the same order.
         self._names: dict[int, tuple[Name, ...] | dict[Name, None]] = {}
         self._order: list[int] = []
 
@@ -38,7 +38,7 @@ class PaneIndex:
             self._names[pane] = more if len(more) <= _FEW else dict.fromkeys(more)
 
     def discard(self, name: Name) -> None:
-        """Take a name out, if it is there."""
+        """Remove a name if present."""
         pane = self.pane(name)
         names = self._names.get(pane, ())
         if isinstance(names, dict):
@@ -57,10 +57,10 @@ class PaneIndex:
         return sorted(pane for pane in self._names if first <= pane < end)
 
     def pop_below(self, pane: int) -> Iterator[Name]:
-        """Take out the names of all panes below this one, the first pane's first."""
+        """Remove and yield the names of all panes below this one, in order of panes."""
         while self._order and self._order[0] < pane:
             yield from self._names.pop(heappop(self._order))
 
     def __iter__(self) -> Iterator[int]:
-        """Iterate over the panes that may have names, in no order."""
+        """Iterate over the panes that may have names, in any order."""
         return iter(self._names)

@@ -1,18 +1,25 @@
 """The records of a changelog: keys that are never written twice, and the head that decides.
 
-Rule 1, keys. Every record has a key of its own, `(name, epoch, seq)`: no key is ever written twice,
-it is only deleted once it is dead, so compaction can never replace what somebody relies on. An
-epoch is a random number drawn at every load of a partition; seq counts the partition's heads.
+Rule 1, keys. Every record has its own key, `(name, epoch, seq)`. No key is ever written twice, and
+it
+is deleted only once it is dead, so compaction can never replace a record that somebody relies on.
+An
+epoch is a random number drawn each time a partition is loaded; seq counts the partition's heads.
 
-A key begins with its state: format version, the spec's fingerprint, the window's size and hop (and
-so the pane's length) and the chunk's length. Records of another state are never merged with ours,
-they are another spec's (see `Context.accept`) or an earlier configuration's; records of an unknown
-format are refused by name.
+A key begins with the identity of its state: format version, the spec's fingerprint, the window's
+size and hop (which determine the pane's length) and the chunk's length. Records of another state
+are never mixed with ours:
+they belong to another spec (see `Context.accept`) or to an earlier configuration. A record of an
+unknown
+format is an error.
 
-Names: the head; `count`, one chunk of a pane's statistic; `n`, a pane's totals; `final`, the
-content of a window's final; `token`, a chunk of the tokens counted in an open pane. Only in
-partition 0, with `minimum`: `part`, panes that answers hold all or none of; `release`, what of a
-pane that is in no part yet is in answers, and `open`, a chunk of its statistic.
+Names:
+
+- the head; `count`, one chunk of a pane's statistic; `n`, a pane's totals; `final`, the content of
+  a window's final; `token`, a chunk of the tokens counted in an open pane;
+- with `minimum`, in partition 0 only: `part`, panes of which answers hold all or none; `release`,
+  what answers may hold of a pane that is in no part yet; `open`, a chunk of a release's statistic.
+
 `docs/state-topic.md` specifies the bytes.
 """
 
@@ -44,18 +51,18 @@ _HEAD: Final = struct.Struct("<BB10qI9q16s4q")
 _GAP: Final = struct.Struct("<3q")
 _ENTRIES: Final = struct.Struct("<I")
 _MOST: Final = -NEVER
-"""No number of a head is larger, so that nothing that is made of it leaves an int64."""
+"""Largest number in a head, so that sums and differences of two stay within an int64."""
 _ENTRY: Final = struct.Struct("<QQ")
 
 
 class RecordError(ValueError):
-    """A record of the changelog cannot be what this version wrote; nothing is guessed from it."""
+    """A changelog record that this version cannot have written; nothing is guessed from it."""
 
 
 class Name(NamedTuple):
-    """What a record is about: `number` is a pane, of a final a window, of the head 0.
+    """What a record is about; `number` is a pane, for a final its window, for the head 0.
 
-    A part's is its last pane.
+    For a part it is the part's last pane.
     """
 
     kind: Kind
@@ -67,7 +74,7 @@ HEAD: Final = Name("head")
 
 
 class Key(NamedTuple):
-    """The key of a record: unique, whoever writes and whenever."""
+    """The key of a record: unique across all writers and times."""
 
     name: Name
     epoch: int
@@ -76,23 +83,26 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """Rule 2: all that is decided about a partition; it makes the cells flushed with it count.
+    """Rule 2: everything decided about a partition. A head makes the cells flushed with it count.
 
-    Of the heads with one seq the first in the log wins; the winner of the largest seq is the state.
+    Of the heads with the same seq the first in the log wins; the winner of the largest seq is the
+    state.
 
-    `next` is the first source offset not included; `clock` the watermark, epoch ms, which never
-    goes back; panes below `closed` are closed, whatever grace is configured later. `n`, `late` and
-    `rejected` (by reason) count reports, `lost` source offsets that retention deleted unread;
-    `gone` is the part of `n` in expired panes, those below `expired`. Only in partition 0's head:
-    windows below `final` are decided, those below `published` published, finals wait for
-    `partitions` partitions, and no part to come begins below the pane `grouped`. `source` is the id
-    of the source topic that was counted from, 16 bytes; empty where the broker has none. `frames`
-    is the offset of the frames topic to read on from, which decides nothing. `lineage` (rule 3)
-    names for each epoch with live cells the last seq that this epoch won. From the source offset
-    `handover` on, messages that are no frames of this state's spec are left to the state of another
-    spec; NEVER: all are decided here. `gaps` are the panes that may lack some of the `lost`
-    offsets, until they have expired. `end` is the largest end of the source that any owner has
-    seen, or anything up to `next`.
+    - `next`: the first source offset not included. `end`: the largest end of the source that any
+      owner has seen, or anything up to `next`.
+    - `clock`: the watermark, epoch ms, which never goes back. Panes below `closed` are closed, even
+      if a longer grace is configured later.
+    - `n`, `late` and `rejected` (by reason) count reports; `lost` counts source offsets that
+      retention deleted unread. `gone` is the part of `n` in expired panes, those below `expired`.
+    - Only in partition 0's head: windows below `final` are decided and those below `published` are
+      published; finals wait for `partitions` partitions; future parts begin at the pane `grouped`
+      or above.
+    - `source`: the id of the source topic, 16 bytes; empty if the broker has none.
+    - `frames`: the offset at which to continue reading the frames topic; it decides nothing.
+    - `lineage` (rule 3): for each epoch with live cells, the last seq that this epoch won.
+    - `handover`: from this source offset on, messages that are not frames of this state's spec are
+      left to the state of another spec; NEVER if all are decided here.
+    - `gaps`: the unexpired panes that may lack some of the `lost` offsets.
     """
 
     epoch: int = 0
@@ -120,7 +130,7 @@ class Head:
 
 
 def state_prefix(context: Context) -> bytes:
-    """Return what the keys of a collection's state begin with."""
+    """Return the prefix of all keys of a collection's state."""
     window = context.window
     return _STATE.pack(
         VERSION, context.spec.fingerprint, window.size_ms, window.hop_ms, context.chunk
@@ -134,20 +144,20 @@ def encode_key(prefix: bytes, key: Key) -> bytes:
 
 
 def decode_key(prefix: bytes, data: bytes) -> Key | None:
-    """Return the key, or None for another state's.
+    """Return the key, or None if it belongs to another state.
 
     Raises:
-        RecordError: for the bytes of no key, or of a version unknown here.
+        RecordError: for malformed bytes, or a version unknown here.
     """
     if not data.startswith(prefix):
         if not data or data[0] != VERSION:
             raise RecordError(
-                f"changelog record of format version {data[0] if data else 'none'}: "
+                f"changelog record has format version {data[0] if data else 'none'}: "
                 f"this release reads version {VERSION}"
             )
         return None
     try:
-        # Exactly: a longer key would be another record of the same name.
+        # Exactly this length: a longer key would be another record with the same name.
         kind, number, chunk, epoch, seq = _REST.unpack(data[len(prefix) :])
         return Key(Name(_KINDS[kind], number, chunk), epoch, seq)
     except (struct.error, IndexError) as error:
@@ -155,21 +165,21 @@ def decode_key(prefix: bytes, data: bytes) -> Key | None:
 
 
 def is_cell(prefix: bytes, data: bytes) -> bool:
-    """Return whether these are the bytes of a cell's key of this state, if they are a key's."""
+    """Return whether a key, if well-formed, is that of a cell of this state."""
     return data.startswith(prefix) and data[len(prefix) : len(prefix) + 1] != _HEAD_KIND
 
 
 def state_fingerprint(prefix: bytes) -> bytes:
-    """Return the fingerprint in what the keys of a state begin with."""
+    """Return the spec's fingerprint in a state's key prefix."""
     found: bytes = _STATE.unpack(prefix)[1]
     return found
 
 
 def state_windows(key: bytes) -> tuple[bytes, int, int]:
-    """Return fingerprint, size and hop (ms) in a key, or in what the keys of a state begin with.
+    """Return fingerprint, size and hop (ms) from a key or a state's key prefix.
 
     Raises:
-        RecordError: for the bytes of no key, or of a version unknown here.
+        RecordError: for malformed bytes, or a version unknown here.
     """
     if len(key) < _STATE.size or key[0] != VERSION:
         raise RecordError("changelog record with a malformed key")
@@ -220,13 +230,13 @@ def decode_head(key: Key, data: bytes) -> Head:
         entries = _number_at(data, gaps_end)
         lineage = dict(_ENTRY.iter_unpack(data[gaps_end + _ENTRIES.size :]))
     except struct.error as error:
-        raise RecordError("changelog head of a wrong length") from error
+        raise RecordError("changelog head has the wrong length") from error
     if len(lineage) != entries:
-        raise RecordError("changelog head with a torn lineage")
+        raise RecordError("changelog head has a torn lineage")
     counted = (numbers[0], *numbers[3:7], *numbers[10:], frames)
     moments = (*numbers[1:3], *numbers[7:10], handover, grouped, end)
     if min(counted) < 0 or max(map(abs, (*counted, *moments))) > _MOST:
-        raise RecordError("changelog head with numbers that no worker writes")
+        raise RecordError("changelog head has numbers out of range")
     counts = zip(REASONS, numbers[11:], strict=True)
     return Head(
         epoch=key.epoch,
@@ -267,6 +277,6 @@ def check_version(data: bytes, what: str) -> None:
     """
     if not data or data[0] != VERSION:
         raise RecordError(
-            f"changelog {what} of format version {data[0] if data else 'none'}: "
+            f"changelog {what} has format version {data[0] if data else 'none'}: "
             f"this release reads version {VERSION}"
         )

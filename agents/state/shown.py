@@ -1,4 +1,4 @@
-"""What a tail shows: the state of one partition as of the last time at the end of its log."""
+"""The read-only side of a tail: one partition's state when the end of its log was last reached."""
 
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
@@ -13,15 +13,15 @@ from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.windows import WindowSpec
 
 DEAD_LIMIT: Final = 40_000
-"""With so many records to delete nothing more should be counted: each takes memory until it is
-deleted, and a flush leaves as many dead as it writes."""
+"""With this many records to delete, counting pauses: each takes memory until it is deleted, and a
+flush leaves as many dead records as it writes."""
 
 
 class Shown:
     """The state of one partition.
 
-    `head` is None until the end of the log has been reached for the first time, and nothing else is
-    shown before; an empty log gives the default `Head`.
+    `head` is None, and nothing else is shown, until the end of the log has been reached for the
+    first time; an empty log gives the default `Head`.
     """
 
     def __init__(self, window: WindowSpec) -> None:
@@ -29,19 +29,19 @@ class Shown:
         self._show_nothing()
 
     def _show_nothing(self) -> None:
-        """Forget what was shown."""
+        """Reset to the state before the first evaluation."""
         self.head: Head | None = None
         self._live = LiveCells(self._window)
         self._dead: dict[bytes, None] = {}
 
     @property
     def cells(self) -> Mapping[Name, CellRecord]:
-        """The live cells, by name; nothing before the end of the log has been reached."""
+        """The live cells, by name; empty until the end of the log has been reached."""
         return {} if self.head is None else self._live.by_name
 
     @property
     def size_bytes(self) -> int:
-        """The length of the values of all live cells."""
+        """Total length of the values of all live cells."""
         return 0 if self.head is None else self._live.size_bytes
 
     def panes(self, first: int, end: int) -> list[int]:
@@ -62,11 +62,11 @@ class Shown:
 
     @property
     def parts(self) -> Parts:
-        """The parts that have not expired, in partition 0; none before the end of the log."""
+        """Partition 0's unexpired parts; empty until the end of the log has been reached."""
         return Parts() if self.head is None else self._live.parts
 
     def released(self, first: int, end: int) -> list[tuple[int, Release]]:
-        """Return what is released of panes in `[first, end)`, in order."""
+        """Return the releases of panes in `[first, end)`, as `(pane, release)` in order."""
         found = []
         for pane in [] if self.head is None else self._live.released(first, end):
             cell = self.cells.get(Name("release", pane))
@@ -75,7 +75,7 @@ class Shown:
         return found
 
     def released_chunks(self, pane: int) -> list[tuple[int, bytes]]:
-        """Return the statistic of what is released of a pane: `(number, value)` of its chunks."""
+        """Return the chunks of a release's statistic, as `(number, value)`."""
         names = (name for name in self._live.open_names(pane) if name.kind == "open")
         return [(name.chunk, self.cells[name].value) for name in names]
 
@@ -85,13 +85,15 @@ class Shown:
         return len(self._dead)
 
     def dead(self, most: int | None = None, but: AbstractSet[bytes] = frozenset()) -> list[bytes]:
-        """Return the keys to delete: lost, superseded or expired, and not yet seen deleted.
+        """Return the keys of dead records whose deletion has not been read yet.
 
-        At most so many, those dead longest first, and none that is in `but`. Deleting one twice,
-        late or never does no harm.
+        Dead are lost, superseded and expired records.
+
+        Returns at most `most`, those dead longest first, without those in `but`. Deleting a key
+        twice, late or never does no harm.
         """
         return list(islice((key for key in self._dead if key not in but), most))
 
     def still_dead(self, keys: AbstractSet[bytes]) -> set[bytes]:
-        """Return those of these keys that are dead and not yet seen deleted."""
+        """Return those of these keys that are dead and whose deletion has not been read yet."""
         return {key for key in keys if key in self._dead}

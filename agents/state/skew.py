@@ -1,9 +1,11 @@
-"""How wrong a worker's clock is, as far as a broker's acknowledgements tell.
+"""Estimate how wrong a worker's clock is, from a broker's acknowledgements.
 
-A changelog has `LogAppendTime`: the broker dates what it appends. That happened after it was sent
-and before it was acknowledged, so that every acknowledgement bounds how far the worker's clock is
-ahead of the broker's. Idle closing and, unless the broker dates the source too, `future` and the
-bound by arrival rest on the worker's clock: beyond a limit a worker should leave its partitions to
+A changelog has `LogAppendTime`: the broker timestamps what it appends. That happens after the
+worker sent the record and before the acknowledgement arrived, so every acknowledgement bounds how
+far the worker's clock is
+ahead of the broker's. Idle closing and, unless the broker also timestamps the source, `future` and
+the
+bound by arrival rely on the worker's clock. Beyond a limit a worker should leave its partitions to
 others.
 """
 
@@ -16,22 +18,22 @@ MOST_LIMIT_MS: Final = 5_000
 
 @dataclass(frozen=True)
 class Skew:
-    """A worker's clock is ahead of the broker's by `low_ms` to `high_ms`, below 0 behind it."""
+    """A worker's clock is ahead of the broker's by `low_ms` to `high_ms` (negative: behind)."""
 
     low_ms: int
     high_ms: int
 
     @classmethod
     def bounded(cls, *, sent_ms: int, acknowledged_ms: int, appended_ms: int) -> "Skew":
-        """Return what an acknowledgement tells; the first two are on the worker's clock."""
+        """Return one acknowledgement's bounds; the first two times are by the worker's clock."""
         return cls(sent_ms - appended_ms, acknowledged_ms - appended_ms)
 
     @property
     def least_ms(self) -> int:
-        """The skew nearest to 0 that agrees with it."""
+        """The value within the bounds that is nearest to 0."""
         return max(self.low_ms, 0) + min(self.high_ms, 0)
 
 
 def skew_limit_ms(grace_ms: int) -> int:
-    """Return by how much a clock may be wrong where windows wait so long for late reports."""
+    """Return the tolerated clock error for a collection with this grace."""
     return max(LEAST_LIMIT_MS, min(MOST_LIMIT_MS, grace_ms // 2))

@@ -1,16 +1,18 @@
-"""A reader of one partition's changelog: what its records mean, at the end of the log.
+"""Read one partition's changelog and evaluate its records at the end of the log.
 
-Rule 5. A reader evaluates its records only when it has reached the log's end (the high watermark of
-its last fetch): in the middle, compaction can show a head that never won. In between it goes on
-showing what it saw at the end before.
+Rule 5. A reader evaluates records only when it has reached the log's end (the high watermark of
+its last fetch), because in the middle of the log compaction can show a head that never won. In
+between it keeps showing the state of the last evaluation.
 
 Rules 2 and 3. Of the heads with one seq the first in the log wins, and the winner of the largest
-seq is the state. A cell is valid if its seq is not above what the head's lineage names for its
-epoch; of the valid cells of one name the one with the largest seq is the value. Cells of panes
-below the head's `expired` are no part of the state, nor are the tokens of closed panes.
+seq is the state. A cell is valid if its seq is not above the seq that the head's lineage names for
+its
+epoch. Of the valid cells of one name, the one with the largest seq is the value. Cells of panes
+below the head's `expired` and tokens of closed panes are not part of the state.
 
-Rule 9. What can never again be part of the state is dead: owners delete it. Evaluation costs what
-was read since the last one, not what the state holds: a cell with a seq above the head's waits
+Rule 9. A record that can never again be part of the state is dead, and owners delete it. An
+evaluation costs
+what was read since the last one, not what the state holds: a cell with a seq above the head's waits
 undecided, and once the head has passed it, it is live or dead for good.
 """
 
@@ -33,7 +35,7 @@ from ldpstream.agents.state.shown import Shown
 
 
 class Tail(Shown):
-    """The state of one partition of a collection, as its changelog tells it.
+    """The state of one partition of a collection, read from its changelog.
 
     What it shows changes only in `read`.
     """
@@ -48,29 +50,29 @@ class Tail(Shown):
         self._begin()
 
     def _begin(self) -> None:
-        """Know nothing."""
+        """Reset everything."""
         self._show_nothing()
-        # As of the last evaluation, which may have been an earlier process's.
+        # As of the last evaluation, possibly by an earlier process.
         self._last: Head | None = None
         self._winner: HeadRecord | None = None
         # Every key in the log up to the last evaluation; None: a head, or dead.
         self._keys: dict[bytes, CellRecord | None] = {}
-        # Epoch and seq of the cell taken in last.
+        # Epoch and seq of the last cell read.
         self._numbers = 0, 0
         self._undecided: dict[int, dict[bytes, CellRecord]] = {}
-        # Read since: (offset, value), or None for a deletion of a known key.
+        # Read since then: (offset, value), or None for the deletion of a known key.
         self._staged: dict[bytes, tuple[int, Held] | None] = {}
         self._broken: RecordError | None = None
         self._others = OtherStates(self._context)
 
     def resume(self, store: CellStore) -> int:
-        """Keep values in a store from now on, and go on from what it holds.
+        """Keep values in a store from now on, and continue from its contents.
 
-        Returns the offset to read from. Nothing is shown before the end of the log has been
-        reached from there.
+        Returns the offset to read from. Nothing is shown until the end of the log has been reached
+        from there.
 
         Raises:
-            RecordError: where the store holds what no tail left there; `restart` forgets it.
+            RecordError: if the store's contents cannot come from a tail; `restart` discards them.
         """
         self._store = store
         found = store.resume()
@@ -93,7 +95,7 @@ class Tail(Shown):
         return found.position
 
     def restart(self) -> None:
-        """Forget everything: the log is read from its beginning once more."""
+        """Forget everything, to read the log from its beginning."""
         self._begin()
         self._store.clear()
 
@@ -101,18 +103,18 @@ class Tail(Shown):
     def left_behind(self) -> Sequence[bytes]:
         """Fingerprints of specs whose states were in the log when its end was first reached.
 
-        Neither ours nor accepted ones, nor those that have handed over.
+        Ours, accepted specs and specs that have handed over are not included.
         """
         return self._others.left_behind()
 
     @property
     def rivals(self) -> Mapping[tuple[int, int], int]:
-        """Size and hop (ms) of states of our spec that others keep now, and how far they are."""
+        """Active states of our spec with other windows: `(size, hop)` in ms to their last seq."""
         return self._others.rivals()
 
     @property
     def broken(self) -> RecordError | None:
-        """What could not be read, after which nothing that the tail shows can be trusted."""
+        """The error after which nothing that the tail shows can be trusted, if any."""
         return self._broken
 
     def read(
@@ -124,8 +126,8 @@ class Tail(Shown):
         whether the end was reached and the records were evaluated.
 
         Raises:
-            RecordError: for a record of an unknown format, or a pane that does not add up; and
-                again at every later call, since nothing after it can be trusted.
+            RecordError: for a record of an unknown format, or a pane that does not add up. Every
+            later call raises it again, since nothing after it can be trusted.
         """
         if self._broken is not None:
             raise self._broken
@@ -142,10 +144,11 @@ class Tail(Shown):
         return True
 
     def _stage(self, offset: int, key: bytes, value: bytes | None) -> None:
-        """Keep a record until the end of the log; of one key's records the first counts."""
+        """Hold a record back until the end of the log; the first record of a key counts."""
         if self._others.has(key):
-            # What comes once we have begun is by a later configuration, which knows of ours, or by
-            # a worker that is still configured otherwise.
+            # What arrives after our start was written under a later configuration, which knows of
+            # our
+            # state, or by a worker that still has another configuration.
             if value is not None and self.head is None:
                 self._others.note(key, value)
             elif value is not None:
@@ -188,7 +191,7 @@ class Tail(Shown):
         self.head = self._last = head
 
     def _cell(self, data: bytes, key: Key, held: Held) -> CellRecord:
-        """Return a cell that shares its numbers with the one before: most are of one flush."""
+        """Return a cell, sharing its numbers with the previous one: most are of the same flush."""
         epoch, seq = self._numbers
         epoch = epoch if epoch == key.epoch else key.epoch
         seq = seq if seq == key.seq else key.seq
@@ -196,7 +199,7 @@ class Tail(Shown):
         return CellRecord(data, key.name, epoch, seq, *held, self._store)
 
     def _elect(self, heads: list[HeadRecord]) -> Head:
-        """Return the winning head of those read and the one before; the others are dead."""
+        """Return the winner among the heads read and the previous one; the others are dead."""
         before = self._winner
         for head in heads:
             self._keys[head.key] = None
@@ -218,7 +221,7 @@ class Tail(Shown):
         return (head.seq, -head.offset) > (other.seq, -other.offset)
 
     def _decide(self, cell: CellRecord, head: Head) -> None:
-        """Make a cell that the head has passed live or dead."""
+        """Make a cell live or dead, once the head has passed it."""
         live = self._live.by_name.get(cell.name)
         if (
             not self._valid(cell, head)
@@ -235,13 +238,12 @@ class Tail(Shown):
         return cell.seq <= head.lineage.get(cell.epoch, -1)
 
     def _bury(self, key: bytes) -> None:
-        """Drop a dead record's value and keep its key, until its deletion is read."""
+        """Drop a dead record's value and keep its key until its deletion has been read."""
         self._keys[key] = None
         self._dead[key] = None
         self._store.bury(key)
 
     def _forget(self, key: bytes) -> None:
-        """Drop a deleted record."""
         self._dead.pop(key, None)
         if self._winner is not None and self._winner.key == key:
             self._winner = None

@@ -1,10 +1,11 @@
-"""The tokens counted in open panes: which there are, and what of them a flush has to write.
+"""The tokens counted in open panes, and which of their chunks a flush has to write.
 
-A report of a token that its pane has counted is a repeat. Only open panes are held: what comes for
-a closed one is late, whatever its token. The tokens of a pane are stored in the order in which they
-were counted, in chunks of 1,024: a full chunk never changes, so a flush writes a pane's last one
-and those after it. In memory they are sorted runs, each less than half as long as the one before:
-8 bytes a token, and no loop over tokens anywhere.
+A report whose token was already counted in its pane is a repeat. Only open panes are held, since a
+report for a
+closed pane is late whatever its token. A pane's tokens are stored in counting order, in chunks of
+1,024. A full chunk never changes, so a flush writes only the chunks from the last unfilled one on.
+In memory tokens are sorted runs, each less than half as long as the one before: 8 bytes per token
+and no Python loop over tokens.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
 _STORED: Final = np.dtype("<u8")
 
 Numbers = NDArray[np.uint64]
-"""Tokens as little-endian numbers: equal where the tokens are, nothing else is asked of them."""
+"""Tokens as little-endian numbers, used for equality only."""
 
 
 def as_numbers(tokens: NDArray[np.uint8]) -> Numbers:
@@ -42,7 +43,7 @@ def token_count(held: Held) -> int:
     check_version(held.start, "chunk of tokens")
     count, rest = divmod(held.size_bytes - 1, TOKEN_BYTES)
     if rest or count < 1:
-        raise RecordError("changelog chunk of tokens of a wrong length")
+        raise RecordError("changelog chunk of tokens has the wrong length")
     return count
 
 
@@ -57,11 +58,11 @@ def decode_tokens(data: bytes) -> Numbers:
 
 
 def again(panes: NDArray[np.int64], tokens: Numbers) -> NDArray[np.bool_]:
-    """Return, bool `(n,)`, which of n tokens in their panes, both `(n,)`, have come before."""
+    """Return, bool `(n,)`, which of n tokens repeat an earlier one of the same pane."""
     found = np.zeros(len(tokens), dtype=np.bool_)
     ordered = np.sort(tokens)
     if np.any(ordered[1:] == ordered[:-1]):
-        # Equal ones keep their order.
+        # lexsort is stable: equal pairs keep their order.
         order = np.lexsort((tokens, panes))
         tokens, panes = tokens[order], panes[order]
         found[order[1:]] = (tokens[1:] == tokens[:-1]) & (panes[1:] == panes[:-1])
@@ -69,9 +70,9 @@ def again(panes: NDArray[np.int64], tokens: Numbers) -> NDArray[np.bool_]:
 
 
 def _by_pane(panes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield each pane of n, `(n,)`, with its places in order.
+    """Yield each distinct pane of `(n,)` with its places in order.
 
-    One sort, and no look at all of them for each pane: a message may name 65,535.
+    Uses one sort instead of a scan for each pane: a message may name 65,535 panes.
     """
     order = np.argsort(panes, kind="stable")
     numbers, starts = np.unique(panes[order], return_index=True)
@@ -79,7 +80,7 @@ def _by_pane(panes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]
 
 
 class _Pane:
-    """The tokens of one pane: sorted `runs`, and in their order those from chunk `first` on."""
+    """One pane's tokens: sorted `runs`, and those from chunk `first` on in counting order."""
 
     __slots__ = ("chunk", "count", "first", "last", "runs")
 
@@ -89,15 +90,15 @@ class _Pane:
         lengths = [len(tokens) for tokens in chunks]
         whole = all(length == chunk for length in lengths[:-1]) and max(lengths, default=0) <= chunk
         if not whole or sorted(stored) != [*range(len(stored))]:
-            raise RecordError("changelog chunks of tokens with a hole, or too long")
+            raise RecordError("changelog chunks of tokens have a gap, or one is too long")
         self.count = sum(map(len, chunks))
         self.first = self.count // chunk
         self.last = chunks[-1:] if self.count % chunk else []
         self.runs = [np.sort(np.concatenate(chunks))] if chunks else []
 
     def has(self, tokens: Numbers) -> NDArray[np.bool_]:
-        """Return which of these are there."""
-        # In order, so that one search after the other looks in the same places.
+        """Return which of these tokens the pane has."""
+        # Sorted, so that consecutive searches touch the same memory.
         ordered = np.sort(tokens)
         found = np.zeros(len(tokens), dtype=np.bool_)
         for run in self.runs:
@@ -107,30 +108,30 @@ class _Pane:
         return np.isin(tokens, ordered[found]) if found.any() else found
 
     def add(self, tokens: Numbers) -> range:
-        """Add tokens that are not there; returns the numbers of the chunks touched."""
+        """Add tokens that are not present; return the numbers of the chunks touched."""
         end = self.count + len(tokens)
         touched = range(self.count // self.chunk, (end - 1) // self.chunk + 1)
         self.count = end
         self.last.append(tokens)
         run = np.sort(tokens)
         while self.runs and len(self.runs[-1]) < 2 * len(run):
-            # Sorted runs are merged in linear time.
+            # A stable sort merges sorted runs in linear time.
             run = np.sort(np.concatenate((self.runs.pop(), run)), kind="stable")
         self.runs.append(run)
         return touched
 
     def value(self, number: int) -> bytes:
-        """Return a chunk as it is stored."""
+        """Return the stored value of a chunk."""
         if len(self.last) > 1:
             self.last = [np.concatenate(self.last)]
         start = (number - self.first) * self.chunk
         return encode_tokens(self.last[0][start : start + self.chunk])
 
     def flushed(self) -> None:
-        """Forget the order of the chunks that are full: they are written."""
+        """Drop the order of the full chunks, which are written."""
         full = self.count // self.chunk
         if full > self.first:
-            # A copy: a view would hold all that has been written.
+            # A copy: a view would keep everything already written in memory.
             rest = np.concatenate(self.last)[(full - self.first) * self.chunk :].copy()
             self.first, self.last = full, [rest] if len(rest) else []
 
@@ -138,10 +139,10 @@ class _Pane:
 class Tokens:
     """The tokens counted in a partition's open panes.
 
-    `stored` are their chunks by pane and number, each of `chunk` tokens but a pane's last.
+    `stored` has their chunks by pane and number, each of `chunk` tokens except a pane's last.
 
     Raises:
-        RecordError: for chunks that no owner can have left.
+        RecordError: for chunks that no owner can have written.
     """
 
     def __init__(self, stored: Mapping[int, Mapping[int, bytes]], chunk: int) -> None:
@@ -168,10 +169,10 @@ class Tokens:
     def crowded(
         self, panes: NDArray[np.int64], tokens: Numbers, new: NDArray[np.bool_], most: int
     ) -> NDArray[np.bool_]:
-        """Return, bool `(n,)`, which of n tokens have no place in their panes, `(n,)`.
+        """Return, bool `(n,)`, which of n tokens, `(n,)`, no longer fit into their panes, `(n,)`.
 
-        A pane takes at most so many. Those in `new`, bool `(n,)`, are not there, and are the first
-        of their token and pane; whatever comes again has no place if the first had none.
+        A pane holds at most `most` tokens. Those in `new`, bool `(n,)`, are not present yet and are
+        the first of their token and pane; a repeat does not fit if the first did not.
         """
         found = np.zeros(len(tokens), dtype=np.bool_)
         if self._fullest + len(tokens) <= most or not new.any():
@@ -187,7 +188,7 @@ class Tokens:
         return found
 
     def add(self, pane: int, tokens: Numbers) -> range:
-        """Add the tokens of counted reports; returns the numbers of the chunks touched."""
+        """Add the tokens of counted reports to a pane; return the numbers of the chunks touched."""
         held = self._panes.get(pane)
         if held is None:
             held = self._panes[pane] = _Pane({}, self._chunk)
@@ -196,16 +197,16 @@ class Tokens:
         return touched
 
     def value(self, pane: int, number: int) -> bytes:
-        """Return a chunk as it is stored."""
+        """Return the stored value of a chunk."""
         return self._panes[pane].value(number)
 
     def flushed(self, panes: set[int]) -> None:
-        """Note that the chunks touched in these panes are written."""
+        """Note that the touched chunks of these panes have been written."""
         for pane in panes & self._panes.keys():
             self._panes[pane].flushed()
 
     def drop_below(self, closed: int) -> None:
-        """Forget the panes below this one."""
+        """Drop all panes below this one."""
         gone = [pane for pane in self._panes if pane < closed]
         for pane in gone:
             del self._panes[pane]

@@ -1,6 +1,6 @@
-"""Answers from all partitions' tails: exact totals of any span of whole panes, by addition.
+"""Add up all partitions' tails to the exact totals of any span of whole panes.
 
-Any worker can answer, whichever partitions it owns: it tails them all.
+Any worker can answer, whichever partitions it owns, because it tails all of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from ldpstream.mechanisms.interface.mechanism import Statistic
 
 @dataclass(frozen=True)
 class WindowInfo:
-    """A window with reports, counted or late, or that may have lost all that it had.
+    """A window that has reports, counted or late, or that may have lost all of them.
 
     `start_ms` and `end_ms` are epoch ms.
     """
@@ -35,10 +35,10 @@ class WindowInfo:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What a span held at one moment, not yet added up: cheap to take, and never changing.
+    """What a span held at one moment, not yet added up: cheap to take, and immutable.
 
-    `chunks` are `(number, value)` of the chunks of all panes and partitions, those of a part up to
-    each of `part_ends`; the other fields are as in `WindowTotals`.
+    `chunks` are `(number, value)` of the chunks of all panes and partitions. The chunks of the i-th
+    part end at `part_ends[i]`. The other fields are as in `WindowTotals`.
     """
 
     start_ms: int
@@ -54,12 +54,12 @@ class Snapshot:
 
 
 def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> Snapshot:
-    """Return what `[start_ms, end_ms)` holds over all partitions, for `add_up` in any thread.
+    """Return what `[start_ms, end_ms)` holds over all partitions; `add_up` may run in any thread.
 
-    Panes that have expired are no longer there and count as empty.
+    Expired panes count as empty.
 
     Raises:
-        ValueError: where the span is empty, or begins or ends within a pane.
+        ValueError: if the span is empty, or begins or ends within a pane.
     """
     pane_ms = context.window.pane_ms
     if end_ms <= start_ms or start_ms % pane_ms or end_ms % pane_ms:
@@ -79,12 +79,12 @@ def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int
 
 
 def lost_between(tails: Iterable[Tail], first: int, end: int) -> Lost:
-    """Return what retention deleted unread and may have belonged to the panes `[first, end)`."""
+    """Return what retention deleted unread that may have belonged to the panes `[first, end)`."""
     return lost((() if tail.head is None else tail.head.gaps for tail in tails), first, end)
 
 
 def add_up(context: Context, taken: Snapshot) -> WindowTotals:
-    """Return the totals of a snapshot, masked as `minimum_block` wants it."""
+    """Return the totals of a snapshot, with small blocks merged if `minimum_block` is set."""
     merged = None
     if context.minimum_block > 1:
         ends = taken.part_ends or (len(taken.chunks),)
@@ -117,7 +117,7 @@ def totals(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) 
 
 
 def lost_panes(tails: Iterable[Tail], first: int, end: int) -> set[int]:
-    """Return the panes of `[first, end)` that may have lost something and are kept."""
+    """Return the unexpired panes of `[first, end)` that may have lost messages."""
     return {
         pane
         for tail in tails
@@ -128,7 +128,7 @@ def lost_panes(tails: Iterable[Tail], first: int, end: int) -> set[int]:
 
 
 def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
-    """Yield the windows, from `first` on, that hold any of these panes, given in order."""
+    """Yield the windows, from `first` on, that contain any of these panes (in order)."""
     for pane in panes:
         holding = window.windows(pane)
         yield from range(max(holding.start, first), holding.stop)
@@ -136,9 +136,9 @@ def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER
 
 
 def windows(context: Context, tails: Sequence[Tail]) -> list[WindowInfo]:
-    """Return all windows with reports that have not expired, in order.
+    """Return all unexpired windows with reports, in order.
 
-    A window is `final` once partition 0 has decided it, and `published` once that is stored.
+    A window is `final` once partition 0 has decided it, and `published` once that is recorded.
     """
     window = context.window
     n_late: dict[int, tuple[int, int]] = {}
@@ -182,7 +182,7 @@ def windows(context: Context, tails: Sequence[Tail]) -> list[WindowInfo]:
 def final_content(context: Context, tails: Sequence[Tail], start_ms: int) -> bytes | None:
     """Return the stored final of the window that starts then, or None.
 
-    None before the window is final, once it has expired, and for a window without reports.
+    None before the window is final, after it has expired, and for a window without reports.
     """
     if not tails or start_ms % context.window.hop_ms:
         return None

@@ -1,13 +1,15 @@
-"""Windows of event time, and the panes that they are cut into.
+"""Windows of event time, and the panes that they consist of.
 
 Windows are `[start, end)`, aligned to the UTC epoch: window number `i` is
-`[i * hop, i * hop + size)`. State is kept by pane, the greatest common divisor of size and hop:
-pane number `p` is `[p * pane, (p + 1) * pane)`, a report touches one pane however many windows hold
+`[i * hop, i * hop + size)`. State is kept by pane, whose length is the greatest common divisor of
+size and hop:
+pane number `p` is `[p * pane, (p + 1) * pane)`. A report touches one pane, however many windows
+contain
 it, and every window is a whole number of panes. All times are epoch milliseconds.
 
 A *pointer* is the first number not yet reached: panes below `closed` are closed, windows below
-`final` are decided. Pointers leap, they never walk: event time may begin in 2010, and pane numbers
-with it.
+`final` are decided. Pointers are computed, never advanced one by one: event time may begin in 2010,
+and pane numbers with it.
 """
 
 from dataclasses import dataclass
@@ -18,21 +20,23 @@ from typing import Final
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
 NEVER: Final = -(1 << 62)
-"""Before all time: the clock and the pointers of a partition that has seen nothing."""
+"""Earlier than any time: the clock and the pointers of a partition that has seen nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WindowSpec:
-    """How a collection cuts event time; all in milliseconds.
+    """How a collection divides event time; all durations in milliseconds.
 
-    `grace_ms` is how far the watermark must be past a pane's end to close it; `idle_ms` how long a
-    partition without news stays in charge of the clock (None: for ever); `future_ms` how far after
-    its arrival an event may be dated; `retention_ms` how long a closed pane is kept. The watermark
-    is the event time that so many distinct messages have reached as `witnesses` says.
+    - `grace_ms`: how far the watermark must be past a pane's end to close it.
+    - `idle_ms`: how long a partition without news still holds back the clock (None: for ever).
+    - `future_ms`: how far after its arrival an event may be dated.
+    - `retention_ms`: how long a closed pane is kept.
+    - `witnesses`: the watermark is the latest event time that this many distinct messages have
+      reached.
 
     Raises:
-        ValueError: for a size or hop below 1, a hop above the size, a negative duration, or without
-            witnesses.
+        ValueError: for a size or hop below 1, a hop above the size, a negative duration, or less
+        than one witness.
     """
 
     size_ms: int
@@ -70,18 +74,19 @@ class WindowSpec:
     def open_panes(self) -> int:
         """How many panes can be open at once.
 
-        From a grace behind the watermark to as far ahead as reports may be dated.
+        They span the time from a grace behind the watermark to as far ahead as reports may be
+        dated.
         """
         return (self.grace_ms + self.future_ms) // self.pane_ms + 2
 
     @cached_property
     def earliest_ms(self) -> int:
-        """The first event time taken: its windows start within the year 1 or later."""
+        """The earliest event time accepted: its windows start within the year 1 or later."""
         return EARLIEST_MS + self.size_ms
 
     @cached_property
     def latest_ms(self) -> int:
-        """The last event time taken: its windows end within the year 9999 or earlier."""
+        """The latest event time accepted: its windows end within the year 9999 or earlier."""
         return LATEST_MS - self.size_ms
 
     def pane(self, time_ms: int) -> int:
@@ -98,7 +103,7 @@ class WindowSpec:
         return NEVER if window == NEVER else window * self.hop_panes
 
     def windows(self, pane: int) -> range:
-        """Return the numbers of the windows that hold a pane: at least one."""
+        """Return the numbers of the windows that contain a pane: at least one."""
         return range(-((self.size_panes - 1 - pane) // self.hop_panes), pane // self.hop_panes + 1)
 
     def span(self, window: int) -> tuple[int, int]:
@@ -106,11 +111,11 @@ class WindowSpec:
         return window * self.hop_ms, window * self.hop_ms + self.size_ms
 
     def closed(self, clock_ms: int) -> int:
-        """Return the first pane that a clock leaves open: it closes a grace after its end."""
+        """Return the first pane still open at this clock: a pane closes a grace after its end."""
         return NEVER if clock_ms == NEVER else (clock_ms - self.grace_ms) // self.pane_ms
 
     def expired(self, clock_ms: int) -> int:
-        """Return the first pane that closed less than the retention ago by this clock."""
+        """Return the first pane kept at this clock: a pane expires a retention after it closes."""
         return NEVER if clock_ms == NEVER else self.closed(clock_ms - self.retention_ms)
 
     def final(self, closed: int) -> int:
@@ -118,5 +123,5 @@ class WindowSpec:
         return NEVER if closed == NEVER else (closed - self.size_panes) // self.hop_panes + 1
 
     def closing(self, final: int) -> int:
-        """Return the first pane that no window below `final` holds."""
+        """Return the first pane that no window below `final` contains."""
         return NEVER if final == NEVER else self.first_pane(final - 1) + self.size_panes

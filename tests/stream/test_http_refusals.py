@@ -171,7 +171,7 @@ async def test_a_state_that_cannot_be_read_is_not_guessed_from(
         city.tails[0].read([(len(log), b"\x63", b"")], position=len(log) + 1, end=len(log) + 1)
     for tail in ("windows", "estimate"):
         answer = await ask(client, f"/api/collections/city/{tail}", 503)
-        assert answer["error"].startswith("city: its state cannot be used: changelog record of")
+        assert answer["error"].startswith("city: its state cannot be used: changelog record has")
     assert (await ask(client, "/api/collections/ages/estimate"))["n"] == 800
 
 

@@ -180,5 +180,5 @@ def test_offsets_below_next_are_refused():
     _, part = loaded(contexts()[0], now_ms=NOW_MS)
     part.ingest([(0, frame((NOW_MS, 0))), (4, frame((NOW_MS, 0)))], now_ms=NOW_MS)
     assert part.next == 5
-    with pytest.raises(ValueError, match="from next on"):
+    with pytest.raises(ValueError, match="offsets of at least next"):
         part.ingest([(4, frame((NOW_MS, 0)))], now_ms=NOW_MS)

@@ -171,11 +171,11 @@ def test_no_chunk_nears_a_megabyte():
 @pytest.mark.parametrize("counts", [np.arange(10), np.eye(1, 4096, dtype=np.int64)[0]])
 def test_damaged_chunks_are_refused(counts: np.ndarray):
     value = encode_chunk(counts)
-    with pytest.raises(RecordError, match="where 9 were expected"):
+    with pytest.raises(RecordError, match="expected 9"):
         decode_chunk(value, 9)
-    with pytest.raises(RecordError, match=r"wrong length|do not add up"):
+    with pytest.raises(RecordError, match=r"wrong length|does not add up"):
         decode_chunk(value[:-1], len(counts))
-    with pytest.raises(RecordError, match="do not add up"):
+    with pytest.raises(RecordError, match="does not add up"):
         decode_chunk(value[:-1] + bytes([value[-1] ^ 1]), len(counts))
 
 
@@ -183,7 +183,7 @@ def test_damaged_chunks_are_refused(counts: np.ndarray):
 def test_totals_are_read_as_written(n: int, late: int, total: int):
     value = encode_totals(Totals(n, late, total))
     assert decode_totals(value) == Totals(n, late, total)
-    with pytest.raises(RecordError, match="pane total of a wrong length"):
+    with pytest.raises(RecordError, match="pane total has the wrong length"):
         decode_totals(value + b"\0")
 
 

@@ -170,7 +170,7 @@ def test_chunks_that_no_owner_left_are_refused(lengths: dict[int, int]):
         number: encode_tokens(np.arange(length, dtype=np.uint64))
         for number, length in lengths.items()
     }
-    with pytest.raises(RecordError, match="with a hole, or too long"):
+    with pytest.raises(RecordError, match="have a gap, or one is too long"):
         Tokens({7: stored}, 16)
 
 
@@ -238,10 +238,10 @@ def test_tokens_that_are_missing_or_torn_are_refused():
     offset, key, value = cluster.log[0][at]
     assert value is not None
     for broken, why in (
-        ([], "has 24 tokens and its total says 40 reports"),
-        ([(offset, key, value[:-1])], "chunk of tokens of a wrong length"),
-        ([(offset, key, b"\2" + value[1:])], "chunk of tokens of format version 2"),
-        ([(offset, key, value[:-8])], "has 39 tokens and its total says 40 reports"),
+        ([], "has 24 tokens but its total says 40 reports"),
+        ([(offset, key, value[:-1])], "chunk of tokens has the wrong length"),
+        ([(offset, key, b"\2" + value[1:])], "chunk of tokens has format version 2"),
+        ([(offset, key, value[:-8])], "has 39 tokens but its total says 40 reports"),
     ):
         log = [*cluster.log[0][:at], *broken, *cluster.log[0][at + 1 :]]
         with pytest.raises(RecordError, match=why):
