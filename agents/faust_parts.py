@@ -1,10 +1,13 @@
-"""The few insides of Faust that are used here, in one place, for one pinned version.
+"""The internals of Faust that are used here, in one place, for one pinned version.
 
-Faust commits what was acknowledged, which is not what we have made durable, and its own commit of
-chosen offsets ends the worker when the broker is away. It fetches what it is assigned, which is
-read otherwise here; and it empties its channels after a rebalance. It hands out topics with as many
-partitions together, as joins of tables need it: with three workers six collections of one partition
-are all one worker's.
+Four defaults of Faust do not fit:
+
+- It commits what was acknowledged, which is not yet durable here, and its own commit of given
+  offsets ends the worker when the broker is away.
+- It fetches what it is assigned, which is read without a group here.
+- It empties its channels after a rebalance.
+- It assigns topics with as many partitions together, as joins of tables need it: with three workers
+  six collections of one partition would all be one worker's.
 """
 
 import asyncio
@@ -38,37 +41,37 @@ log = logging.getLogger(__name__)
 class Lane(faust.Channel[Any]):
     """A channel that Faust does not empty when flow resumes after a rebalance.
 
-    Nothing waits in front of it: whoever fills it sees to it that it stays short.
+    It is unbounded: the sender must keep it short.
     """
 
     @property
     def queue(self) -> Any:
-        """The queue, made when it is first asked for."""
+        """The queue, created on first use."""
         if self._queue is None:
             self._queue = self.app.FlowControlQueue(maxsize=0, clear_on_resume=False)
         return self._queue
 
     def offer(self, item: Any) -> None:
-        """Put something into it; it is lost where no agent has started yet."""
+        """Append an item; it is lost if no agent has started yet."""
         for subscriber in self._subscribers:
             subscriber.queue.put_nowait(item)
 
     def empty(self) -> bool:
-        """Return whether nothing lies in it."""
+        """Return whether it holds no item."""
         return all(subscriber.queue.empty() for subscriber in self._subscribers)
 
 
 class FaustGroup:
-    """The group of an app's consumer; harmless before the app has started."""
+    """The group of an app's consumer; all methods are harmless before the app has started."""
 
     def __init__(self, app: faust.App) -> None:
         self._app = app
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
-        """Commit next offsets for the group's view of progress; False if that did not work.
+        """Commit next offsets to show the group's progress; return False if that failed.
 
-        Nothing here ever reads them back but Faust, to know where its stream would begin.
+        Only Faust ever reads them back, to decide where its stream would begin.
         """
         assigned = self._assigned()
         ours = {partition: offset for partition, offset in offsets.items() if partition in assigned}
@@ -78,7 +81,7 @@ class FaustGroup:
             return False
 
     def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
-        """Let its client fetch nothing of partitions that have just been assigned."""
+        """Keep its client from fetching partitions that have just been assigned."""
         task = asyncio.create_task(self._silence(partitions))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -91,25 +94,25 @@ class FaustGroup:
         log.error("Faust's client cannot be kept from fetching what is read otherwise")
 
     async def leave(self) -> bool:
-        """Leave the group, so that others get the partitions; False where it did not work.
+        """Leave the group, so that others get the partitions; return False if that failed.
 
-        Faust hands out all topics of an app together, so that in an app of a user's own its agents
-        stop here too, as they do in a rebalance, and go on where others of the group are.
+        Faust distributes all topics of an app together. So in a user's app its other agents
+        stop here too, as in a rebalance, and continue in other instances of the group.
         """
         assigned = self._assigned()
         if not assigned:
             return False
         if not isinstance(self._app, WorkerApp):
-            # What Faust's listener does when partitions go elsewhere.
+            # What Faust's listener does when partitions are revoked.
             self._app.on_rebalance_start()
             await cast("Consumer", self._app.consumer).on_partitions_revoked({*assigned})
         return bool(await self._call(_leave))
 
     async def come_back(self) -> bool:
-        """Subscribe again to what the app's agents read; False where it did not work."""
+        """Subscribe again to what the app's agents read; return False if that failed."""
         with suppress(KafkaError, RuntimeError):
             topics = cast("Any", self._app.topics)
-            # What the conductor does itself when its topics change.
+            # What the conductor does when its topics change.
             await self._app.consumer.subscribe(await topics._update_indices())  # noqa: SLF001 (no other way)
             return True
         return False
@@ -124,7 +127,7 @@ class FaustGroup:
         return frozenset() if consumer is None else consumer.assignment()
 
     async def _call(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-        """Call a function of the consumer in its own thread; None if there is none to answer."""
+        """Call a function of the consumer in its own thread; return None if that is not running."""
         thread = self._thread
         consumer = thread._consumer  # noqa: SLF001 (nor to the client, None at first)
         if consumer is None:
@@ -135,7 +138,7 @@ class FaustGroup:
         except TimeoutError:
             return None
         except RuntimeError:
-            # An app that stops while its broker is away ends the thread, and keeps its partitions.
+            # An app that stops while its broker is away ends the thread but keeps its partitions.
             if not thread.thread_loop.is_closed():
                 raise
             return None
@@ -147,7 +150,8 @@ async def _leave(consumer: AIOKafkaConsumer) -> bool:
 
 
 async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> bool:
-    # It asks for the group's coordinator without end, and the thread calls two functions at a time.
+    # It looks for the group's coordinator without a limit, and the thread runs only two calls at a
+    # time.
     async with asyncio.timeout(_CALL_SECONDS):
         await consumer.commit(dict(offsets))
     return True
@@ -155,12 +159,12 @@ async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, i
 
 async def _silence(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPartition]) -> bool:
     fetcher = consumer._fetcher  # noqa: SLF001 (aiokafka has no way to drop what it fetched)
-    # Its own objects: it refuses Faust's, which are equal, and `&` returns those of either set.
+    # The consumer's own objects: it refuses Faust's equal ones, and `&` may return either.
     for partition in [own for own in consumer.assignment() if own in partitions]:
         consumer.pause(partition)
         subscription = consumer._subscription.subscription  # noqa: SLF001 (what Faust looks at)
         state = subscription.assignment.state_value(partition)
-        # Faust complains every few seconds of a partition for which these two are None.
+        # Faust logs an error every few seconds for a partition for which these two are None.
         state.timestamp, state.highwater = state.timestamp or 1, state.highwater or 0
         if fetcher is not None:
             fetcher._records.pop(partition, None)  # noqa: SLF001 (as it does itself, on a seek)
@@ -169,12 +173,13 @@ async def _silence(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPart
 
 class _QuietThread(AIOKafkaConsumerThread):
     async def on_thread_stop(self) -> None:
-        # aiokafka's own waiting tasks cancel whoever stops a consumer while the broker is away.
+        # aiokafka's own waiting tasks cancel the task that stops a consumer while the broker is
+        # away.
         with suppress(asyncio.CancelledError):
             await super().on_thread_stop()
 
     def on_crash(self, msg: str, *fmt: Any, **_: Any) -> None:
-        """Leave it to the worker to say in its own words why it ends; Faust prints a traceback."""
+        """Let the worker report why it ends; Faust would print a traceback."""
         log.debug(msg.format(*fmt), exc_info=True)
 
 
@@ -217,10 +222,10 @@ class EvenAssignor(PartitionAssignor):
 
 
 class WorkerApp(faust.App):
-    """A Faust app that leaves it to the worker to say what goes wrong."""
+    """A Faust app that lets the worker report what goes wrong."""
 
     def _create_directories(self) -> None:
-        """Make none: without tables nothing is kept on disk."""
+        """Create none: without tables nothing is kept on disk."""
 
     def _new_transport(self) -> Transport:
         return _QuietTransport(self.conf.broker_consumer, self)

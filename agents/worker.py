@@ -1,9 +1,9 @@
-"""The Faust side: attaching the pipeline to an app, and running an app of its own.
+"""Attach the pipeline to a Faust app, or run it in an app of its own.
 
-Faust gives the group's membership, an agent for each collection, and the lifecycle; its client
-fetches nothing of the sources, which are read without a group. `attach` touches nothing of an app
-but what it adds: the agents, their topics, three signal handlers and a task. No Faust table is
-declared, and no offset is left to Faust to keep.
+Faust provides group membership, an agent for each collection, and the lifecycle. Its client
+fetches nothing of the sources, which are read without a group. `attach` only adds to an app: the
+agents, their topics, three signal handlers and a task. It declares no Faust table, and leaves no
+offset to Faust.
 """
 
 import asyncio
@@ -46,17 +46,19 @@ log = logging.getLogger(__name__)
 def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) -> Pipeline:
     """Attach the pipeline of a configuration to a Faust app that has not started yet.
 
-    It starts and stops with the app. The app's id is the consumer group; its settings, topics,
+    It starts and stops with the app. The app's id is the consumer group. The app's settings,
+    topics,
     tables and web pages are left alone, and so is the global registry of `prometheus_client`.
-    `http` under `[worker]` is not served: `ldpstream.agents.http.serve` does that where wanted.
-    While this machine's clock is wrong, the app leaves its group: others get what all of its agents
-    read, and its log says so. The log also names budgets that protect in name only.
+    `http` under `[worker]` is not served; call `ldpstream.agents.http.serve` for that.
+    While this machine's clock is wrong, the app leaves its group, and other instances get the
+    partitions of all its agents; the log says so. The log also names budgets that protect in name
+    only.
 
     Raises:
-        ValueError: where another agent of the app reads the source topic of a collection, which it
-            would get nothing of; so does the start of the app, where one was added since.
+        ValueError: if another agent of the app reads the source topic of a collection, of which it
+            would receive nothing. Starting the app raises the same for an agent added later.
     """
-    # Such an app subscribes before or after we have seen to the topics.
+    # A user's app subscribes at a time of its own, before or after our topics have been declared.
     pipeline = _connect(app, config, metrics or Metrics(), declares=True)
     for warning in nominal_warnings(config.collections.values()):
         log.warning("%s", warning)
@@ -113,18 +115,18 @@ def _add_agent(app: faust.App, engine: Engine, lane: Lane, *, declares: bool) ->
         value_serializer="raw",
         partitions=collection.partitions,
         retention=collection.retention_ms / 1000,
-        # Declared by Faust if it is not there when the group subscribes to it.
+        # Declared by Faust if it does not exist when the group subscribes to it.
         internal=declares,
-        # Offsets are committed once a head has won, never when a message has passed.
+        # Offsets are committed once a head has won, not when a message has passed.
         acks=False,
     )
-    # The group subscribes to it, and no stream reads it.
+    # The group subscribes to it, but no stream reads it.
     app.topics.add(topic)
 
     async def ingest(stream: Any) -> None:
         async for take, partition, item in stream:
             take(partition, item)
-            # Every slice takes some milliseconds, and others have their turn between.
+            # Every slice takes some milliseconds: yield to others in between.
             await asyncio.sleep(0)
 
     app.agent(lane, name=f"ldpstream.{collection.name}")(ingest)
@@ -137,8 +139,8 @@ def _refuse_other_agents(app: faust.App, config: Config) -> None:
             if topic in names:
                 raise ValueError(
                     f"agent {agent.name} reads {topic}, the topic of collection "
-                    f"{names[topic]}: a collection's topic is read by its own agent alone; use "
-                    f"pipeline.windows({names[topic]!r}), or a topic of its own"
+                    f"{names[topic]}: only the collection's own agent can read it; use "
+                    f"pipeline.windows({names[topic]!r}), or another topic"
                 )
 
 
@@ -149,14 +151,14 @@ def _topics(agent: Any) -> Iterable[str]:
 async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str], None]) -> int:
     """Run a worker until `stop` is set, and return its exit code: 0, or 1 if it failed.
 
-    `announce` gets its URL once it serves.
+    `announce` is called with its URL once it serves.
 
     Raises:
         BrokerUnavailableError, TopicError, ClientOptionError: as `Pipeline.start` does.
         StoreError: if the store under `[worker]` cannot be opened.
         HttpUnavailableError: if the address under `[worker]` cannot be served.
     """
-    # Before anything is asked of a broker: who may read does not depend on one.
+    # Before contacting a broker: access rules do not depend on one.
     check_serving(config.worker)
     app = WorkerApp(
         config.worker.id,
@@ -169,7 +171,7 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
         PartitionAssignor=EvenAssignor,
     )
     metrics = Metrics()
-    # Without a broker Faust's own declaring ends the worker; ours is over by then.
+    # Without a broker Faust's own topic declaration would end the worker; ours is done by then.
     pipeline = _connect(app, config, metrics, declares=False)
     worker = config.worker
     host, _, port = worker.http.rpartition(":")
@@ -188,10 +190,10 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
     failed = False
     try:
         async with serving as url:
-            # /readyz says meanwhile what is waited for.
+            # Meanwhile /readyz says what the worker waits for.
             await unless_stopped(pipeline.wait_for_broker(), stop)
             await unless_stopped(pipeline.start(), stop)
-            # Whoever joins is given partitions, and others would have to wait for them.
+            # A worker that joins is given partitions, which nobody would serve while it waits.
             await unless_stopped(pipeline.clock_agrees(), stop)
             try:
                 await unless_stopped(app.start(), stop)

@@ -1,1 +1,1 @@
-"""Kafka clients, topics and permissions, and what the broker's answers mean."""
+"""Kafka clients, topics and permissions, and explanations of the broker's errors."""

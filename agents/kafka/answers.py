@@ -1,7 +1,9 @@
-"""When the answers to a consumer's fetches of one partition were asked for, and where it ended.
+"""Track when the fetches of a partition were sent, and where the log ended when they were answered.
 
-aiokafka tells neither. But a client asks for the next answer once it has processed one: so the
-answer after one that was first seen now is asked for later than the last look that did not see it.
+aiokafka exposes neither. But a client sends the next fetch only after it has processed an answer,
+so the
+fetch after an answer that is first seen now was sent later than the last check that did not see the
+answer.
 """
 
 import time
@@ -9,27 +11,27 @@ from dataclasses import dataclass
 
 
 def steady_ms() -> int:
-    """Return a time that goes on while clocks are set."""
+    """Return the monotonic time in ms, which setting the clock does not affect."""
     return time.monotonic_ns() // 1_000_000
 
 
 @dataclass
 class Answers:
-    """What looks at a partition after every poll have told; times are of one steady clock."""
+    """What checks of a partition after every poll have shown; times are on one monotonic clock."""
 
     answered: int | None
-    """The client's time stamp of the last answer: it only tells one from another."""
+    """The client's timestamp of the last answer, used only as an identity."""
     polled_ms: int
-    """When this was last looked at: until then there was no later answer than `answered`."""
+    """When this was last checked: by then there was no later answer than `answered`."""
     asked_ms: int | None = None
-    """A moment before that answer was asked for."""
+    """A time before the fetch of that answer was sent."""
     next_ms: int | None = None
-    """A moment before the answer after it will have been."""
+    """A time before the next fetch is sent."""
     ended: tuple[int, int] | None = None
-    """The last end that was reached, and a moment at which the log still ended there."""
+    """The last end that was reached, and a time at which the log still ended there."""
 
     def look(self, answered: int | None, now_ms: int) -> bool:
-        """Note what the client says of its last answer; whether it is another one than before."""
+        """Note the client's timestamp of its last answer; return whether it is a new answer."""
         new = answered != self.answered
         if new:
             self.answered, self.asked_ms = answered, self.next_ms
@@ -38,10 +40,9 @@ class Answers:
         return new
 
     def read(self, start: int, stop: int, *, end: int) -> int | None:
-        """Note that an answer told of `[start, stop)`, and that the log then ended at `end`.
+        """Note that an answer covered `[start, stop)`, and that the log then ended at `end`.
 
-        Returns a moment at which the log still ended at `start` or before it, None if that was not
-        seen.
+        Returns a time at which the log still ended at `start` or before, None if none was seen.
         """
         since_ms = None if self.ended is None or self.ended[0] > start else self.ended[1]
         if stop == end and self.asked_ms is not None:

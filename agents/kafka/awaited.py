@@ -1,4 +1,4 @@
-"""Waiting for a broker to answer: a worker may start before it, or while it is away."""
+"""Wait for a broker to answer: a worker may start before it, or while it is down."""
 
 import asyncio
 import logging
@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 
 async def broker_answers(kafka: KafkaConfig) -> bool:
-    """Return whether a broker answers, with whatever: False only where nobody is there.
+    """Return whether a broker answers at all; False only if there is none.
 
-    One that answers and does not let us in is left to whoever connects, and says why.
+    A broker that answers but refuses us counts: connecting to it will report why.
 
     Raises:
         ClientOptionError: if the settings are impossible.
@@ -39,7 +39,7 @@ async def broker_answers(kafka: KafkaConfig) -> bool:
 
 
 async def wait_for_broker(kafka: KafkaConfig, *, on_wait: Callable[[], None]) -> None:
-    """Wait until a broker answers; where it does not, say so once and call `on_wait`.
+    """Wait until a broker answers; if it does not at once, log that and call `on_wait`.
 
     Raises:
         ClientOptionError: if the settings are impossible.

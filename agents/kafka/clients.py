@@ -1,9 +1,10 @@
-"""Kafka clients made from the `[kafka]` table: producer, readers, administration.
+"""Create Kafka clients from the `[kafka]` table: producer, readers, administration.
 
-Every key of the table but `bootstrap` is a setting of the Kafka client under the client's own name
+Every key of the table except `bootstrap` is a setting of the Kafka client under the client's own
+name
 (`security_protocol`, `sasl_plain_username`, `session_timeout_ms`, ...). TLS files are given as
-`ssl_cafile`, `ssl_certfile`, `ssl_keyfile` and `ssl_password`; `replication_factor` is for the
-topics that are created. What they may hold is checked by `ldpstream.agents.config.client_options`.
+`ssl_cafile`, `ssl_certfile`, `ssl_keyfile` and `ssl_password`. `replication_factor` applies to
+topics that we create. `ldpstream.agents.config.client_options` checks the values.
 """
 
 from collections.abc import Mapping
@@ -35,9 +36,9 @@ __all__ = [
 
 # A record of state stays below 1 MB; a batch of them may be larger.
 _MAX_REQUEST_BYTES: Final = 4 << 20
-# Readers of committed records wait behind a transaction that a process has left open.
+# Readers of committed records wait for a transaction that a process has left open.
 _TRANSACTION_MS: Final = 30_000
-# An answer is held three times over while it is taken apart; a longer batch comes all the same.
+# An answer takes three times its size while it is parsed; a larger batch is returned all the same.
 _READER_BYTES: Final = 1 << 20
 _MEMBER_BYTES: Final = 4 << 20
 
@@ -45,12 +46,12 @@ _MEMBER_BYTES: Final = 4 << 20
 def producer(
     bootstrap: str, options: Mapping[str, Any], *, transactional_id: str | None = None
 ) -> AIOKafkaProducer:
-    """Return a producer that is not started: acknowledged by all replicas, idempotent, lz4.
+    """Return an unstarted producer: acknowledged by all replicas, idempotent, lz4.
 
-    With a `transactional_id` it sends in transactions; starting it ends the one that another
-    producer of the same id has left open, and keeps that producer from ever committing it.
+    With a `transactional_id` it sends in transactions. Starting it aborts the one that another
+    producer with this id has left open, and keeps that producer from ever committing it.
 
-    Must be called inside a running event loop, as all functions here.
+    Must be called in a running event loop, like all functions here.
 
     Raises:
         ClientOptionError: for an option that no client knows.
@@ -73,11 +74,11 @@ def producer(
 def reader(
     bootstrap: str, options: Mapping[str, Any], *, committed_only: bool, wait_ms: int = 500
 ) -> AIOKafkaConsumer:
-    """Return a consumer without a group that is not started.
+    """Return an unstarted consumer without a group.
 
-    It never commits, and raises where its position is outside the log instead of jumping.
-    `committed_only` leaves out records of transactions that are open or were aborted; `wait_ms` is
-    how long the broker may hold back an empty answer.
+    It never commits, and raises an error if its position is outside the log instead of jumping.
+    `committed_only` skips records of transactions that are open or were aborted. `wait_ms` is
+    how long the broker may delay an empty answer.
 
     Raises:
         ClientOptionError: for an option that no client knows.
@@ -98,11 +99,10 @@ def reader(
 def member(
     bootstrap: str, options: Mapping[str, Any], *, group_id: str, wait_ms: int, min_bytes: int
 ) -> AIOKafkaConsumer:
-    """Return a consumer that shares topics with its group, and is not started.
+    """Return an unstarted consumer that shares topics with its group.
 
-    It reads committed records only, never commits by itself, and raises where its position is
-    outside the log, or not known. The broker may hold back an answer below `min_bytes` for
-    `wait_ms`.
+    It reads only committed records, never commits by itself, and raises an error if its position is
+    outside the log or unknown. The broker may delay an answer below `min_bytes` by `wait_ms`.
 
     Raises:
         ClientOptionError: for an option that no client knows.
@@ -122,7 +122,7 @@ def member(
 
 
 def admin(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaAdminClient:
-    """Return an administration client that is not started.
+    """Return an unstarted administration client.
 
     Raises:
         ClientOptionError: for an option that no client knows.
@@ -147,10 +147,10 @@ def _producing(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what every aiokafka client takes, secrets included: not for showing.
+    """Return the options of every aiokafka client, secrets included: never show them.
 
     Raises:
-        ClientOptionError: as all functions here.
+        ClientOptionError: like all functions here.
     """
     known = settled(options)
     return {

@@ -1,4 +1,4 @@
-"""Opening the clients of a worker, and closing them all, whatever state the broker is in."""
+"""Open the clients of a worker, and close them all, whatever state the broker is in."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 class Connections:
     """The clients opened so far.
 
-    All methods raise KafkaError if the broker does not answer; what was opened before stays open
+    All methods raise KafkaError if the broker does not answer; clients opened before stay open
     until `close`.
     """
 
@@ -52,9 +52,9 @@ class Connections:
         return consumer
 
     async def member(self, *, group_id: str, wait_ms: int, min_bytes: int) -> AIOKafkaConsumer:
-        """Open a consumer that is a member of a group; see `ldpstream.agents.kafka.clients.member`.
+        """Open a member of a consumer group; see `ldpstream.agents.kafka.clients.member`.
 
-        It is not subscribed to anything yet.
+        It is not subscribed to any topic yet.
         """
         consumer = clients.member(
             self._kafka.bootstrap,
@@ -77,11 +77,11 @@ class Connections:
         await producer.start()
 
     async def close(self) -> None:
-        """Close all, the last opened first; harmless where there is nothing to close."""
+        """Close all clients, the last opened first."""
         await self._stack.aclose()
 
 
 async def _close(stop: Callable[[], Awaitable[None]]) -> None:
-    """Stop a client, whatever it says: with its broker away it may wait long, or cancel itself."""
+    """Stop a client, ignoring errors: with its broker away it may wait long or cancel itself."""
     with suppress(asyncio.CancelledError, TimeoutError, KafkaError):
         await asyncio.wait_for(stop(), _CLOSE_SECONDS)

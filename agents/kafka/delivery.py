@@ -1,4 +1,4 @@
-"""Delivery of many messages: round robin over partitions, in large batches, in bounded memory."""
+"""Send many messages: round robin over partitions, in large batches, in bounded memory."""
 
 import asyncio
 import secrets
@@ -31,9 +31,10 @@ class _Batch:
 class Delivery:
     """Spreads messages without keys over the partitions of one topic.
 
-    A batch a partition is filled and sent when full; at most 64 are on their way. `add` and
-    `finish` raise the first KafkaError after everything on its way has been answered, so that
-    `acknowledged` is exact. Records are dated by `record_time`, with neither key nor headers.
+    One batch for each partition is filled, and sent when full; at most 64 are in flight. `add` and
+    `finish` raise the first KafkaError only after everything in flight has been answered, so that
+    `acknowledged` is exact. Records have the timestamp of `record_time`, and neither key nor
+    headers.
     """
 
     def __init__(
@@ -44,12 +45,12 @@ class Delivery:
         self._topic = topic
         self._precision_ms = precision_ms
         self._batches: list[_Batch | None] = [None] * partitions
-        # Many gateways that send little each must not all begin with partition 0.
+        # Random, so that many gateways that send little do not all begin with partition 0.
         self._turn = secrets.randbelow(partitions)
         self._pending: dict[asyncio.Future[Any], _Batch] = {}
 
     async def add(self, message: bytes, *, reports: int, partition: int | None = None) -> None:
-        """Send a message that holds so many reports to a partition, by default the next one."""
+        """Send a message with this many reports to a partition, by default the next one."""
         if partition is None:
             partition = self._turn
             self._turn = (partition + 1) % len(self._batches)
@@ -58,7 +59,7 @@ class Delivery:
             self._append(partition, message, reports)
 
     async def finish(self) -> None:
-        """Send what waits, and wait until everything is acknowledged."""
+        """Send what waits, and return when everything is acknowledged."""
         for partition in range(len(self._batches)):
             await self._send(partition)
         await self._settle(asyncio.ALL_COMPLETED)

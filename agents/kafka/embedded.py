@@ -1,9 +1,10 @@
 """The embedded development broker: a Kafka-compatible binary from the `demo` extra.
 
 It keeps everything in memory, does not compact, has no idempotent producer, and answers ListOffsets
-wrongly (the base offset of the newest batch + 1 for the end); the high watermark in its fetch
-responses is right, and nothing here relies on more. It is for demonstrations and tests, never for
-data that somebody wants to keep.
+incorrectly (for the end it returns the base offset of the newest batch + 1). The high watermark in
+its fetch
+responses is correct, and nothing here relies on more. It is for demonstrations and tests, never for
+data worth keeping.
 """
 
 import os
@@ -33,11 +34,11 @@ class EmbeddedBroker:
 
     @property
     def running(self) -> bool:
-        """True until the broker has ended."""
+        """Whether the broker still runs."""
         return self.guarded.running
 
     def stop(self) -> None:
-        """End the broker; all its topics are gone."""
+        """Stop the broker; all its topics are gone."""
         self.guarded.stop()
 
 
@@ -53,7 +54,7 @@ def start_broker(*, port: int = 0, timeout_seconds: float = 15.0) -> EmbeddedBro
     if port and not _is_free(port):
         raise BrokerUnavailableError(f"the embedded broker did not start: port {port} is taken")
     error = ""
-    # Between our probe and the broker's bind somebody else may take a free port: try another.
+    # Another process may take the port between our probe and the broker's bind: try another port.
     for _ in range(1 if port else _ATTEMPTS):
         broker = _launch(binary, port or _free_port())
         if _serves(broker, timeout_seconds):

@@ -5,7 +5,7 @@ from aiokafka.errors import KafkaError
 
 
 async def count_members(admin: AIOKafkaAdminClient, group_id: str) -> int:
-    """Return how many members a group has, 0 where the broker does not tell."""
+    """Return how many members a group has, 0 if the broker does not say."""
     try:
         responses = await admin.describe_consumer_groups([group_id])
     except KafkaError:

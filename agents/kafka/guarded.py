@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
-# The shell holds the read end of a pipe whose only write end is the parent's: it reads an end of
+# The shell holds the read end of a pipe whose only write end is the parent's. It reads end of
 # file when the parent stops the child, exits, or is killed. Unlike PR_SET_PDEATHSIG this works on
-# every POSIX system and whichever thread of the parent started the child.
+# every POSIX system, whichever thread of the parent started the child.
 _GUARD = """
 exec 3<&0
 "$@" </dev/null &
@@ -34,7 +34,7 @@ class Guarded:
 
     @property
     def running(self) -> bool:
-        """True until the child has ended."""
+        """Whether the child still runs."""
         return self.process.poll() is None
 
     def output(self) -> str:
@@ -43,10 +43,10 @@ class Guarded:
         return self.log.read().decode(errors="replace").strip()
 
     def stop(self) -> None:
-        """End the child and everything that it started; harmless when it has ended already."""
+        """Kill the child and everything that it started; does nothing if it has ended already."""
         if self.process.stdin is not None:
             self.process.stdin.close()
-        # The guard now kills the child and waits for it; what the child has started may be left.
+        # The guard now kills the child and waits for it; the child's own children may be left.
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5.0)
         with suppress(ProcessLookupError):

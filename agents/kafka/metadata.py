@@ -1,9 +1,10 @@
-"""What the broker says about topics: their ids, their partitions, whether they exist.
+"""Ask the broker about topics: their ids, their partitions, whether they exist.
 
-aiokafka's own metadata request stops at version 5: it knows no topic ids, and its client asks in a
-way that lets a broker create the topics it is asked about. The request here is version 12 of the
-same API (Kafka 2.8 and later), which does neither; brokers that do not speak it are asked with
-version 5, and their topics have no id.
+aiokafka's own metadata request stops at version 5: it knows no topic ids, and its client sends it
+in a
+way that lets a broker create the requested topics. The request here is version 12 of the
+same API (Kafka 2.8 and later), which avoids both. Brokers that do not support it get version 5, and
+their topics have no id.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,9 +33,9 @@ _NO_ID = UUID(int=0)
 _OPERATIONS = {"read": 3, "write": 4, "delete": 6}
 _NOT_TOLD = -(1 << 31)
 _FIXED_BYTES: Final = 2 + 4 + 4 + 4
-"""Of what is said about a partition: error, number, leader, its epoch."""
+"""Size of the fixed fields of a partition: error, number, leader, its epoch."""
 _NODE_LISTS: Final = 3
-"""What follows: replicas, those in sync, those offline; four bytes a node."""
+"""Lists after them: replicas, those in sync, those offline; four bytes for each node."""
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,19 @@ class TopicState:
     partitions: int
     """How many it has; they are numbered from 0."""
     id: UUID | None
-    """A new one every time that a topic of this name is created; None: the broker has no ids."""
+    """New whenever a topic of this name is created; None if the broker has no ids."""
     permitted: frozenset[str] | None = None
-    """Of "read", "write" and "delete" those that we may do; None: the broker does not tell."""
+    """Which of "read", "write" and "delete" we may do; None if the broker does not say."""
 
 
 async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping[str, TopicState]:
     """Return the state of those of the named topics that exist.
 
     Raises:
-        KafkaError: if the broker does not answer, or refuses (for one: no permission).
+        KafkaError: if the broker does not answer, or refuses (no permission, say).
     """
     wanted = sorted(set(names))
-    # The admin client offers no request of one's own but this; it is pinned to one minor version.
+    # The admin client has no public way to send other requests; it is pinned to one minor version.
     response = await client._send_request(_MetadataRequest(wanted))  # noqa: SLF001 (no public request)
     found = {}
     for topic in response.to_object()["topics"]:
@@ -75,7 +76,7 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
 
 
 def count_brokers(client: AIOKafkaAdminClient) -> int:
-    """Return how many brokers a started client has been told of."""
+    """Return how many brokers a started client knows."""
     return len(client._client.cluster.brokers())  # noqa: SLF001 (not offered without a request)
 
 
@@ -100,7 +101,7 @@ class _Uuid(AbstractType[UUID]):
 
 
 class _Partitions(AbstractType[int]):
-    """How many partitions there are: what is said about each is passed over, there are many."""
+    """Reads the number of partitions and skips the details of each, because there are many."""
 
     @classmethod
     def encode(cls, value: int) -> bytes:

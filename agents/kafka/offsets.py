@@ -1,9 +1,10 @@
-"""The ends of logs, as fetches tell them.
+"""Find the ends of logs by fetching.
 
-Asking a broker for its end offsets is one request, but the embedded broker answers it wrongly (the
-base offset of the newest batch + 1). The high watermark that comes with every fetch is right
-everywhere, but for a moment after a change of leader: then the new one's lags behind, which a
-broker does not answer the request with (KIP-207). So the larger of the two counts.
+Kafka has a request for end offsets, but the embedded broker answers it incorrectly (with the
+base offset of the newest batch + 1). The high watermark in every fetch is correct
+everywhere, except for a moment after a change of leader: the new leader's may lag behind, in which
+case a
+broker does not answer the request (KIP-207). So the larger of the two counts.
 """
 
 import asyncio

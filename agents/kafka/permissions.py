@@ -1,6 +1,6 @@
-"""What a worker has to be permitted, and what of it the broker says is missing.
+"""Check the permissions that a worker needs against those that the broker reports.
 
-Without them a worker would wait for ever: a refused fetch looks like silence.
+Without this check a worker would wait for ever: a refused fetch looks like silence.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from ldpstream.agents.kafka.metadata import TopicState
 
 Needed = Mapping[str, AbstractSet[str]]
 
-# What a worker does with each topic, by the field of Topics.
+# What a worker does with each topic, by field of Topics.
 _WORKER: Final[Needed] = {
     "source": {"read"},
     "late": {"write"},
@@ -27,15 +27,15 @@ _WORKER: Final[Needed] = {
     "frames": {"read"},
 }
 PACKER: Final[Needed] = {"source": {"read"}, "frames": {"write"}}
-"""What `pack` does with them."""
+"""What `pack` does with topics."""
 GATEWAY: Final[Needed] = {"source": {"write"}}
-"""What `gateway` does with them."""
+"""What `gateway` does with topics."""
 
 
 def missing_on_topics(
     collection: CollectionConfig, found: Mapping[str, TopicState], *, needed: Needed = _WORKER
 ) -> Iterator[str]:
-    """Say what is not permitted on those of a collection's topics that exist."""
+    """Yield what is not permitted on those of a collection's topics that exist."""
     for field, operations in needed.items():
         name = getattr(collection.topics, field)
         state = found.get(name)
@@ -45,14 +45,14 @@ def missing_on_topics(
 
 
 async def missing_on_group(client: AIOKafkaAdminClient, group_id: str) -> Sequence[str]:
-    """Say what is not permitted on the consumer group; nothing where the broker does not tell.
+    """Return what is not permitted on the consumer group; empty if the broker does not say.
 
-    A heartbeat of a member that does not exist changes nothing, and any broker refuses it for lack
-    of permission before it looks for the member.
+    The check is a heartbeat of a member that does not exist: it changes nothing, and any broker
+    checks the permission before it looks for the member.
     """
     heartbeat = HeartbeatRequest(group_id, generation_id=0, member_id="")
     try:
-        # As in `describe`: the admin client offers no request of one's own but this.
+        # As in `describe`: the admin client has no public way to send other requests.
         response = await client._send_request(heartbeat)  # noqa: SLF001 (no public request)
     except KafkaError:
         return []

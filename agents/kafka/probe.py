@@ -1,7 +1,8 @@
-"""Why brokers do not let us in: one connection more, looked at closely.
+"""Find out why brokers do not let us in, by making one more connection.
 
-The clients tell only that they could not bootstrap. Here the same connection is made once more, and
-where it breaks off the other kind is tried, TLS or plain, which sends no credentials.
+The clients only report that they could not bootstrap. This module makes the same connection again
+and,
+if it breaks off, tries the other kind (TLS or plain), without sending credentials.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ _OTHER_NAME: Final = frozenset({62, 64})
 
 
 async def why_not(bootstrap: str, options: Mapping[str, Any]) -> str | None:
-    """Return what keeps us out and which setting mends it; None if nobody answers, or all is well.
+    """Return what keeps us out and which setting fixes it; None if nobody answers, or all is well.
 
     Raises:
         ClientOptionError: as the clients do.
@@ -103,7 +104,7 @@ def _of_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
 
 
 async def _of_break(host: str, port: int, kind: str, error: BaseException) -> str | None:
-    """Tell a listener of the other kind from nobody, when the connection broke off."""
+    """After a broken connection, check whether the listener is of the other kind."""
     if isinstance(error, ConnectionRefusedError):
         return None
     if kind.endswith("SSL"):
@@ -124,7 +125,7 @@ async def _of_break(host: str, port: int, kind: str, error: BaseException) -> st
 
 
 def _of_refusal(kind: str, error: BaseException) -> str | None:
-    """Say why a connection that stood was closed at the first request."""
+    """Explain why an established connection was closed at the first request."""
     if _wants_certificate(error):
         return _OWN_CERTIFICATE
     if "SASL" not in kind:
@@ -158,7 +159,7 @@ async def _speaks_plainly(host: str, port: int) -> bool:
 
 async def _speaks_tls(host: str, port: int) -> bool:
     context = ssl.create_default_context()
-    # Nothing is sent through it: this is only to learn what it speaks.
+    # Nothing is sent over it; it only shows what the listener speaks.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:

@@ -1,8 +1,9 @@
-"""One producer for everything that a worker writes, replaced when it can write no more.
+"""One producer for everything that a worker writes, replaced when it fails.
 
-An idempotent producer that has lost its place in a partition's sequence (its state on the broker
-expired, say) fails from then on. What it has sent may land later all the same; the state machine is
-made for that, so a new producer can go on at once.
+An idempotent producer that has lost its place in a partition's sequence (because its state on the
+broker
+expired, say) fails from then on. What it has sent may still be stored later; the state machine
+tolerates that, so a new producer can continue at once.
 """
 
 import asyncio
@@ -27,30 +28,30 @@ from ldpstream.agents.kafka import clients
 _STOP_SECONDS: Final = 2.0
 _APPENDED: Final = 1
 """The type of a timestamp that the broker has set (LogAppendTime)."""
-# These say something about the message or the topic, not about the producer.
+# These concern the message or the topic, not the producer.
 _HARMLESS: Final = (MessageSizeTooLargeError, TopicAuthorizationFailedError)
 
 log = logging.getLogger(__name__)
 
 
 class NoIdempotenceError(RuntimeError):
-    """The broker knows no idempotent producers."""
+    """The broker does not support idempotent producers."""
 
 
 class AppendWatch(Protocol):
-    """Is told when the broker has dated what was sent."""
+    """Is notified of the timestamps that the broker gives to what was sent."""
 
     def sent(self) -> int:
-        """Return the time at which something is sent, epoch milliseconds."""
+        """Return the time of sending, epoch milliseconds."""
 
     def acknowledged(self, sent_ms: int, appended_ms: int) -> None:
-        """Take the broker's timestamp of what was sent then and is acknowledged now."""
+        """Note the broker's timestamp of what was sent at `sent_ms` and is acknowledged now."""
 
 
 class LastingProducer:
-    """Sends messages, alone or in batches, each of them acknowledged by all replicas.
+    """Sends messages, alone or in batches, all acknowledged by all replicas.
 
-    `watch` is told of batches that go to topics with LogAppendTime.
+    `watch` is notified of batches sent to topics with LogAppendTime.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class LastingProducer:
         self._producer = producer
 
     async def stop(self) -> None:
-        """Disconnect; what has not been acknowledged may or may not arrive."""
+        """Disconnect; unacknowledged messages may or may not arrive."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await _stop(producer)
@@ -99,7 +100,7 @@ class LastingProducer:
         *,
         timestamp_ms: int | None = None,
     ) -> None:
-        """Send a message and wait until it is acknowledged; dated now unless told otherwise.
+        """Send a message and wait until it is acknowledged; its timestamp is now by default.
 
         Raises:
             KafkaError: if it may not have arrived.
@@ -154,10 +155,10 @@ class LastingProducer:
     async def send_whole(
         self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
     ) -> bool:
-        """Send messages to one partition, `(key, value)`, in one batch: all of them land or none.
+        """Send messages to one partition, `(key, value)`, in one batch, stored whole or not at all.
 
-        Returns True when it is acknowledged, and False, with nothing sent, where one batch does not
-        hold them.
+        Returns True when it is acknowledged, and False, with nothing sent, if they do not fit into
+        one batch.
 
         Raises:
             KafkaError: if it may not have arrived.
@@ -182,7 +183,7 @@ class LastingProducer:
 
     @asynccontextmanager
     async def _living(self) -> AsyncIterator[AIOKafkaProducer]:
-        """Yield a producer that can write; an error that it raises may call for another one."""
+        """Yield a working producer; an error raised inside may cause its replacement."""
         async with self._lock:
             if self._producer is None:
                 await self._start_anew()
@@ -200,11 +201,12 @@ class LastingProducer:
             await self.start()
         except (clients.ClientOptionError, NoIdempotenceError) as error:
             # A file with a secret or a certificate has gone since the start, or the broker refuses
-            # what it gave then: both may pass.
+            # its
+            # old contents: both may be temporary.
             raise KafkaError(str(error)) from error
 
     async def _replace(self, producer: AIOKafkaProducer, error: KafkaError) -> None:
-        """Let the next message be sent by a new producer; of many failures one is enough."""
+        """Have the next message sent by a new producer; concurrent failures replace it once."""
         if self._producer is producer:
             self._producer = None
             log.debug("the producer is replaced after %r", error)
@@ -219,7 +221,7 @@ async def _send_batches(
 ) -> RecordMetadata:
     """Send `(key, value, headers)` in as few batches as hold them, until all are acknowledged.
 
-    Returns what the broker says of the last batch.
+    Returns the broker's metadata of the last batch.
     """
     sent: list[asyncio.Future[Any]] = []
     batch = producer.create_batch()
@@ -237,9 +239,9 @@ async def _send_batches(
 
 
 def _heard(sent: "asyncio.Future[Any]") -> "asyncio.Future[Any]":
-    """Return a batch's future that may fail without anybody waiting for it.
+    """Return a batch's future, which may fail without anybody waiting for it.
 
-    Where a batch cannot be sent, nobody waits for those before it: asyncio would log an error.
+    If a batch cannot be sent, nobody waits for those before it, and asyncio would log an error.
     """
     sent.add_done_callback(lambda done: done.cancelled() or done.exception())
     return sent
@@ -249,7 +251,7 @@ def _heard(sent: "asyncio.Future[Any]") -> "asyncio.Future[Any]":
 async def _known(
     producer: AIOKafkaProducer, topic: str, partition: int | None
 ) -> AsyncIterator[None]:
-    """Ask the broker again about a partition that is not known: it may have been added since."""
+    """Refresh the metadata of an unknown partition: it may have been added since."""
     try:
         yield
     except AssertionError as error:
@@ -258,6 +260,6 @@ async def _known(
 
 
 async def _stop(producer: AIOKafkaProducer) -> None:
-    """Stop a producer, whatever it says: with its broker away it may wait long."""
+    """Stop a producer, ignoring errors: while its broker is away it may wait long."""
     with suppress(asyncio.CancelledError, TimeoutError, KafkaError):
         await asyncio.wait_for(producer.stop(), _STOP_SECONDS)

@@ -1,9 +1,10 @@
 """The timestamp of a Kafka record with reports: when it was produced, cut to the precision.
 
-Left alone a client writes the millisecond of sending into every record, for every reader of the
-topic and whatever the collection's precision. A record dated at the event instead would be deleted
-or refused: brokers keep segments by record time and refuse what is far ahead of their clock. So it
-is the time on the wall, cut: never ahead, and behind by at most a day, however coarse the
+By default a client writes the millisecond of sending into every record, visible to every reader of
+the
+topic whatever the collection's precision. The event time would not do either: brokers delete
+segments by record time and refuse records far ahead of their clock. So the timestamp is the wall
+clock's time, cut: never ahead, and behind by at most a day, however coarse the
 precision, because retention counts from it.
 """
 
@@ -24,5 +25,5 @@ def record_time_ms(now_ms: int, *, precision_ms: int) -> int:
 
 
 def now_ms() -> int:
-    """Return the time on the wall, epoch milliseconds."""
+    """Return the wall clock's time, epoch milliseconds."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""What errors of a broker mean for the user: one line that names the setting, and what to do."""
+"""Explain errors of a broker to the user: one line with the setting and what to do."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -31,11 +31,11 @@ _PERMISSION: Final = (
 
 
 class BrokerUnavailableError(RuntimeError):
-    """No broker can be worked with; the message says which one, why, and what to do."""
+    """No broker is usable; the message says which one, why, and what to do."""
 
 
 def no_idempotence(kafka: KafkaConfig) -> BrokerUnavailableError:
-    """Return the error for a broker that has no idempotent producers, as the embedded one."""
+    """Return the error for a broker without idempotent producers, such as the embedded one."""
     return BrokerUnavailableError(
         f"the broker at {kafka.bootstrap} has no idempotent producer: set "
         "enable_idempotence = false under [kafka] if it is a development broker"
@@ -43,14 +43,14 @@ def no_idempotence(kafka: KafkaConfig) -> BrokerUnavailableError:
 
 
 def not_permitted(kafka: KafkaConfig, missing: Iterable[str]) -> BrokerUnavailableError:
-    """Return the error for permissions that are missing, one sentence each."""
+    """Return the error for missing permissions, one sentence each."""
     return BrokerUnavailableError(
         f"the broker at {kafka.bootstrap} does not permit it: {'; '.join(missing)}"
     )
 
 
 async def explain(error: TopicError | KafkaError, kafka: KafkaConfig) -> str:
-    """Return what an error means; where no connection was made, find out why by making one.
+    """Return what an error means; if no connection was made, make one to find out why.
 
     Raises:
         ClientOptionError: if the settings are impossible.

@@ -1,8 +1,8 @@
-"""Transactions that a restarted process can find out about.
+"""Make transactions whose outcome a restarted process can look up.
 
-Each ends with the offset of a consumer group of its own, committed with it: a number that is there
-if the transaction's messages are. Kafka's own client asks for such an offset at version 3 at most,
-whose answer may be older than a transaction that is just being completed; the request here is
+Each ends with an offset of its own consumer group, committed with it: the offset exists exactly
+if the transaction's messages do. Kafka's own client requests such an offset at version 3 at most,
+whose answer may be older than a transaction that is just being completed. The request here is
 version 7 (Kafka 2.5 and later), with `require_stable`.
 """
 
@@ -30,16 +30,16 @@ _PATIENCE_SECONDS: Final = 120.0
 
 
 class UnstableOffsetError(KafkaError):
-    """A transaction that commits the offset is being completed."""
+    """A transaction that commits this offset is still being completed."""
 
 
 async def committed(
     client: AIOKafkaAdminClient, group_id: str, topic: str, partition: int
 ) -> OffsetAndMetadata | None:
-    """Return what a group has committed for a partition, None for nothing.
+    """Return what a group has committed for a partition, or None.
 
-    Waits while a transaction that commits one is being completed, and for a broker that is not
-    ready to say.
+    Waits while a transaction that commits it is being completed, and for a broker that is not
+    ready.
 
     Raises:
         KafkaError: if the broker does not answer in time, or refuses.

@@ -1,12 +1,15 @@
-"""Unpacking the record batches of a topic that strangers write to, within bounds.
+"""Decompress the record batches of a topic that strangers write to, within bounds.
 
-A batch of some kilobytes may unpack to gigabytes, and aiokafka unpacks whatever it is given. So the
-fetches of a consumer are wrapped where they wait to be read. A batch that does not unpack within
-its bound cannot be read, as `ldpstream.agents.kafka.unreadable` has it: it is one message without
-content, and reading goes on after it. A consumer returns at a time only so much as was unpacked
-within its budget; what is left waits, packed.
+A batch of some kilobytes may decompress to gigabytes, and aiokafka decompresses whatever it is
+given. So the
+fetches of a consumer are wrapped while they wait to be read:
 
-All readers of a topic have to decide alike, so the bound follows from the configuration alone.
+- A batch that does not decompress within its bound is unreadable, as in
+  `ldpstream.agents.kafka.unreadable`: it counts as one message without content, and reading
+  continues after it.
+- A poll returns only as much as was decompressed within its budget; the rest waits, compressed.
+
+All readers of a topic must decide alike, so the bound depends only on the configuration.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,14 +26,14 @@ from aiokafka.record.memory_records import MemoryRecords
 from ldpstream.agents.kafka.unreadable import on_fetch, pass_unreadable
 
 BATCH_BYTES: Final = 4 << 20
-"""What a batch may unpack to at least: clients make batches of 1 MiB at most by default."""
+"""The least bound on a decompressed batch: clients make batches of at most 1 MiB by default."""
 POLL_BYTES: Final = 16 << 20
 _RECORD_BYTES: Final = 512
-"""What a record costs as an object, whatever it holds."""
+"""The cost of a record as an object, whatever it holds."""
 _VALUE_BYTES: Final = 64
-"""What its value costs alone."""
+"""The cost of its value alone."""
 _LEAST_BYTES: Final = 16
-"""With more records than one in so many bytes of its bound a batch holds no reports."""
+"""A batch with more than one record per this many bytes of its bound holds no reports."""
 
 # Of a record batch: offsets of its fields in bytes, https://kafka.apache.org/documentation/#recordbatch
 _HEAD_BYTES: Final = 61
@@ -44,19 +47,18 @@ _XERIAL: Final = bytes.fromhex("82534e41505059000000000100000001")
 
 
 def batch_bytes(options: Mapping[str, Any]) -> int:
-    """Return what a batch may unpack to, given the keys of `[kafka]`.
+    """Return the bound on a decompressed batch, given the keys of `[kafka]`.
 
-    Whoever lets clients send or fetch more in one piece lets batches unpack to as much.
+    If clients may send or fetch larger pieces, the bound grows with them.
     """
     larger = (options.get(name) for name in ("max_request_size", "max_partition_fetch_bytes"))
     return max(BATCH_BYTES, *(int(size) for size in larger if size is not None), 0)
 
 
 def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
-    """Let a started consumer unpack batches within bounds: of each `most_bytes`.
+    """Have a started consumer decompress each batch within `most_bytes`.
 
-    Together, what it returns at a time is at most `POLL_BYTES` and one batch more. Only the first
-    call counts.
+    A poll returns at most `POLL_BYTES` and one batch. Only the first call has an effect.
     """
     fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
     if "fetched_records" in vars(fetcher):
@@ -67,7 +69,7 @@ def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
 
     async def within_budget(*arguments: Any, **options: Any) -> Any:
         for partition in unpacker.poll():
-            # It had its turn: what waits of others comes first.
+            # It had its turn: waiting data of other partitions comes first.
             if partition in fetcher._records:  # noqa: SLF001 (where fetches wait)
                 fetcher._records.move_to_end(partition)  # noqa: SLF001 (where fetches wait)
         return await fetched_records(*arguments, **options)
@@ -76,35 +78,35 @@ def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
 
 
 class BoundedConsumer(AIOKafkaConsumer):
-    """A consumer that unpacks within bounds as soon as it has started."""
+    """A consumer that decompresses within bounds from its start."""
 
     def __init__(self, *topics: str, most_bytes: int, **options: Any) -> None:
         super().__init__(*topics, **options)  # type: ignore[no-untyped-call]  # (aiokafka has no types)
         self._most_bytes = most_bytes
 
     async def start(self) -> None:
-        """Start as the consumer that it is."""
+        """Start the consumer and install the bounds."""
         await super().start()  # type: ignore[no-untyped-call]  # (aiokafka has no types)
         pass_unreadable(self)
         bound(self, most_bytes=self._most_bytes)
 
 
 class UnreadableError(ValueError):
-    """A batch that is not unpacked; the message says why."""
+    """A batch that is not decompressed; the message says why."""
 
 
 class _Unpacker:
-    """Unpacks the batches of one consumer; `spent` is what they have cost since the last poll."""
+    """Decompresses the batches of one consumer; `spent` is their cost since the last poll."""
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
         self.spent = 0
         self.stopped: list[TopicPartition] = []
-        # Every batch is unpacked into this one: what does not fit in is not unpacked any further.
+        # Every batch is decompressed into this buffer: decompression stops when it is full.
         self._space = bytearray(0)
 
     def poll(self) -> list[TopicPartition]:
-        """Begin with a new budget; returns the partitions that have something left."""
+        """Start a new budget; return the partitions that have something left."""
         stopped, self.stopped, self.spent = self.stopped, [], 0
         return stopped
 
@@ -112,14 +114,14 @@ class _Unpacker:
         """Return a batch without its compression.
 
         Raises:
-            UnreadableError: if it does not unpack within the bound, or not at all.
+            UnreadableError: if it does not decompress within the bound, or at all.
         """
         attributes = int.from_bytes(data[_ATTRIBUTES])
         self._space = self._space or bytearray(self.most_bytes)
         try:
             length = _unpack(attributes & _CODEC, data[_HEAD_BYTES:], self._space)
         except cramjam.DecompressionError as error:
-            # It may have been all the work that a batch can be.
+            # A failure may have cost as much as the largest batch.
             self.spent += self.most_bytes
             raise UnreadableError(
                 f"a batch that does not unpack to at most {self.most_bytes} bytes: {error}"
@@ -131,10 +133,10 @@ class _Unpacker:
 
 
 def _unpack(codec: int, packed: memoryview, space: bytearray) -> int:
-    """Unpack into `space` and return the length.
+    """Decompress into `space` and return the length.
 
     Raises:
-        cramjam.DecompressionError: if there is too little of it, or the data are not sound.
+        cramjam.DecompressionError: if `space` is too small, or the data are corrupt.
     """
     if codec == DefaultRecordBatch.CODEC_GZIP:
         return int(cramjam.gzip.decompress_into(packed, space))
@@ -150,7 +152,7 @@ def _unpack(codec: int, packed: memoryview, space: bytearray) -> int:
 
 
 def _unpack_blocks(packed: memoryview, space: memoryview) -> int:
-    """Unpack Snappy's blocks as Java writes them: each after its length, four bytes."""
+    """Decompress Snappy's blocks as Java writes them: each after its length, four bytes."""
     at = length = 0
     while at < len(packed):
         size = int.from_bytes(packed[at : at + 4])
@@ -163,7 +165,7 @@ def _unpack_blocks(packed: memoryview, space: memoryview) -> int:
 
 
 class _Kept:
-    """The batches of a fetch, as aiokafka has them, and their bytes, which it does not show."""
+    """The batches of a fetch, as in aiokafka, and their bytes, which aiokafka does not expose."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -173,7 +175,7 @@ class _Kept:
         self.size_in_bytes = self._records.size_in_bytes
 
 
-# Of all consumers of the process, for which it changes nothing.
+# Replaced for all consumers of the process; nothing else changes for them.
 vars(fetcher_module)["MemoryRecords"] = _Kept
 
 
@@ -185,7 +187,7 @@ def _bound_fetch(unpacker: _Unpacker, result: FetchResult) -> None:
 
 
 def _get_all(unpacker: _Unpacker, result: Any, max_records: int | None = None) -> list[Any]:
-    """Do what `FetchResult.getall` does, within the budget; what is left comes the next time."""
+    """Like `FetchResult.getall`, but within the budget; the rest comes with the next poll."""
     partition, found = result._topic_partition, []  # noqa: SLF001 (as it does itself)
     if not result.check_assignment(partition) or not result.has_more():
         return []
@@ -206,7 +208,7 @@ def _get_all(unpacker: _Unpacker, result: Any, max_records: int | None = None) -
 
 
 class _Batches:
-    """The batches of a fetch, each unpacked when its records are asked for."""
+    """The batches of a fetch, each decompressed when its records are read."""
 
     def __init__(self, batches: _Kept, unpacker: _Unpacker) -> None:
         self._batches = batches
@@ -225,7 +227,7 @@ class _Batches:
 
 
 class _Batch:
-    """A batch whose records are read within bounds; all else is the batch's own."""
+    """A batch whose records are read within bounds; everything else is delegated to the batch."""
 
     def __init__(self, batch: Any, data: memoryview, unpacker: _Unpacker) -> None:
         self._batch = batch

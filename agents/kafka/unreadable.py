@@ -1,13 +1,13 @@
-"""Reading on where a record batch cannot be read, so that one batch stops no consumer for good.
+"""Continue after an unreadable record batch, so that one batch cannot stop a consumer for good.
 
-A broker takes batches whose records no client of ours can take apart: a header's name that is not
-UTF-8, say. aiokafka raises whatever its parser meets, at every fetch again, and passes over what it
-had already taken out of that fetch. So the fetches of a consumer are wrapped where they wait to be
-read: what cannot be read of a batch comes as one record without key and value, at the batch's last
-offset, so that a reader sees the same wherever in the batch it begins.
+A broker accepts batches that our clients cannot parse: with a header's name that is not
+UTF-8, say. aiokafka raises the parser's error, again at every fetch, and loses the records
+already parsed from that fetch. So the fetches of a consumer are wrapped while they wait to be
+read. The unreadable part of a batch becomes one record without key and value, at the batch's last
+offset, so that a reader sees the same wherever in the batch it starts.
 
-What says nothing about the batch itself (a checksum that is wrong, memory that runs out) is raised
-by the next call instead, after all that was read before it has been returned.
+Errors that say nothing about the batch itself (a wrong checksum, lack of memory) are raised
+by the next call instead, after everything before has been returned.
 """
 
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def pass_unreadable(consumer: AIOKafkaConsumer, *, only: Container[str] | None = None) -> None:
-    """Let a started consumer read on where a batch cannot be read, of `only` these topics."""
+    """Have a started consumer continue after unreadable batches, of `only` these topics."""
     fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
     if isinstance(fetcher._records, ReadableResults):  # noqa: SLF001 (where fetches wait)
         return
@@ -35,9 +35,9 @@ def pass_unreadable(consumer: AIOKafkaConsumer, *, only: Container[str] | None =
 
 
 def on_fetch(consumer: AIOKafkaConsumer, change: Callable[[FetchResult], None]) -> None:
-    """Let a started consumer hand each fetch of a partition to `change` before it is read.
+    """Have a started consumer pass each fetch of a partition to `change` before it is read.
 
-    Several are called in the order in which they were given.
+    Several callbacks are called in the order in which they were added.
     """
     fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
     if not isinstance(fetcher._records, ReadableResults):  # noqa: SLF001 (where fetches wait)
@@ -46,7 +46,7 @@ def on_fetch(consumer: AIOKafkaConsumer, change: Callable[[FetchResult], None]) 
 
 
 class ReadableResults(OrderedDict[TopicPartition, Any]):
-    """The fetches of a consumer that wait to be read."""
+    """The fetches of a consumer that wait to be read, by partition."""
 
     def __init__(self, only: Container[str] | None = None) -> None:
         super().__init__()
@@ -69,32 +69,32 @@ class ReadableResults(OrderedDict[TopicPartition, Any]):
         if failure is None:
             super().__delitem__(partition)
         else:
-            # Raised by the next call: this one returns what has been read, of all partitions.
+            # Raised by the next call: this one returns what has been read of all partitions.
             self[partition] = FetchError(error=failure, backoff=_BACKOFF_SECONDS)
 
     def pop(self, partition: TopicPartition, *default: Any) -> Any:
-        """Take out a fetch, and forget that it failed."""
+        """Remove a fetch, and forget that it failed."""
         self._failed.pop(partition, None)
         return super().pop(partition, *default)
 
     def fail(self, partition: TopicPartition, failure: Exception) -> None:
-        """Let the next call raise what is wrong with a fetch, once it is taken out."""
+        """Have the next call raise a fetch's error, once the fetch is removed."""
         self._failed[partition] = failure
 
     def passed(self, partition: TopicPartition, start: int, stop: int, failure: Exception) -> None:
-        """Say once of a partition that offsets `[start, stop)` of it cannot be read."""
+        """Log once for each partition that its offsets `[start, stop)` cannot be read."""
         said = logging.DEBUG if partition in self._warned else logging.WARNING
         self._warned.add(partition)
         log.log(
             said,
             "topic %s[%d], offsets %d to %d: a batch that cannot be read counts as one message "
-            "without content (%r); more of them are not mentioned",
+            "without content (%r); further ones are not logged",
             *(*partition, start, stop - 1, failure),
         )
 
 
 class _Readable:
-    """The records of a fetch, in place of aiokafka's own iterator over them."""
+    """The records of a fetch, replacing aiokafka's own iterator over them."""
 
     def __init__(
         self, records: PartitionRecords, partition: TopicPartition, results: ReadableResults
@@ -108,7 +108,7 @@ class _Readable:
 
     @property
     def next_fetch_offset(self) -> int:
-        """The offset after what has been read."""
+        """The offset after the records read so far."""
         return int(self._records.next_fetch_offset)
 
     def __iter__(self) -> "_Readable":
@@ -132,7 +132,7 @@ class _Readable:
                     return _empty(self._partition, batch)
 
     def _pass(self, stop: int, failure: Exception) -> bool:
-        """Go on at the next batch; return whether something of this one has not been read."""
+        """Continue at the next batch; return whether part of this one has not been read."""
         start = self.next_fetch_offset
         self._unpacked = self._records._unpack_records()  # noqa: SLF001 (from the next batch on)
         if start >= stop:
@@ -149,7 +149,7 @@ def _empty(partition: TopicPartition, batch: Any) -> "ConsumerRecord[None, None]
 
 
 class _Batches:
-    """The batches of a fetch; `current` is the one that is being read, if its checksum is right."""
+    """The batches of a fetch; `current` is the one being read, if its checksum is right."""
 
     def __init__(self, records: Any) -> None:
         self.current: Any = None

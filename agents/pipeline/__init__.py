@@ -1,1 +1,1 @@
-"""A worker's collections: from what was read to won heads and published estimates."""
+"""The collections of a worker, from messages read to published estimates."""

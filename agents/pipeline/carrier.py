@@ -1,4 +1,4 @@
-"""Carrying a flush to the broker, in the order that makes it count all or nothing."""
+"""Write a flush to the broker, in the order that makes it all or nothing."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ Headers: TypeAlias = Sequence[tuple[str, bytes]]
 
 
 class Sending(Protocol):
-    """What sends messages; its methods raise KafkaError where they may not have arrived."""
+    """Sends messages; the methods raise KafkaError if the messages may not have arrived."""
 
     async def send_records(
         self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
@@ -26,7 +26,7 @@ class Sending(Protocol):
     async def send_whole(
         self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
     ) -> bool:
-        """Send them as one batch, all or none; False, with nothing sent, if none holds them."""
+        """Send them as one batch; return False, having sent nothing, if they do not fit in one."""
 
     async def send_all(
         self, topic: str, partition: int, messages: Sequence[tuple[bytes, Headers]]
@@ -45,7 +45,7 @@ class SourceChangedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Carrier:
-    """Sends the flushes of one collection."""
+    """Writes the flushes of one collection."""
 
     topics: Topics
     sending: Sending
@@ -53,11 +53,14 @@ class Carrier:
     """Raises SourceChangedError, or KafkaError if the broker cannot tell."""
 
     async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
-        """Send copies and cells and, once all are acknowledged, the head.
+        """Write a flush. Returns why some of it may not have arrived, or None.
 
-        Cells and head that fit into one batch go as one: it lands whole or not at all.
+        1. Send copies and cells, and wait for all acknowledgements.
+        2. Check that the source is still the topic that was counted from.
+        3. Send the head.
 
-        Returns why any of it may not have arrived, or None; what was sent may land all the same.
+        If cells and head fit into one batch, they are sent as one, which is stored whole or not at
+        all. After an error, what was sent may still be stored.
 
         Raises:
             SourceChangedError: before the head is sent.
@@ -66,14 +69,15 @@ class Carrier:
         try:
             await asyncio.gather(
                 *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
-                # After the last message, before the head: all of them were of the known topic.
+                # After the last message, before the head: so all messages were from the known
+                # topic.
                 self.check_source(),
             )
             whole = (*cells, flush.head)
             if len(cells) > _CELLS_A_STEP or not await self.sending.send_whole(
                 changelog, partition, whole
             ):
-                # Cells go in steps: one message may have touched a hundred thousand.
+                # Send cells in steps: one message may have touched a hundred thousand.
                 for at in range(0, len(cells), _CELLS_A_STEP):
                     await self.sending.send_records(
                         changelog, partition, cells[at : at + _CELLS_A_STEP]

@@ -1,8 +1,9 @@
 """One collection in one worker: its owned partitions, from messages read to won heads.
 
-Everything that decides is in `agents/partition`, which does no I/O; here is what
-loads it, lets time go on, and carries its flushes to the broker and back. Faust says which
-partitions are ours; `ldpstream.agents.reading.intake` sees to it that no message is left out.
+All decisions are made in `agents/partition`, which does no I/O. This module loads partitions,
+advances time,
+and sends flushes to the broker and reads them back. Faust says which partitions are ours;
+`ldpstream.agents.reading.intake` ensures that no message is left out.
 """
 
 import asyncio
@@ -41,10 +42,11 @@ log = logging.getLogger(__name__)
 class Engine:
     """A collection as one worker runs it.
 
-    `accepted` are the engines of the specs that it accepts, over the same topics, and `others` are
-    all other states of the collection. `title` is what messages call it: the collection's name, and
-    which spec where it is one of those. `intake` takes what is read. `news` is set whenever a
-    winning head may say something else than before.
+    - `accepted`: the engines of the specs that it accepts, over the same topics. `others`: all
+      other states of the collection.
+    - `title`: its name in messages: the collection's name, plus the spec for an accepted one.
+    - `intake` takes what is read.
+    - `news` is set whenever a winning head may differ from the one before.
     """
 
     def __init__(
@@ -93,11 +95,11 @@ class Engine:
         self._warner = Warner(config)
         self._rivals = Rivals(config)
 
-    # --- what others see ------------------------------------------------------------------------
+    # --- what others read ------------------------------------------------------------------------
 
     @property
     def ready(self) -> bool:
-        """Whether every tail has been at its log's end and nothing is wrong."""
+        """Whether every tail has reached its log's end and there is no problem."""
         return not self._problems and all(tail.head is not None for tail in self.tails)
 
     @property
@@ -107,12 +109,12 @@ class Engine:
 
     @property
     def stopped(self) -> bool:
-        """Whether something stopped it for good."""
+        """Whether it has stopped for good because of an error."""
         return bool(self._problems)
 
     @property
     def problems(self) -> Sequence[str]:
-        """What keeps it from working, one sentence each."""
+        """The problems that keep it from working, one sentence each."""
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.tails, missing) for e in self.accepted if e.stopped]
         found = (self._hooks.trouble(), self._rivals.problem, *waits)
@@ -120,7 +122,7 @@ class Engine:
 
     @property
     def partial(self) -> bool:
-        """Whether a part of the reports is counted elsewhere, by windows of another size or hop."""
+        """Whether a worker with other windows counts part of the reports."""
         return bool(self._rivals.problem)
 
     @property
@@ -130,7 +132,7 @@ class Engine:
 
     @property
     def first(self) -> Partition | None:
-        """Partition 0's state if this worker holds it: then it publishes."""
+        """Partition 0's state, if this worker holds it: its owner publishes."""
         held = self._held.get(0)
         return None if held is None else held.state
 
@@ -139,10 +141,10 @@ class Engine:
         """The partitions that this worker owns and has loaded."""
         return frozenset(self._held)
 
-    # --- what happens to it ---------------------------------------------------------------------
+    # --- events ---------------------------------------------------------------------------------
 
     def accept(self, engines: Iterable["Engine"]) -> None:
-        """Share all topics with the engines of accepted specs, from before the start on."""
+        """Share all topics with the engines of accepted specs; call it before the start."""
         self.accepted = tuple(engines)
         self.others = Others(None, [engine.tails for engine in self.accepted])
         for engine in self.accepted:
@@ -160,18 +162,18 @@ class Engine:
             )
 
     async def revoke(self) -> None:
-        """Flush what can be flushed in a few seconds, then forget all partitions."""
+        """Flush as much as possible in a few seconds, then forget all partitions."""
         await self.put_down()
         self.owned = frozenset()
 
     async def put_down(self) -> None:
-        """Flush what can be flushed in a few seconds, and hold nothing, whatever is owned."""
+        """Flush as much as possible in a few seconds, then unload all partitions."""
         await self._flights.drain(self._held.values(), time.monotonic() + REVOKE_SECONDS)
         for partition in list(self._held):
             self._drop(partition)
 
     def fail(self, problem: str) -> None:
-        """Stop for good: something is wrong that only an operator can mend."""
+        """Stop for good: only an operator can fix this problem."""
         if problem not in self._problems:
             self._problems.append(problem)
             log.error("collection %s stops: %s", self.title, problem)
@@ -179,33 +181,33 @@ class Engine:
             self._drop(partition)
 
     def note(self, problem: str) -> None:
-        """Take a problem that keeps it from nothing but what the problem is about."""
+        """Note a problem that does not stop the collection."""
         if problem not in self._notes:
             self._notes.append(problem)
             log.error("collection %s: %s", self.title, problem)
 
     def order(self, control: Control) -> None:
-        """Take an operator's order to close panes; see `newest` for how many wait at most."""
+        """Take an operator's order to close panes; `newest` limits how many wait."""
         heads = [tail.head for tail in self.tails]
         before = outstanding(self.context.window, self._controls, heads)
         ends = {p: end for p, end in control.ends.items() if p < len(self.tails)}
         self._controls = newest([*before, replace(control, ends=ends)])
 
     def tail_read(self, partition: int) -> None:
-        """Note that a tail has been evaluated: it may show who won."""
+        """Note that a tail has been evaluated: it may show who won a flush."""
         self.news.set()
         held = self._held.get(partition)
         if held is not None:
             held.read.set()
 
-    # --- what it does by itself -----------------------------------------------------------------
+    # --- periodic work --------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Load, watch, let time go on and flush, until cancelled."""
+        """Load partitions, advance time and flush, until cancelled."""
         while True:
             before = self._decided
             self.tick()
-            # A replay decides thousands of windows, some at a time: others have their turn between.
+            # A replay decides thousands of windows, some at a time: yield to others in between.
             pause = paced(TICK_SECONDS, len(self._held), most=_MOST_TICK_SECONDS)
             await asyncio.sleep(0 if self._decided > before else pause)
 
@@ -214,12 +216,12 @@ class Engine:
         return NEVER if self.first is None else self.first.work.final
 
     def tick(self) -> None:
-        """Do what is due, without waiting for anything."""
+        """Do everything that is due, without waiting."""
         self._rivals.look(self.tails, time.monotonic())
         if self._problems or self._hooks.trouble():
             return
         self._load()
-        # Nothing is read while this goes on: what the heads say is the same for all partitions.
+        # No record is read during a tick, so the heads are the same for all partitions.
         known = self._loader.known_partitions()
         seen = see_heads(self.tails, known)
         self._flights.tick(time.monotonic(), len(self._held))
@@ -258,7 +260,7 @@ class Engine:
         self._hooks.won(partition, following, outcome, seconds)
 
     def _lost(self, held: Held) -> None:
-        """Forget a partition that another owner has written to, or whose flush failed."""
+        """Drop a partition that another owner has written to, or whose flush failed."""
         if self._held.get(held.partition) is held:
             log.debug("collection %s: partition %d is loaded again", self.title, held.partition)
             self._drop(held.partition)

@@ -1,4 +1,4 @@
-"""Flushes on their way: carried to the broker, read back, and won or lost."""
+"""Flushes in flight: sent to the broker, read back, and won or lost."""
 
 import asyncio
 import logging
@@ -22,22 +22,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FlightHooks:
-    """What becomes of flights."""
+    """Callbacks about flushes in flight."""
 
     won: Callable[[int, int, Outcome, float], None]
-    """Called with partition, next offset, what was added, and how long the flush took."""
+    """Called with partition, next offset, what was added, and the seconds that the flush took."""
     refused: Callable[[int], None]
     """Called with a partition that could not be written, before `lost`."""
     lost: Callable[[Held], None]
-    """Called with what another owner has written to, or whose flush failed."""
+    """Called with a partition that another owner has written to, or whose flush failed."""
     stop: Callable[[str], None]
-    """Called with what only an operator can mend."""
+    """Called with a problem that only an operator can fix."""
 
 
 class Flights:
-    """The flushes of one collection; a partition has one on its way at a time.
+    """The flushes of one collection, at most one in flight for each partition.
 
-    A partition flushes every `every_seconds` at most.
+    A partition flushes at most every `every_seconds`.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class Flights:
         self._last_round = -math.inf
 
     def tick(self, now: float, partitions: int) -> None:
-        """Say when this is, on the monotonic clock, and how many partitions are held.
+        """Set the time, on the monotonic clock, and the number of held partitions.
 
-        Many flush together, in rounds: what each asks of the broker is asked once for all of them.
+        Many partitions flush together, in rounds, so that they share requests to the broker.
         """
         if partitions <= PARTITIONS:
             self._every_seconds = self._least_seconds
@@ -68,7 +68,7 @@ class Flights:
             self._every_seconds, self._last_round = 0.0, now
 
     def start(self, held: Held) -> None:
-        """Flush a partition if it is due or full, has something, and nothing is on its way."""
+        """Flush a partition that is due or full, if it has something new and no flush in flight."""
         now = time.monotonic()
         soon = now - held.flushed < self._every_seconds and not held.state.full
         if held.flight is not None or soon:
@@ -80,7 +80,7 @@ class Flights:
             held.flight.add_done_callback(self._flown)
 
     def soon(self, held: Held) -> None:
-        """Flush a partition that has something new as soon as that is due."""
+        """Schedule a flush of a partition with something new for when it is due."""
         wait = held.flushed + self._every_seconds - time.monotonic()
         if wait <= 0 or held.state.full:
             self.start(held)
@@ -92,10 +92,10 @@ class Flights:
         self.start(held)
 
     async def drain(self, partitions: Collection[Held], deadline: float) -> None:
-        """Flush what has been taken in by now, until the monotonic clock says `deadline`.
+        """Flush what has been taken in by now, until the monotonic clock reaches `deadline`.
 
-        What comes meanwhile is left to the next owner: a stream that flows would never be done.
-        `partitions` may become fewer meanwhile.
+        What arrives meanwhile is left to the next owner: with a steady stream this would never end.
+        `partitions` may shrink meanwhile.
         """
         flushing = [asyncio.create_task(self._flush_all(held, partitions)) for held in partitions]
         if flushing:
@@ -105,7 +105,7 @@ class Flights:
 
     async def _flush_all(self, held: Held, partitions: Collection[Held]) -> None:
         if held.flight is not None:
-            # It began before the newest of it came.
+            # It started before the newest data arrived.
             await asyncio.wait([held.flight])
         if any(one is held for one in partitions):
             self._every_seconds = 0.0
@@ -114,7 +114,7 @@ class Flights:
             await asyncio.wait([held.flight])
 
     async def _fly(self, held: Held, flush: Flush) -> None:
-        """Carry one flush to the broker and wait for its outcome."""
+        """Send one flush to the broker and wait for its outcome."""
         try:
             error = await self._carrier.carry(held.partition, flush)
             if error is not None:
@@ -139,13 +139,13 @@ class Flights:
         return outcome
 
     def _flown(self, flight: "asyncio.Task[None]") -> None:
-        """Stop where a flush failed as nobody expected: its partition must not seem to go on."""
+        """Stop the collection after an unexpected error: its partition must not seem alive."""
         error = None if flight.cancelled() else flight.exception()
         if error is not None:
             self._hooks.stop(f"internal error: {error!r}")
 
     def _complain(self, partition: int, error: KafkaError) -> None:
-        """Say once what does not pass by itself, whatever becomes of other partitions."""
+        """Log a permanent error once, whatever happens to other partitions."""
         if error.retriable:
             return
         if repr(error) not in self._complaints.values():

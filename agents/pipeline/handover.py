@@ -1,7 +1,7 @@
-"""What the states of one collection know of each other, where it accepts several specs.
+"""Share heads between the states of one collection, if it accepts several specs.
 
-Which of them decides what is `ldpstream.agents.partition.handover`'s; here is where each sees the
-others' heads, and what an operator is told of it.
+`ldpstream.agents.partition.handover` decides which state handles which messages. This module gives
+each state the others' heads, and warns the operator.
 """
 
 import logging
@@ -29,7 +29,7 @@ class Others:
     accepted: Sequence[Sequence[Tail]] = ()
 
     def beside(self, partition: int) -> Beside | None:
-        """Return their heads, None before all have been read to their end."""
+        """Return their heads, or None until all have been read to their end."""
         own = None if self.own is None else self.own[partition].head
         heads = [tails[partition].head for tails in self.accepted]
         if (self.own is not None and own is None) or None in heads:
@@ -38,7 +38,7 @@ class Others:
 
 
 def waits_for(title: str, tails: Sequence[Tail], partitions: Iterable[int]) -> str:
-    """Return what to say of an accepted state that has stopped; nothing if it handed over before.
+    """Return the problem of waiting for a stopped accepted state; empty if it has handed over.
 
     `partitions` are those that the collection's own state has not loaded.
     """
@@ -49,7 +49,7 @@ def waits_for(title: str, tails: Sequence[Tail], partitions: Iterable[int]) -> s
 
 
 class Warner:
-    """Says once what only an operator can know to be meant, of one collection's own state."""
+    """Warns once about what may be intended or not, for one collection's own state."""
 
     def __init__(self, config: CollectionConfig) -> None:
         self._config = config
@@ -57,7 +57,7 @@ class Warner:
         self._left_behind: set[bytes] = set()
 
     def loaded(self, head: Head, left_behind: Iterable[bytes]) -> None:
-        """Take the head of a partition, and whose states were left behind in its changelog."""
+        """Note the head of a loaded partition, and the specs left behind in its changelog."""
         if head.handover != NEVER:
             if not self._handed_over:
                 self._warn_of_handover()
@@ -69,16 +69,16 @@ class Warner:
             self._left_behind.add(fingerprint)
 
     def _warn_of_handover(self) -> None:
-        """Say that nobody may be there to decide what this state left to another spec's."""
+        """Warn that messages left to another spec's state may have nobody to decide them."""
         log.warning(
-            "collection %s: its state was handed over to another spec: messages that are no "
+            "collection %s: its state was handed over to another spec: messages that are not "
             "reports of %s are left to workers that accept it; to go back to it for good, name "
             "that spec's file under collection.%s.accept",
             *(self._config.name, self._config.spec.fingerprint.hex(), self._config.name),
         )
 
     def _warn_of(self, fingerprint: bytes) -> None:
-        """Say that nobody may be there to take the reports of another spec."""
+        """Warn that reports of another spec may have nobody to count them."""
         log.warning(
             "collection %s: its changelog also holds the state of another spec, %s: reports of "
             "that one are rejected, and its open windows are not published, unless its file is "

@@ -1,4 +1,4 @@
-"""What an engine needs of its surroundings."""
+"""The callbacks that connect an engine to the rest of the worker."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -12,18 +12,18 @@ from ldpstream.agents.reading.taking import FramesHooks
 
 @dataclass(frozen=True)
 class Hooks:
-    """What an engine calls; see `Carrier`."""
+    """The callbacks of an engine; see also `Carrier`."""
 
     sending: Sending
     source_id: Callable[[], bytes]
-    """Returns the id of the source topic; empty where the broker has none."""
+    """Returns the id of the source topic; empty if the broker has none."""
     source_partitions: Callable[[], int]
-    """Returns how many partitions the source topic has, as far as is known."""
+    """Returns how many partitions the source topic has, as far as known."""
     check_source: Callable[[], Awaitable[None]]
     won: Callable[[int, int, Outcome, float], None]
-    """Called with partition, next offset, what was added, and how long the flush took."""
+    """Called with partition, next offset, what was added, and the seconds that the flush took."""
     frames: FramesHooks
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     steady_ms: Callable[[], int] = steady_ms
     trouble: Callable[[], str] = str
-    """Returns why nothing is to be counted for now, a sentence; empty where there is no reason."""
+    """Returns why counting is suspended, as a sentence; empty if it is not."""

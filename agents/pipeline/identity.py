@@ -1,9 +1,9 @@
-"""Whether source topics are still those that the state was counted from.
+"""Check whether source topics are still those that the state was counted from.
 
-A topic that is deleted and created again has the same name, offsets from 0 again, and another id.
-Counting on from the old offset would leave out what comes first and claim to know it.
+A topic that is deleted and created again has the same name, offsets from 0, and another id.
+Continuing from the old offset would silently skip its first messages.
 
-A broker that has just started may answer before it knows its topics: one that is missing counts as
+A broker that has just started may answer before it knows its topics. So a missing topic counts as
 deleted only once it has been missing from all answers for a while, and until then nothing is
 counted.
 """
@@ -25,13 +25,13 @@ from ldpstream.agents.pipeline.engine import Engine
 
 _WATCH_SECONDS: Final = 2.0
 MISSING_SECONDS: Final = 15.0
-"""For how long a topic is missing before it counts as deleted."""
+"""How long a topic must be missing to count as deleted."""
 
 log = logging.getLogger(__name__)
 
 
 class TopicIdentity:
-    """Remembers the ids that topics had at the start, and compares."""
+    """Remembers the ids of topics at the start, and compares."""
 
     def __init__(self, *, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
@@ -53,7 +53,7 @@ class TopicIdentity:
         self._client = client
 
     def source_id(self, topics: Topics) -> bytes:
-        """Return the id of a collection's source in 16 bytes; empty where the broker has none."""
+        """Return the id of a collection's source, 16 bytes; empty if the broker has none."""
         return self.topic_id(topics.source)
 
     def partitions(self, topics: Topics) -> int:
@@ -62,18 +62,18 @@ class TopicIdentity:
         return 0 if found is None else found.partitions
 
     def topic_id(self, name: str) -> bytes:
-        """Return the id that a topic had at the start; empty where the broker has none."""
+        """Return the id that a topic had at the start; empty if the broker has none."""
         found = self._ids.get(name)
         return b"" if found is None else found.bytes
 
     async def check(self, collection: str, topics: Topics) -> None:
-        """Make sure that source and changelog are the same topics as at the start.
+        """Check that source and changelog are the same topics as at the start.
 
         Raises:
-            SourceChangedError: if one of them has been deleted or is another one.
-            KafkaError: if the broker does not answer, or does not know one of them for now.
+            SourceChangedError: if one of them has been deleted or replaced.
+            KafkaError: if the broker does not answer, or currently does not know one of them.
         """
-        # Only these: an answer tells about every partition of every topic that it is asked for.
+        # Only these: an answer lists every partition of every topic in the request.
         names = topics.source, topics.changelog
         self._checked.update(names)
         found = await self._describe()
@@ -89,7 +89,7 @@ class TopicIdentity:
                 )
 
     async def watch(self, engine: Engine) -> None:
-        """Check a collection from time to time, until it stops for whatever reason."""
+        """Check a collection periodically, until it stops."""
         while not engine.stopped:
             await asyncio.sleep(_WATCH_SECONDS)
             try:
@@ -100,7 +100,7 @@ class TopicIdentity:
                 log.debug("no topic ids: %r", error)
 
     async def _describe(self) -> Mapping[str, TopicState]:
-        """Ask the broker; callers that wait at the same time share an answer asked for later."""
+        """Ask the broker; concurrent callers share an answer requested after they called."""
         called = self._seconds()
         assert self._client is not None
         async with self._lock:
@@ -109,14 +109,14 @@ class TopicIdentity:
                 try:
                     self._found, self._failure = await describe(self._client, self._checked), None
                 except KafkaError as error:
-                    # A broker that did not answer may have been starting all the while.
+                    # A broker that did not answer may have been starting all that time.
                     self._missing_since.clear()
                     self._failure = error
                 else:
                     self._note_missing()
-                # Not before: whoever waits behind one that is cancelled has to ask itself.
+                # Only now: callers waiting behind a cancelled one must ask themselves.
                 self._asked = asking
-            # A failure is shared too: the last answer is older than the call.
+            # A failure is shared too, since the last answer is older than the call.
             if self._failure is not None:
                 raise self._failure
             return self._found

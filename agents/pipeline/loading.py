@@ -20,10 +20,10 @@ log = logging.getLogger(__name__)
 
 
 class Loader:
-    """Loads the partitions of one collection, each under an epoch of its own.
+    """Loads the partitions of one collection, each under its own epoch.
 
-    `source_id` returns the id of the source topic, empty where the broker has none, and
-    `source_partitions` how many partitions it has, as far as is known.
+    `source_id` returns the id of the source topic, empty if the broker has none, and
+    `source_partitions` its number of partitions, as far as known.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class Loader:
         self._not_before: dict[int, float] = {}
 
     def pause(self, partition: int) -> None:
-        """Wait a while before this partition is loaded again: it could not be written."""
+        """Delay the next load of this partition, because it could not be written."""
         self._not_before[partition] = time.monotonic() + RETRY_SECONDS
 
     def worth_trying(self, partitions: AbstractSet[int]) -> list[int]:
-        """Return those of these partitions of which partition 0's head allows that they be loaded.
+        """Return those of these partitions that partition 0's head allows to be loaded.
 
-        The others cannot be, and to find that out for each of thousands takes long.
+        Trying the others one by one would take long with thousands of them.
         """
         first = self._tails[0].head
         if first is None or not partitions:
@@ -59,7 +59,7 @@ class Loader:
         return [p for p in partitions if p == 0 or p < first.partitions]
 
     def load(self, partition: int, others: Others) -> Partition | None:
-        """Load a partition; None where that cannot be yet.
+        """Load a partition; return None if that is not possible yet.
 
         Raises:
             SourceChangedError: if its state was counted from another topic of this name.
@@ -86,9 +86,9 @@ class Loader:
         return state
 
     def known_partitions(self) -> int:
-        """Return how many partitions the source has: with more than configured, time stands still.
+        """Return the number of the source's partitions; if more than configured, time stands still.
 
-        Windows that closed without the new ones would make all their reports late.
+        If windows closed without the new partitions, all their reports would be late.
         """
         found, configured = self._source_partitions(), self._config.partitions
         if found > configured and not self._grown:

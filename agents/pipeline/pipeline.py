@@ -1,6 +1,7 @@
-"""All collections of one worker process: clients, readers, engines and publishers together.
+"""All collections of one worker process: clients, readers, engines and publishers.
 
-The pipeline knows nothing of Faust: partitions come (`assigned`) and go (`revoked`), and what is
+The pipeline knows nothing of Faust: partitions are given (`assigned`) and taken (`revoked`), and
+what is
 read goes through channels. `ldpstream.agents.worker` connects them.
 """
 
@@ -62,10 +63,10 @@ log = logging.getLogger(__name__)
 
 
 class Pipeline:
-    """The collections of one worker; `collections` are by name, in the configuration's order.
+    """The collections of one worker, by name in the configuration's order.
 
-    `channels`, by collection, carry what is read: `(take, partition, item)`, in order, to whoever
-    calls `take(partition, item)`.
+    `channels`, by collection, carry what is read as `(take, partition, item)`, in order. The
+    receiver must call `take(partition, item)`.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Pipeline:
 
     @property
     def ready(self) -> bool:
-        """Whether the group has said what is ours, and every collection works or says why not."""
+        """Whether partitions are assigned, and every collection works or has a known problem."""
         return self.assigned_once.is_set() and all(e.settled or e.problems for e in self._all)
 
     def windows(self, name: str) -> WindowedTable:
@@ -126,7 +127,7 @@ class Pipeline:
     # --- the group ------------------------------------------------------------------------------
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Take over these partitions, and no others."""
+        """Take over exactly these partitions."""
         owned = frozenset(partitions)
         self._progress.assigned(owned)
         sources = {engine.config.topics.source for engine in self._all}
@@ -138,13 +139,13 @@ class Pipeline:
         self.assigned_once.set()
 
     async def revoked(self) -> None:
-        """Flush, then give up all partitions: the group is about to hand them out again."""
+        """Flush, then give up all partitions: the group is about to reassign them."""
         await asyncio.gather(*map(_revoke, self._all))
 
     # --- lifecycle ------------------------------------------------------------------------------
 
     async def wait_for_broker(self) -> None:
-        """Wait until a broker answers; `broker_watch` says so meanwhile.
+        """Wait until a broker answers; meanwhile `broker_watch` reports that it waits.
 
         Raises:
             ClientOptionError: if `[kafka]` has a setting that no client knows.
@@ -157,10 +158,10 @@ class Pipeline:
         self.broker_watch.silent = False
 
     async def start(self) -> None:
-        """Connect, make sure of the topics, and begin to read.
+        """Connect, check the topics, and start to read.
 
         Raises:
-            BrokerUnavailableError: if no broker answers, or it lacks what is needed.
+            BrokerUnavailableError: if no broker answers, or it lacks a required feature.
             TopicError: if a topic contradicts the configuration.
             ClientOptionError: if `[kafka]` has a setting that no client knows.
             StoreError: if the store under `[worker]` cannot be opened.
@@ -193,7 +194,7 @@ class Pipeline:
             raise not_permitted(kafka, missing)
         self._identity.start(admin)
         await connections.producer(self._producer)
-        # Before the group is joined: with a wrong clock nothing shall be decided.
+        # Before joining the group: nothing may be decided with a wrong clock.
         await self._ask_the_time()
         self._spawn(self._watch_clock())
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
@@ -243,7 +244,7 @@ class Pipeline:
 
     def _run_engine(self, engine: Engine) -> None:
         topics, name = engine.config.topics, engine.config.name
-        # The gauges of a collection speak for its own spec.
+        # The gauges of a collection are those of its own spec.
         show = _forget if engine.context.accepted else partial(self.metrics.estimated, name)
         publisher = Publisher(
             engine, send=partial(self._send_keyed, topics.estimates), estimated=show
@@ -253,7 +254,7 @@ class Pipeline:
             self._tasks.spawn(run, engine.fail)
 
     def _spawn(self, run: Coroutine[Any, Any, None]) -> None:
-        """Run what all collections depend on."""
+        """Run a task that all collections depend on."""
         self._tasks.spawn(run, self._fail)
 
     def _fail(self, problem: str) -> None:
@@ -262,14 +263,14 @@ class Pipeline:
             engine.fail(problem)
 
     def _orders_ended(self, problem: str) -> None:
-        # Counting goes on: the next restart may read them, or end here again.
+        # Counting continues: the next restart may be able to read the orders.
         for engine in self._all:
             engine.note(f"orders to close panes are no longer read: {problem}")
 
     # --- the worker's clock ---------------------------------------------------------------------
 
     async def _ask_the_time(self) -> None:
-        """Let the broker date a record: the deletion of a key that no owner ever writes."""
+        """Have the broker timestamp a record: the deletion of a key that no owner ever writes."""
         engine = next(iter(self.collections.values()))
         key = encode_key(state_prefix(engine.context), Key(HEAD, 0, 0))
         await self._producer.send_records(engine.config.topics.changelog, 0, [(key, None)])
@@ -280,7 +281,7 @@ class Pipeline:
             await asyncio.sleep(_CLOCK_STEP_SECONDS)
 
     async def _watch_clock(self) -> None:
-        """Leave the group while this machine's clock is wrong, and come back."""
+        """Leave the group while this machine's clock is wrong, and rejoin afterwards."""
         away = False
         while True:
             wrong = self.clock.wrong
@@ -296,14 +297,14 @@ class Pipeline:
                     await self._ask_the_time()
 
     async def stop(self) -> None:
-        """Flush, say how far we came, and close all clients; harmless when not started."""
+        """Flush, commit progress, and close all clients; does nothing if not started."""
         await self.revoked()
         await self._progress.commit()
         await self._tasks.stop()
         await self._connections.close()
         self._stores.close()
 
-    # --- what the readers found -----------------------------------------------------------------
+    # --- callbacks of the readers ----------------------------------------------------------------
 
     def _deliver_frames(self, partition: TopicPartition, item: Batch | Outside) -> None:
         engine = self._by_frames[partition.topic]
@@ -317,13 +318,13 @@ class Pipeline:
                 engine.order(control)
 
     def _bad_order(self, topic: str, offset: int, why: str) -> None:
-        """Count a message that is no order; say so once of a topic: it is read at each start."""
+        """Count an invalid order; log one for each topic, since topics are read at every start."""
         first = topic not in self._bad_orders
         self._bad_orders.add(topic)
         self.metrics.refused_order(self._by_control[topic][0].config.name)
         log.log(
             logging.WARNING if first else logging.DEBUG,
-            "topic %s, offset %d: no order to close panes, and passed over: %s; "
+            "topic %s, offset %d: not an order to close panes, skipped: %s; "
             "ldpstream_refused_orders_total counts them",
             *(topic, offset, why),
         )
@@ -333,7 +334,7 @@ class Pipeline:
 
 
 def _forget(_: EstimateDocument) -> None:
-    """Take a published document that no gauge shows."""
+    """Ignore a published document that no gauge shows."""
 
 
 async def _revoke(engine: Engine) -> None:

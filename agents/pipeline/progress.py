@@ -1,4 +1,4 @@
-"""What has been won: told to the metrics at once, and to the consumer group every second."""
+"""Report won heads: to the metrics at once, and to the consumer group every second."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,25 +17,26 @@ _MOST_SECONDS: Final = 5.0
 
 
 class Group(Protocol):
-    """The consumer group, as far as a pipeline needs it."""
+    """The consumer group, as far as a pipeline uses it."""
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
-        """Tell the group how far partitions have been counted; False if that did not work."""
+        """Commit how far partitions have been counted; return False if that failed."""
 
     def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
-        """Let its own client fetch nothing of partitions that have just been assigned."""
+        """Keep Faust's own client from fetching partitions that have just been assigned."""
 
     async def leave(self) -> bool:
-        """Leave the group for now, with all that is read in it; False where it did not work."""
+        """Leave the group for now, with everything read in it; return False if that failed."""
 
     async def come_back(self) -> bool:
-        """Join the group again after `leave`; False where it did not work."""
+        """Rejoin the group after `leave`; return False if that failed."""
 
 
 class Progress:
-    """Passes on what heads have won.
+    """Reports what heads have won.
 
-    Commits are for the group's view alone: a lost one costs nothing but an apparent lag.
+    Commits are for tools that watch the group only: a lost commit causes nothing but an apparent
+    lag.
     """
 
     def __init__(self, group: Group, metrics: Metrics) -> None:
@@ -53,9 +54,9 @@ class Progress:
         *,
         accepted: bool = False,
     ) -> None:
-        """Take what a head has won: the next offset, what it added, and how long it took.
+        """Report a won head: the next offset, what it added, and the seconds that the flush took.
 
-        The group's view of progress is that of the collection's own spec.
+        The offsets committed are those of the collection's own spec.
         """
         if not accepted:
             self._commits[TopicPartition(collection.topics.source, partition)] = following
@@ -71,14 +72,14 @@ class Progress:
         self._metrics.flushed(collection.name, seconds=seconds)
 
     async def commit(self) -> None:
-        """Commit what has been won since the last time, and what could not be committed then."""
+        """Commit what has been won since the last commit, and what could not be committed then."""
         commits, self._commits = self._commits, {}
         if commits and not await self._group.commit(commits):
-            # It may be long until more is won there: all the while it would look as if it lagged.
+            # The next head may be long in coming, and meanwhile this partition would seem to lag.
             self._commits = commits | self._commits
 
     def assigned(self, partitions: AbstractSet[TopicPartition]) -> None:
-        """Leave it to their owners to commit all partitions but these."""
+        """Stop committing all other partitions: their owners do."""
         self._commits = {p: offset for p, offset in self._commits.items() if p in partitions}
 
     async def run(self) -> None:

@@ -1,8 +1,9 @@
-"""Publishing one collection's estimates, where this worker owns partition 0.
+"""Publish one collection's estimates, in the worker that owns partition 0.
 
-Finals are published once the head that stores them has won, until the next head says so: at least
+Finals are published once the head that stores them has won, and again until the next head says so:
+at least
 once, always with the same content. In between, windows that are not final and have changed are
-published as provisional. The two have different keys, so a compacted copy of the topic keeps both.
+published as provisional. Both have different keys, so a compacted topic keeps both.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, windows
 from ldpstream.mechanisms.base.times import format_time
 
 PROVISIONAL_WINDOWS: Final = 8
-"""How many provisional windows one round publishes at most: the newest."""
+"""How many provisional windows one round publishes at most, the newest."""
 _LOOK_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 def estimate_key(fingerprint: bytes, start_ms: int, end_ms: int, *, final: bool) -> bytes:
     """Return the key of a document on the estimates topic.
 
-    It holds the fingerprint, so that documents of several specs over one span keep apart.
+    It contains the fingerprint, which separates documents of several specs over one span.
     """
     kind = "final" if final else "provisional"
     span = f"{format_time(start_ms)}/{format_time(end_ms)}"
@@ -40,10 +41,10 @@ def estimate_key(fingerprint: bytes, start_ms: int, end_ms: int, *, final: bool)
 
 
 class Publisher:
-    """Publishes what an engine has decided and what it has counted so far.
+    """Publishes what an engine has decided, and what it has counted so far.
 
-    `send(key, value)` returns when the broker has acknowledged; `estimated` is called with every
-    document published.
+    `send(key, value)` returns when the broker has acknowledged. `estimated` is called with every
+    published document.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Publisher:
         every_seconds = self._engine.config.publish_every_ms / 1000
         due, changed = time.monotonic() + every_seconds, False
         while True:
-            # What nothing has changed is looked at now and then: a retry after an error, say.
+            # Without changes look only now and then, for a retry after an error, say.
             wait = max(0.0, due - time.monotonic()) if changed else _LOOK_SECONDS
             changed |= await self._has_news(min(wait, _LOOK_SECONDS))
             state = self._engine.first
@@ -76,12 +77,12 @@ class Publisher:
                     due, changed = time.monotonic() + every_seconds, False
                     await self._publish_provisional()
             except KafkaError as error:
-                # The next round publishes the same again.
+                # The next round publishes the same documents.
                 log.debug("publishing of %s failed: %r", self._engine.config.name, error)
                 self._complain(error)
 
     async def _has_news(self, seconds: float) -> bool:
-        """Wait until a head has won, for so long at most; return whether one has."""
+        """Wait at most this long until a head has won; return whether one has."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._engine.news.wait(), seconds)
         news = self._engine.news.is_set()
@@ -89,7 +90,7 @@ class Publisher:
         return news
 
     def _complain(self, error: KafkaError) -> None:
-        """Say once what does not pass by itself: a document longer than the topic takes, say."""
+        """Log a permanent error once: a document larger than the topic accepts, say."""
         if not error.retriable and repr(error) != self._complaint:
             self._complaint = repr(error)
             log.warning(
@@ -102,7 +103,7 @@ class Publisher:
         if not found:
             return
         await asyncio.gather(*(self._publish_final(publication) for publication in found))
-        # A state that has been dropped meanwhile is of no more use, and marking it does no harm.
+        # If the state has been dropped meanwhile, marking it does no harm.
         state.mark_published()
         self._estimated(EstimateDocument.model_validate_json(found[-1].content))
 
@@ -137,7 +138,7 @@ class Publisher:
             made = compose(engine.config, add_up(engine.context, taken), window=span, final=False)
             return made.model_copy(update={"partial": True}) if engine.partial else made
 
-        # A large domain takes longer than the process may be held.
+        # A large domain takes too long to block the event loop.
         document = await asyncio.to_thread(make)
         await self._send(self._key(*span, final=False), document.to_json())
         self._estimated(document)

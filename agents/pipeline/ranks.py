@@ -1,8 +1,10 @@
-"""The engines of a configuration, in ranks that share readers.
+"""Group the engines of a configuration into ranks that share readers.
 
-States over one source, in one changelog, have read them up to different offsets. So a collection's
-own engine and those of the specs that it accepts read for themselves, while engines of different
-collections share readers: the first rank has every collection's own, each further one at most one
+States that share a source and a changelog have read them up to different offsets. So a collection's
+own engine and those of the specs that it accepts each need their own readers, while engines of
+different
+collections can share them. The first rank has every collection's own engine; each further rank has
+at most one
 accepted spec of every collection.
 """
 
@@ -30,15 +32,15 @@ _LEAST_GAP_MS: Final = 2_000
 
 
 class MakeHooks(Protocol):
-    """Gives an engine its surroundings."""
+    """Makes the callbacks of an engine."""
 
     def __call__(self, collection: CollectionConfig, *, accepted: bool) -> Hooks:
-        """Return the hooks of a collection's engine, or of one for a spec that it accepts."""
+        """Return the callbacks for a collection's own engine, or that of an accepted spec."""
 
 
 @dataclass(frozen=True)
 class Rank:
-    """Engines of different collections, which share readers of their sources and changelogs."""
+    """Engines of different collections, sharing readers of their sources and changelogs."""
 
     reader: SourceReader
     engines: tuple[Engine, ...]
@@ -52,8 +54,8 @@ def make_ranks(
 ) -> list[Rank]:
     """Return the engines of all collections.
 
-    `frames` reads the frames topics of all of them. What is read of a collection goes through its
-    channel, by name, as `(take, partition, item)`: `take` is to be called with the other two.
+    `frames` reads all frames topics. What is read of a collection goes through its
+    channel, by name, as `(take, partition, item)`; the receiver must call `take(partition, item)`.
     """
     ranks = [_rank(collections, frames, channels, make_hooks, accepted=False)]
     own = {engine.config.name: engine for engine in ranks[0].engines}
@@ -101,14 +103,14 @@ def _rank(
 
 
 def source_wait_ms(partitions: int) -> int:
-    """Return how long a broker may hold back an answer about so many partitions of sources."""
+    """Return how long a broker may hold a fetch of this many source partitions."""
     return int(paced(_SOURCE_WAIT_MS, partitions, most=_MOST_SOURCE_WAIT_MS))
 
 
 def finals_a_step(statistic_size: int) -> int:
-    """Return how many finals are composed at once, of statistics of so many entries.
+    """Return how many finals to compose at once, for statistics with this many entries.
 
-    It holds the process for about a millisecond each, and as long for every few thousand entries.
+    Each blocks the event loop for about 1 ms, plus as much for every few thousand entries.
     """
     return max(1, min(_FINALS_A_STEP, _ENTRIES_A_STEP // statistic_size))
 

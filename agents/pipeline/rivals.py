@@ -1,6 +1,6 @@
-"""Workers of one id that differ in their windows: each counts a part, and shows it as the whole.
+"""Detect workers with the same id but different windows: each counts only part of the reports.
 
-Size and hop are in the state's key, so two such workers would split one source between two states.
+Size and hop are in the state's key, so such workers split one source between two states.
 """
 
 import logging
@@ -12,13 +12,13 @@ from ldpstream.agents.state.tail import Tail
 from ldpstream.mechanisms.base.times import format_duration
 
 RECENT_SECONDS: Final = 120.0
-"""For so long another state counts as kept after it last went on."""
+"""How long another state counts as active after its last record."""
 
 log = logging.getLogger(__name__)
 
 
 class Rivals:
-    """Watches whether states of the same spec with other windows go on in a changelog."""
+    """Watches whether states of the same spec with other windows are active in a changelog."""
 
     def __init__(self, config: CollectionConfig) -> None:
         self._config = config
@@ -26,10 +26,10 @@ class Rivals:
         self._moved: dict[tuple[int, int], float] = {}
         self._said: set[tuple[int, int]] = set()
         self.problem = ""
-        """What to say of them; nothing where there are none."""
+        """The problem, as text; empty if there is none."""
 
     def look(self, tails: Iterable[Tail], seconds: float) -> None:
-        """Look at the tails, at a moment of the monotonic clock."""
+        """Look at the tails; `seconds` is the monotonic clock."""
         for tail in tails:
             for windows, seq in tail.rivals.items():
                 if self._seen.get((tail.partition, *windows)) != seq:
@@ -44,13 +44,13 @@ class Rivals:
 
     def _describe(self, windows: tuple[int, int]) -> str:
         return (
-            f"another worker of this id has {differences(self._config, windows)}: each counts a "
-            "part of the reports; give all workers the same windows"
+            f"another worker with this id has {differences(self._config, windows)}: each counts "
+            "only part of the reports; give all workers the same windows"
         )
 
 
 def differences(config: CollectionConfig, windows: tuple[int, int]) -> str:
-    """Say how size and hop (ms) differ from the configured ones; nothing where they do not."""
+    """Describe how size and hop (ms) differ from the configured ones; empty if they do not."""
     own = config.window.size_ms, config.window.hop_ms
     return " and ".join(
         f"window.{name} = {format_duration(theirs)}, here {format_duration(ours)}"

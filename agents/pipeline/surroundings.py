@@ -1,4 +1,4 @@
-"""What engines are given of the worker around them: producer, identities, metrics, progress."""
+"""What all engines of a worker share: producer, topic identities, metrics, progress."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from ldpstream.agents.served.clock import WorkerClock
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all engines of a worker share."""
+    """The services that all engines of a worker share."""
 
     producer: LastingProducer
     identity: TopicIdentity
@@ -24,14 +24,14 @@ class Surroundings:
     clock: WorkerClock
 
     def hooks(self, collection: CollectionConfig, *, accepted: bool) -> Hooks:
-        """Return the hooks of a collection's engine, or of one for a spec that it accepts."""
+        """Return the callbacks for a collection's own engine, or that of an accepted spec."""
         topics, name = collection.topics, collection.name
         return Hooks(
             sending=self.producer,
             source_id=partial(self.identity.source_id, topics),
             source_partitions=partial(self.identity.partitions, topics),
             check_source=partial(self.identity.check, name, topics),
-            # The group's view of progress is that of the collection's own spec.
+            # Progress in the group is that of the collection's own spec.
             won=partial(self.progress.won, collection, accepted=accepted),
             now_ms=self.clock.now_ms,
             trouble=lambda: self.clock.problem,

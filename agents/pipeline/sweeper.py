@@ -1,7 +1,9 @@
-"""Deleting dead records from the changelog, so that it stays as short as its state.
+"""Delete dead records from the changelog, so that it stays as short as its state.
 
-Correctness never depends on it: deleting a dead record twice, late or never does no harm. But each
-dead record takes memory in every worker until it is deleted, so a partition that has very many is
+Correctness never depends on this: deleting a dead record twice, late or never does no harm. But
+each
+dead record takes memory in every worker until it is deleted, so a partition with very many of them
+is
 full, and is swept at once.
 """
 
@@ -22,13 +24,13 @@ _MOST_SECONDS: Final = 20.0
 _LOOK_SECONDS: Final = 0.2
 _RECORDS_A_ROUND: Final = 20_000
 _MANY_RECORDS: Final = DEAD_LIMIT // 4
-"""So many of one partition are deleted at once."""
+"""With this many dead records in one partition, they are deleted at once."""
 
 log = logging.getLogger(__name__)
 
 
 Delete: TypeAlias = Callable[[int, Sequence[tuple[bytes, None]]], Awaitable[None]]
-"""Sends deletions, keys without values, to a partition; returns when they are acknowledged."""
+"""Sends deletions (keys without values) to a partition; returns when they are acknowledged."""
 
 
 async def sweep(engine: Engine, delete: Delete) -> None:
@@ -37,9 +39,9 @@ async def sweep(engine: Engine, delete: Delete) -> None:
     while True:
         await _until_due(engine)
         dirty = [p for p in engine.held if engine.tails[p].dead_records]
-        # What is still dead and was sent has not been read back yet.
+        # What was sent and is still dead has not been read back yet.
         sent = {p: engine.tails[p].still_dead(sent.get(p, set())) for p in dirty}
-        # A flood in one partition leaves the others their share.
+        # A partition with very many must not take the others' share.
         share = _RECORDS_A_ROUND // max(1, len(dirty)) + 1
         due = {p: engine.tails[p].dead(share, but=sent[p]) for p in dirty}
         try:
@@ -58,7 +60,7 @@ async def sweep(engine: Engine, delete: Delete) -> None:
 
 
 async def _until_due(engine: Engine) -> None:
-    """Wait some seconds, longer for many partitions, but not where one has much to delete."""
+    """Wait some seconds, longer for many partitions, but not if one has much to delete."""
     begun = time.monotonic()
     while True:
         await asyncio.sleep(_LOOK_SECONDS)

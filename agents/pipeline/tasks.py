@@ -1,4 +1,4 @@
-"""Tasks that run as long as a pipeline does."""
+"""Background tasks that run as long as a pipeline."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -9,19 +9,19 @@ from ldpstream.agents.reading.contained import tell
 
 
 class Tasks:
-    """Tasks that none may seem to go on without: what depends on one that fails is told."""
+    """Tasks whose failures are always reported, so that nothing silently depends on a dead one."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
 
     def spawn(self, run: Coroutine[Any, Any, None], failed: Callable[[str], None]) -> None:
-        """Run a task; `failed` is called with what went wrong should it end by an error."""
+        """Run a task; if it ends with an error, call `failed` with the text."""
         task = asyncio.create_task(run)
         task.add_done_callback(partial(_ended, failed))
         self._tasks.append(task)
 
     async def stop(self) -> None:
-        """Cancel all tasks and wait for their ends; harmless where none runs."""
+        """Cancel all tasks and wait until they have ended."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,8 +1,9 @@
-"""A collection's windowed table for the app around it: what winning heads have counted, read-only.
+"""A read-only windowed table of a collection, for the surrounding app.
 
-It is asked by window, as Faust's own windowed tables are. Its values are the same in all workers,
-each of which reads the changelogs of all partitions, and exact: a report counts once, and only as
-part of a head that has won.
+It shows what winning heads have counted. It is indexed by window, like Faust's own windowed tables.
+Its values are exact, and the same in all workers,
+because each reads the changelogs of all partitions. A report counts once, and only as part of a
+head that has won.
 """
 
 import time
@@ -22,7 +23,7 @@ class NotReadyError(LookupError):
 class _Spans(Mapping[int, WindowTotals]):
     """Totals of spans of event time, by their start in epoch ms, oldest first.
 
-    Spans without reports are not listed, and neither are those that have expired. Looking raises
+    Spans without reports and expired spans are not listed. Every access raises
     NotReadyError until the changelogs have been read.
     """
 
@@ -64,9 +65,9 @@ class _Spans(Mapping[int, WindowTotals]):
 
 
 class WindowedTable(_Spans):
-    """A collection's windows by start, epoch ms; `table.panes` are the panes that they consist of.
+    """A collection's windows by start, epoch ms; `table.panes` has the panes that they consist of.
 
-    `table[start_ms]` are a window's `WindowTotals`: `n`, `late` and the mechanism's `statistic`.
+    `table[start_ms]` is a window's `WindowTotals`: `n`, `late` and the mechanism's `statistic`.
     """
 
     @property
@@ -76,18 +77,18 @@ class WindowedTable(_Spans):
 
     @property
     def panes(self) -> Mapping[int, WindowTotals]:
-        """The same by pane: every report is in one pane, however many windows hold it."""
+        """The same by pane: a report is in exactly one pane, however many windows contain it."""
         return _Spans(self.context, self.tails)
 
     def timestamp(self, seconds: float) -> WindowTotals:
-        """Return the newest window that holds a moment, in epoch seconds, empty or not."""
+        """Return the newest window that contains a time, in epoch seconds, even if it is empty."""
         self._starts()
         hop_ms = self.context.window.hop_ms
         start_ms = int(seconds * 1000) // hop_ms * hop_ms
         return totals(self.context, self.tails, start_ms, start_ms + self.size_ms)
 
     def now(self) -> WindowTotals:
-        """Return the newest window that holds this moment, empty or not."""
+        """Return the newest window that contains the present, even if it is empty."""
         return self.timestamp(time.time())
 
     def _listed(self) -> Sequence[int]:

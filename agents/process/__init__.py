@@ -1,1 +1,1 @@
-"""Running and ending a process: signals, logs, the event loop."""
+"""Run and end a process: signals, logs, the event loop."""

@@ -1,4 +1,4 @@
-"""What a worker says on the console: one line for each event, and nothing that repeats itself."""
+"""Set up a worker's log on the console: one line for each event, without repetition."""
 
 import logging
 import sys
@@ -9,10 +9,10 @@ _NOISY: Final = ("aiokafka", "faust", "mode", "asyncio", "aiohttp", "ldpstream.a
 
 
 def set_up_logging(*, verbose: bool = False) -> None:
-    """Send the worker's own events to stderr, one line each, and silence the libraries'.
+    """Send the worker's own events to stderr, one line each, and silence the libraries.
 
-    What the libraries have to say is either told by the worker in its own words (a broker that does
-    not answer) or of no use to an operator. `verbose` shows everything, with tracebacks.
+    The worker reports what matters to an operator (a broker that does not answer) in its own words.
+    `verbose` shows everything, with tracebacks.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S"))
@@ -27,5 +27,5 @@ def set_up_logging(*, verbose: bool = False) -> None:
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        # Tracebacks are for whoever asked for them.
+        # Tracebacks are only for debugging.
         return text if record.levelno == logging.DEBUG else text.splitlines()[0]

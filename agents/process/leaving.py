@@ -1,4 +1,4 @@
-"""Running to the end, when libraries do not let go of what they have begun."""
+"""End the process even if libraries do not release their threads and tasks."""
 
 import asyncio
 import os
@@ -11,10 +11,10 @@ _LEAVE_SECONDS: Final = 1.0
 
 
 def run_and_leave(task: Coroutine[Any, Any, int]) -> int:
-    """Run a task on an event loop of its own, and return its result, an exit code.
+    """Run a task on a new event loop and return its result, an exit code.
 
-    While the broker is away Faust does not let go of its threads and tasks; the process then ends
-    here, at once, with that code: the task has tidied up whatever is ours.
+    While the broker is away Faust does not release its threads and tasks. Then the process exits
+    here, at once, with that code: the task has cleaned up everything of ours.
     """
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)

@@ -1,4 +1,4 @@
-"""Running a command until a signal ends it, with one line on standard error where it cannot run."""
+"""Run a command until a signal ends it; if it cannot run, print one line on standard error."""
 
 import asyncio
 import signal
@@ -19,11 +19,11 @@ Result = TypeVar("Result")
 
 
 class StoppedError(Exception):
-    """The signal came first."""
+    """The signal came before the awaited result."""
 
 
 async def unless_stopped(running: Coroutine[Any, Any, Result], stop: asyncio.Event) -> Result:
-    """Return what `running` returns; where `stop` is set before that, cancel it.
+    """Return what `running` returns; cancel it if `stop` is set first.
 
     For what may wait long for others: a broker that does not answer, a group's first partitions.
 
@@ -39,7 +39,7 @@ async def unless_stopped(running: Coroutine[Any, Any, Result], stop: asyncio.Eve
     finally:
         told.cancel()
         task.cancel()
-    # Gathered, so that nobody misses an error that came beside the signal.
+    # Gathered, so that an error at the time of the signal is not lost.
     ending = asyncio.gather(task, return_exceptions=True)
     await asyncio.wait((ending,), timeout=_CANCEL_SECONDS)
     raise StoppedError
@@ -51,11 +51,11 @@ async def until_signalled(
     *,
     refused: tuple[type[Exception], ...] = (),
 ) -> int:
-    """Run until SIGTERM or SIGINT sets the event that `run` gets, and return an exit code.
+    """Run until SIGTERM or SIGINT sets the event passed to `run`, and return an exit code.
 
-    It is what `run` returns, 0 for None; 1 where it raises an error whose message is for the user:
-    one of `refused`, of the broker, of an address, or of the settings of clients; 0 where it raises
-    StoppedError.
+    The code is what `run` returns (0 for None), 0 if it raises StoppedError, and 1 if it raises an
+    error whose message is for the user: one of `refused`, of the broker, of an address, or of the
+    settings of clients.
     """
     told: tuple[type[Exception], ...] = (
         BrokerUnavailableError,
@@ -79,5 +79,5 @@ async def until_signalled(
 
 
 def announce_ready(url: str) -> None:
-    """Say on standard output that a command serves."""
+    """Print on standard output that a command serves."""
     print("ready", url, flush=True)

@@ -1,7 +1,8 @@
-"""Reading all partitions of the changelogs without a group, into tails.
+"""Read all partitions of the changelogs into tails, without a consumer group.
 
-The end that a tail is measured against is the high watermark of the last fetch: right on every
-broker, where asking for the end offset is not.
+The end that a tail is measured against is the high watermark of the last fetch: it is correct on
+every
+broker, unlike the answer to a request for the end offset.
 """
 
 import asyncio
@@ -30,13 +31,15 @@ _SHORT_MS: Final = 30_000
 
 
 class ChangelogReader:
-    """Feeds tails, with one consumer that is made, started and stopped by the caller.
+    """Feeds tails from one consumer, which the caller creates, starts and stops.
 
-    `on_read(partition)` is called whenever a tail has been evaluated; `on_broken(partition, why)`
-    when its log cannot be trusted any more, after which it is left alone; `on_error` for everything
-    that the broker refuses and that may pass. `resumed` says where tails go on that a local store
-    has given what an earlier process evaluated. Such a tail that does not fit to its log, or adds
-    up to nothing, is read from the log's beginning instead, once.
+    - `on_read(partition)` is called whenever a tail has been evaluated.
+    - `on_broken(partition, why)` is called when a log can no longer be trusted; it is not read any
+      more.
+    - `on_error` is called for every error of the broker that may be temporary.
+    - `resumed` has the offsets at which tails continue that a local store has restored. If such a
+      tail does not match its log or does not add up, the log is read once from its beginning
+      instead.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class ChangelogReader:
         self._looked = float("-inf")
 
     async def run(self) -> None:
-        """Read from the beginning on, or where a tail goes on, until cancelled."""
+        """Read from the beginning, or from where a tail was resumed, until cancelled."""
         self._consumer.assign(list(self._tails))
         await self._rewind(list(self._tails))
         for partition, offset in self._resumed.items():
@@ -70,7 +73,7 @@ class ChangelogReader:
             try:
                 found = await self._consumer.getmany(timeout_ms=_POLL_MS)
             except OffsetOutOfRangeError as error:
-                # A fetch may have been under way when a partition was given up.
+                # A fetch may have been in flight when a partition was given up.
                 for partition in self._tails.keys() & error.args[0]:
                     await self._give_up(partition, "its end went back: it was created again or cut")
             except KafkaError as error:
@@ -80,15 +83,15 @@ class ChangelogReader:
                 for partition in self._due(found):
                     await self._feed(partition, found.get(partition, []))
             if len(self._tails) > PARTITIONS:
-                # Every answer costs something for each of them, whatever it brings.
+                # Every answer costs something for each partition, even if it is empty.
                 pause = paced(_PAUSE_SECONDS, len(self._tails), most=_MOST_PAUSE_SECONDS)
                 await asyncio.sleep(max(0.0, began + pause - time.monotonic()))
 
     def _due(self, found: Collection[TopicPartition]) -> list[TopicPartition]:
-        """Return the partitions to look at: what was read; now and then all of them.
+        """Return the partitions to evaluate: those that were read and, now and then, all of them.
 
-        An end can move without a record. To look at thousands of partitions after every fetch would
-        take longer than to read what it brought.
+        An end can move without a record. Evaluating thousands of partitions after every fetch would
+        take longer than reading what it returned.
         """
         now = time.monotonic()
         known = len(self._tails) > PARTITIONS and len(self._seen) >= len(self._tails)
@@ -120,7 +123,7 @@ class ChangelogReader:
             await self._give_up(partition, f"its end went back from {before} to {end}")
             return
         if end < self._resumed.get(partition, 0):
-            return  # Nobody has confirmed yet that the log goes as far as what was stored.
+            return  # Nobody has confirmed yet that the log reaches the stored offset.
         end = max(end, before)
         if not found and self._seen.get(partition) == (position, end):
             return
@@ -139,16 +142,17 @@ class ChangelogReader:
             self._on_read(partition)
 
     def _went_back(self, partition: TopicPartition, *, end: int, known: int) -> bool:
-        """Tell a log that was cut from one whose new leader does not know yet how far it goes.
+        """Distinguish a log that was cut from one whose new leader does not know its end yet.
 
-        What we have read was committed, so a new leader has it; its high watermark follows once its
-        followers have asked. A leader that lacks it refuses the fetch as out of range.
+        What we have read was committed, so a new leader has it; its high watermark catches up once
+        its
+        followers have fetched. A leader that lacks it refuses the fetch as out of range.
         """
         fetched_ms = self._consumer.last_poll_timestamp(partition)
         if end >= known or fetched_ms is None:
             self._short_since_ms.pop(partition, None)
             return False
-        # Of the fetches' own time: while nobody answers, nothing is learnt.
+        # Timed by the fetches themselves: while nobody answers, nothing is learnt.
         since_ms = self._short_since_ms.setdefault(partition, fetched_ms)
         return bool(fetched_ms - since_ms > _SHORT_MS)
 

@@ -1,4 +1,4 @@
-"""Where an unexpected error stops: at the collection that it is about."""
+"""Contain an unexpected error within the collection that it concerns."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from typing import Final
 
 _MOST_CHARACTERS: Final = 1_000
-"""An error may quote all of what it is about."""
+"""Limit on an error's text, which may quote all of its input."""
 
 log = logging.getLogger(__name__)
 
 
 @contextmanager
 def contained(failed: Callable[[str], None]) -> Iterator[None]:
-    """Call `failed` with what went wrong where the block ends by an error, and go on after it.
+    """Call `failed` with the error if the block raises one, and continue after it.
 
-    For what a reader of several collections calls of one of them: the others go on.
+    For code that a reader of several collections runs for one of them, so that the others continue.
     """
     try:
         yield
@@ -24,6 +24,6 @@ def contained(failed: Callable[[str], None]) -> Iterator[None]:
 
 
 def tell(failed: Callable[[str], None], error: BaseException) -> None:
-    """Call `failed` with an error that nobody expected, in words for an operator."""
+    """Call `failed` with an unexpected error, as text for an operator."""
     log.debug("a part of the pipeline failed", exc_info=error)
     failed(f"internal error: {error!r}"[:_MOST_CHARACTERS])

@@ -1,4 +1,4 @@
-"""How far the reading of packed messages has come, and when the source has to be read itself."""
+"""Track how far packed messages have been read, and when to read the source itself instead."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,11 +10,11 @@ GONE_SECONDS: Final = 60.0
 
 
 class Due(Enum):
-    """What of the source is to be read now, beside what has been packed."""
+    """Which part of the source to read now, in addition to packed messages."""
 
     NOTHING = "nothing"
     END = "end"
-    """Where it ends: what comes is left to the packer for a while."""
+    """Only its end; messages are left to the packer for a while."""
     ALL = "all"
     """Its messages, from the next offset on."""
 
@@ -23,53 +23,54 @@ class Due(Enum):
 class Reading:
     """How far the frames topic of one held partition has been read.
 
-    Moments are on the monotonic clock, in seconds.
+    Times are on the monotonic clock, in seconds.
     """
 
     heard: float
-    """When packed messages last brought something new, or were near to it."""
+    """When packed messages last brought something new, or were about to."""
     own: float
     """When a report or a rejection of this state was last taken in, from whichever topic."""
     unpacked: float | None = None
-    """Since when the source has been known to hold messages that no packed message has brought."""
+    """Since when the source has been known to hold messages that were in no packed message."""
     probing: bool = False
-    """Whether the source is read for its end only."""
+    """Whether only the end of the source is read."""
     packed: int | None = None
-    """Up to which offset of the source, by the last packed message; None before the first."""
+    """The source offset up to which the last packed message went; None before the first."""
     hole: int | None = None
     """The offset, in the frames topic, of the message before which something is missing."""
     after: int = 0
     """The offset of the source at which that message begins."""
     since: float = 0.0
-    """When that was noticed, or the frames topic first seen to end before our place in it."""
+    """When that was noticed, or when the frames topic was first seen to end before our position."""
     short: bool = False
     session: int = 0
     """The session in which the frames topic is read."""
     at_end: bool = False
     """Whether all of the frames topic has been read."""
     unknown: float | None = None
-    """Since when the broker has been seen not to know the frames topic."""
+    """Since when the broker has reported the frames topic as unknown."""
 
     def hear(self, now: float) -> None:
-        """Note that packed messages bring the partition on, or soon will."""
+        """Note that packed messages advance the partition, or soon will."""
         self.heard, self.unpacked = now, None
 
     def read(self, now: float, *, known: bool) -> bool:
-        """Return whether nothing more is to be had from the frames topic.
+        """Return whether the frames topic has nothing more to offer.
 
-        That is when all of it has been read, or when the broker has not known it for a minute, by
-        which time it has been deleted and has no place in which anything could come.
+        True when all of it has been read, or when the broker has not known it for a minute: by then
+        it has been deleted.
         """
         self.unknown = None if known else (now if self.unknown is None else self.unknown)
         gone = self.unknown is not None and now - self.unknown > GONE_SECONDS
         return self.at_end or gone
 
     def due(self, now: float, *, silent_seconds: float) -> Due:
-        """Return what of the source is to be read.
+        """Return what to read of the source.
 
-        After a third of `silent_seconds` without packed messages it is looked at, and when
-        something is in it, the packer has the other two thirds. So a silence by itself says nothing
-        against a packer, and one that is down is noticed as soon as before.
+        After a third of `silent_seconds` without packed messages the source's end is checked; if it
+        has new messages, the packer has the other two thirds to pack them. So silence alone does
+        not count against a packer, and a packer that is down is still noticed after
+        `silent_seconds`.
         """
         foreign = now - self.own > silent_seconds
         quiet = now - self.heard > silent_seconds / 3
@@ -82,6 +83,6 @@ class Reading:
 
 
 def decided_by(state: Partition) -> int:
-    """Return how many reports and messages a state has decided: it passes over those of others."""
+    """Return how many reports and messages a state has decided, without those of other specs."""
     head = state.work
     return head.n + head.late + sum(head.rejected.values())

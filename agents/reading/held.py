@@ -1,4 +1,4 @@
-"""A partition that a worker holds: its state, and what the shell knows of it."""
+"""A partition that a worker holds: its state, and the bookkeeping around it."""
 
 import asyncio
 from collections import deque
@@ -11,7 +11,7 @@ from ldpstream.agents.reading.source import Batch, Outside
 
 @dataclass
 class Held:
-    """A loaded partition. Moments are on the monotonic clock, in seconds."""
+    """A loaded partition. Times are on the monotonic clock, in seconds."""
 
     state: Partition
     session: int = 0
@@ -19,9 +19,9 @@ class Held:
     waiting: "deque[tuple[Callable[[Held, Batch | Outside], None], Batch | Outside]]" = field(
         default_factory=deque
     )
-    """What came while the partition was full, and who takes it."""
+    """What arrived while the partition was full, with the method that takes it."""
     missed: int = 0
-    """How often in a row slices have been seen to be neither in the channel nor taken."""
+    """How many times in a row delivered slices were found neither in the channel nor taken."""
     short_since: float | None = None
     """Since when the source has ended before its next offset."""
     flushed: float = 0.0
@@ -29,11 +29,11 @@ class Held:
     flight: "asyncio.Task[None] | None" = None
     """The flush under way."""
     timer: asyncio.TimerHandle | None = None
-    """The flush that is due soon."""
+    """The scheduled next flush."""
     read: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when its tail has been evaluated."""
 
     @property
     def partition(self) -> int:
-        """Its number."""
+        """The partition's number."""
         return self.state.partition

@@ -1,13 +1,13 @@
-"""Contiguity: every message of a held partition is ingested once, whatever the way to it loses.
+"""Contiguity: every message of a held partition is ingested once, whatever is lost on the way.
 
-A partition is read in sessions from its next offset on, and what is read lies in a bounded channel
-until it is taken. Channels may be emptied, or hold something twice. So a batch counts only if it is
-of the session under way and begins at the next offset or before it: what is known is left out, and
-after a gap another session begins. So it does for what was delivered and is neither in the channel
-nor taken.
+A partition is read in sessions from its next offset on, and what is read passes through a bounded
+channel,
+which may be emptied or may deliver an item twice. So a batch counts only if it belongs to the
+current session and begins at the next offset or before it: known messages are skipped, and a gap
+starts a new session. So does a slice that was delivered but is neither in the channel nor taken.
 
-While a partition is full, which it is until a flush has taken away what waits, its batches wait,
-and so does its reader.
+A partition is full until a flush has written what waits. Until then its batches wait, and its
+reader pauses.
 """
 
 import logging
@@ -34,23 +34,23 @@ log = logging.getLogger(__name__)
 
 
 class Channel(Protocol):
-    """What lies between a reader and whoever takes what it reads."""
+    """The queue between a reader and the consumer of what it reads."""
 
     def offer(self, item: Any) -> None:
-        """Put something into it, without waiting."""
+        """Append an item, without waiting."""
 
     def empty(self) -> bool:
-        """Return whether nothing lies in it."""
+        """Return whether it holds no item."""
 
 
 @dataclass(frozen=True)
 class IntakeHooks:
-    """What an intake tells, and its clocks."""
+    """The callbacks of an intake, and its clocks."""
 
     fail: Callable[[str], None]
-    """Called when the source cannot be the right one, and with errors that nobody expected."""
+    """Called if the source is not the topic that was counted from, and for unexpected errors."""
     took: Callable[[Held], None]
-    """Called when something has been taken in that the next flush may say."""
+    """Called when something has been taken in that the next flush may write."""
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     steady_ms: Callable[[], int] = steady_ms
     """The clock of the reader."""
@@ -58,9 +58,9 @@ class IntakeHooks:
 
 
 class Intake:
-    """Takes in what is read of the partitions of one collection that are `held`.
+    """Takes in what is read of one collection's `held` partitions.
 
-    `end_offsets` are the source's, as last seen, by partition.
+    `end_offsets` are the source's end offsets last seen, by partition.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Intake:
         self._hooks = hooks
 
     def begin(self, held: Held) -> None:
-        """Begin with a loaded partition."""
+        """Start reading for a loaded partition."""
         self._read(held)
 
     def end(self, partition: int) -> None:
@@ -87,13 +87,13 @@ class Intake:
         self._reader.end(self._source(partition))
 
     def look(self, held: Held) -> None:
-        """Do what is due: go on with what waits, and read again what has been lost."""
+        """Continue with waiting batches, and read lost ones again; call it at every tick."""
         self._take_waiting(held)
         if self._lost(held, self._reader.given(self._source(held.partition))):
             self._read(held)
 
     def take(self, partition: int, item: Batch | Outside) -> None:
-        """Take what was read of the source, or leave what is of no use any more."""
+        """Take what was read of the source; items of ended sessions are dropped."""
         with contained(self._hooks.fail):
             held = self._held.get(partition)
             if held is not None and item.session == held.session:
@@ -113,9 +113,9 @@ class Intake:
             take(held, item)
 
     def _lost(self, held: Held, given: int) -> bool:
-        """Return whether something was delivered that nobody will take."""
+        """Return whether a delivered item will never be taken."""
         away = given > len(held.waiting) and self._channel.empty()
-        # What has just left the channel is taken at once, and not seen twice.
+        # What has just left the channel is taken before the next check, so it is not missed twice.
         held.missed = held.missed + 1 if away else 0
         return held.missed >= _MISSED
 
@@ -155,7 +155,7 @@ class Intake:
         )
 
     def _outside(self, held: Held, outside: Outside) -> None:
-        """Go on where the source now begins, or stop if it ends before the offset asked for."""
+        """Continue where the source now begins, or stop if it ends before the requested offset."""
         following = held.state.next
         if min(outside.asked, following) >= outside.beginning:
             self._another(f"ends before offset {following}")
@@ -163,7 +163,7 @@ class Intake:
             self._skip(held, max(outside.beginning, following))
 
     def _skip(self, held: Held, beginning: int) -> None:
-        """Go on at an offset because there is nothing before it any more."""
+        """Continue at an offset, because nothing before it is left."""
         lost = held.state.skip_to(beginning, now_ms=self._hooks.now_ms())
         if lost:
             log.error(
@@ -178,7 +178,7 @@ class Intake:
         self._read(held)
 
     def _short(self, held: Held, batch: Batch) -> None:
-        """Give a log that ends before our next offset some time: a new leader may not know yet."""
+        """Tolerate for a while that a log ends before our next offset: its leader may be new."""
         now = self._hooks.seconds()
         held.short_since = held.short_since or now
         held.state.interrupted()
@@ -192,7 +192,7 @@ class Intake:
         )
 
     def _read(self, held: Held) -> None:
-        """Begin a session at the next offset."""
+        """Start a session at the next offset."""
         held.state.interrupted()
         held.missed = 0
         held.session = self._reader.begin(self._source(held.partition), held.state.next)

@@ -1,8 +1,8 @@
-"""Which windows a collection's state is kept in now, as the end of its changelog tells.
+"""Find out from the end of a changelog with which windows a collection's state is currently kept.
 
-Size and hop are in every key. A worker that runs writes heads, and has a record dated every few
-seconds where there are none, so the last record of a changelog is of whoever wrote last; to learn
-that nobody has to read the whole topic.
+Size and hop are in every key. A running worker writes heads, and every few seconds a record for its
+timestamp if there are none, so the last record of a changelog comes from the latest writer. This
+avoids reading the whole topic.
 """
 
 import time
@@ -17,7 +17,7 @@ from ldpstream.agents.state.records import RecordError, state_windows
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 RECENT_MS: Final = 120_000
-"""For so long before the last record of all another state counts as kept as well."""
+"""Other states count as current, too, if written to this long before the last record."""
 _STEP_OFFSETS: Final = 1_000
 _WAIT_MS: Final = 1_000
 _PATIENCE_SECONDS: Final = 60.0
@@ -28,7 +28,7 @@ Windows = tuple[int, int]
 async def kept_windows(
     reader: AIOKafkaConsumer, topic: str, partitions: int, spec: CollectionSpec
 ) -> Collection[Windows]:
-    """Return size and hop (ms) of the states of a spec that were written to last; none at first.
+    """Return size and hop (ms) of a spec's states that were written to last; empty for a new topic.
 
     `reader` has no group and is started.
 
@@ -50,7 +50,7 @@ async def kept_windows(
 async def _last(
     reader: AIOKafkaConsumer, partition: TopicPartition, end: int, spec: CollectionSpec
 ) -> tuple[Windows, int] | None:
-    """Return the windows of the last record of a spec, and its timestamp; None where none is."""
+    """Return the windows of a spec's last record and its timestamp; None if there is no record."""
     beginning = (await reader.beginning_offsets([partition]))[partition]
     stop, step = end, _STEP_OFFSETS
     while stop > beginning:

@@ -1,6 +1,6 @@
-"""Reading the control topics: orders to close panes, for every worker from the beginning.
+"""Read the control topics, which hold orders to close panes; every worker reads from the beginning.
 
-Applying an order again changes nothing.
+Applying an order again has no effect.
 """
 
 import asyncio
@@ -20,8 +20,9 @@ _RETRY_SECONDS: Final = 1.0
 class ControlReader:
     """Reads control topics from the beginning, with one consumer that the caller starts and stops.
 
-    `on_order(topic, control)` is called for every order, `on_bad(topic, offset, why)` for a message
-    that is no order, which is passed over, `on_error` for what the broker refuses.
+    `on_order(topic, control)` is called for every order, `on_bad(topic, offset, why)` for an
+    invalid
+    message, which is skipped, and `on_error` for errors of the broker.
     """
 
     def __init__(

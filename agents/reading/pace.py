@@ -1,19 +1,19 @@
-"""How often to do what costs a little for every partition, so that thousands cost no more a second.
+"""Scale the interval of periodic work with the number of partitions, to bound its cost per second.
 
-A consumer asks the broker about all of its partitions at every fetch, a tick looks at all that are
-held, a flush writes a head for each: with a hundred that is nothing, with thousands it is all that
-a process has time for, where it is done as often.
+A consumer asks the broker about all of its partitions at every fetch, a tick visits all that are
+held, and every flush writes a head for each. For a hundred partitions this is negligible. For
+thousands, at the same interval, it would take all of a process's time.
 """
 
 from typing import Final
 
 PARTITIONS: Final = 100
-"""So many are done as often as one."""
+"""Up to this many partitions run at the base interval."""
 
 
 def paced(seconds: float, partitions: int, *, most: float = float("inf")) -> float:
-    """Return how many seconds lie between two rounds over so many partitions.
+    """Return the seconds between two rounds over this many partitions.
 
-    That is `seconds` for up to `PARTITIONS`, beyond that in proportion, and at most `most`.
+    That is `seconds` for up to `PARTITIONS`, proportionally more above, and at most `most`.
     """
     return max(seconds, min(most, seconds * partitions / PARTITIONS))

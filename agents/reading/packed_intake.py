@@ -1,14 +1,15 @@
-"""Contiguity where packed messages are read: the source's offsets decide, and it fills every hole.
+"""Contiguity with packed messages: the source's offsets decide, and the source fills every gap.
 
-The frames topic is read without a group, from where the head says on. What a packed message repeats
-is dropped. Where one begins above the next offset, or none has come for a while though the source
-goes on (the packer is down, or far behind), the source itself is read, as any partition's is. So
-nothing that happens to packers or to the frames topic can change a count. After a silence the
-source is read for its end alone, and a packer is given the time to pack what comes.
+The frames topic is read without a group, from the position in the head on. What a packed message
+repeats
+is dropped. If one begins above the next offset, or none has come for a while although the source
+continues (the packer is down, or far behind), the source itself is read like any partition's. So
+nothing that happens to packers or to the frames topic can change a count. After a silence only the
+end of the source is checked at first, to give a packer time to pack what arrives.
 
-Whether a partition is idle is for the source itself to tell: what a packed message says of its end
-was true when it was written, which may be long ago. So the source is also read while packed
-messages bring nothing but reports of other specs.
+Only the source itself can show that a partition is idle: the end in a packed message was true when
+it was written, which may be long ago. So the source is also read while packed
+messages bring only reports of other specs.
 """
 
 import logging
@@ -27,16 +28,16 @@ from ldpstream.agents.reading.taking import FramesHooks, Taken, take
 from ldpstream.agents.state.packed import PackedError, decode_packed
 
 SILENT_SECONDS: Final = 3.0
-"""How long packed messages may stay away, though there is something to pack, before the source is
-read itself."""
+"""How long packed messages may be absent, although there is something to pack, before the source
+itself is read."""
 NEAR_RECORDS: Final = 200_000
-"""A packer that repeats what is not further back than this will soon bring something new."""
+"""A packer that repeats messages no further back than this will soon bring something new."""
 
 log = logging.getLogger(__name__)
 
 
 class PackedIntake(Intake):
-    """Takes in the partitions of a collection whose input is packed."""
+    """Takes in the partitions of a collection with packed input."""
 
     def __init__(
         self,
@@ -52,12 +53,12 @@ class PackedIntake(Intake):
         self._frames = frames
         self._tell = frames_hooks
         self._reading: dict[int, Reading] = {}
-        # An idle time shorter than that has to be noticed in time.
+        # An idle time shorter than the silence limit must be detected in time.
         idle_ms = config.window.idle_ms
         self._silent_seconds = min(SILENT_SECONDS, (idle_ms or 1_000_000) / 2000)
 
     def begin(self, held: Held) -> None:
-        """Begin with a loaded partition: read the frames topic from where its head says on."""
+        """Start with a loaded partition: read the frames topic from the position in its head."""
         now = self._hooks.seconds()
         self._reading[held.partition] = Reading(heard=now, own=now)
         self._read_frames(held)
@@ -70,7 +71,7 @@ class PackedIntake(Intake):
             self._tell.lag(partition, None)
 
     def look(self, held: Held) -> None:
-        """Do what is due, and read the source of a partition of which no packed message comes."""
+        """Do what is due; read the source of a partition that gets no packed messages."""
         self._take_waiting(held)
         reading, now = self._reading[held.partition], self._hooks.seconds()
         given = self._frames.given(self._topic(held.partition))
@@ -89,7 +90,7 @@ class PackedIntake(Intake):
             self._read(held)
 
     def take_frames(self, partition: int, item: Batch | Outside) -> None:
-        """Take what was read of the frames topic, or leave what is of no use any more."""
+        """Take what was read of the frames topic; items of ended sessions are dropped."""
         with contained(self._hooks.fail):
             held = self._held.get(partition)
             if held is not None:
@@ -100,7 +101,7 @@ class PackedIntake(Intake):
         if item.session != reading.session:
             return
         if isinstance(item, Outside):
-            # The frames topic begins above our place in it: the source has what is missing.
+            # The frames topic begins above our position: the source has what is missing.
             held.state.frames_at(item.beginning)
             self._read_frames(held)
         elif item.end < item.start:
@@ -110,7 +111,7 @@ class PackedIntake(Intake):
             self._messages(held, reading, item)
 
     def _messages(self, held: Held, reading: Reading, batch: Batch) -> None:
-        """Take packed messages one after the other, and those later that there is no room for."""
+        """Take packed messages one by one; those that do not fit wait."""
         now_ms = self._hooks.now_ms()
         dates = batch.dates.times_ms or [now_ms] * len(batch.records)
         for place, ((offset, value), packed_ms) in enumerate(
@@ -131,11 +132,11 @@ class PackedIntake(Intake):
         self._frames.taken(self._topic(held.partition), self._reading[held.partition].session)
 
     def _ingest(self, held: Held, batch: Batch) -> None:
-        """Take what was read of the source, and go on with packed messages once a hole is full."""
+        """Take what was read of the source; resume packed messages once a gap is filled."""
         reading, state = self._reading[held.partition], held.state
         before, decided = state.next, decided_by(state)
         if reading.probing and any(offset >= before for offset, _ in batch.records):
-            # After a silence it is left to the packer, for a while.
+            # After a silence the messages are left to the packer for a while.
             state.read_to(before, end=batch.end, asked_ms=None)
             reading.unpacked = self._hooks.seconds()
             self._end_source(held)
@@ -150,7 +151,7 @@ class PackedIntake(Intake):
             self._fill(held, reading, batch)
 
     def _outside(self, held: Held, outside: Outside) -> None:
-        """Skip what the source has lost only where it has not been packed either."""
+        """Skip lost messages of the source only if they have not been packed either."""
         reading, following = self._reading[held.partition], held.state.next
         beginning = outside.beginning
         now, known = self._hooks.seconds(), self._frames.known(self._topic(held.partition))
@@ -169,7 +170,7 @@ class PackedIntake(Intake):
     def _take_packed(
         self, held: Held, reading: Reading, offset: int, value: bytes | None, packed_ms: int
     ) -> Taken | None:
-        """Take a packed message; None for one that cannot be used."""
+        """Take a packed message; return None for an unusable one."""
         partition, state = held.partition, held.state
         try:
             packed = decode_packed(value, partition=partition, topic_id=state.work.source)
@@ -210,31 +211,31 @@ class PackedIntake(Intake):
     def _refuse(self, partition: int, offset: int, error: PackedError) -> None:
         self._tell.told(error.reason, 1)
         log.debug(
-            "topic %s[%d], offset %d: no packed message of ours: %s",
+            "topic %s[%d], offset %d: unusable packed message: %s",
             *(self._config.topics.frames, partition, offset, error),
         )
 
     def _fill(self, held: Held, reading: Reading, batch: Batch) -> None:
-        """Go on with packed messages when the hole before one is filled, or cannot be."""
+        """Resume packed messages when the gap before one is filled, or cannot be filled."""
         assert reading.hole is not None
         if held.state.next >= reading.after:
             self._filled(held, reading)
         elif batch.stop >= batch.end and self._hooks.seconds() - reading.since > SHORT_SECONDS:
-            # The source ends before the hole does: nothing of the kind can have been packed.
+            # The source ends inside the gap: the packed message claims messages that do not exist.
             held.state.frames_at(reading.hole + 1)
             self._refuse(held.partition, reading.hole, PackedError("offsets", "beyond the source"))
             reading.hole = None
             self._read_frames(held)
 
     def _filled(self, held: Held, reading: Reading) -> None:
-        """Go on with packed messages from the one before which something was missing."""
+        """Resume at the packed message before which something was missing."""
         reading.hear(self._hooks.seconds())
         reading.hole = None
         self._end_source(held)
         self._read_frames(held)
 
     def _shorter(self, held: Held, reading: Reading) -> None:
-        """Begin again with a frames topic that ends before our place in it; give it some time."""
+        """Start over with a frames topic that ends before our position, after some time."""
         now = self._hooks.seconds()
         if not reading.short:
             reading.short, reading.since = True, now

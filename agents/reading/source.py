@@ -1,8 +1,8 @@
-"""Reading partitions without a group, each contiguously from an offset on, in *sessions*.
+"""Read partitions without a group, each contiguously from an offset on, in *sessions*.
 
-Whatever such a consumer does not find between two of its positions does not exist, so what it reads
-of a partition needs no other proof of being whole. It is handed on in slices, of which two at most
-wait for whoever takes them: then nothing more is read of this partition, and all others go on.
+An offset that such a consumer skips between two of its positions does not exist, so what it reads
+is complete without further proof. It is delivered in slices. At most two slices of a partition wait
+for the consumer; then this partition pauses while all others continue.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000
 _RECORDS_A_PARTITION: Final = 20
 _BACKLOG_RECORDS: Final = 500
-"""So many at once of one partition: it is behind."""
+"""With this many records of one partition in a fetch, the partition is behind."""
 _SLICES: Final = 2
 _SLICE_RECORDS: Final = 1_000
 _SLICE_BYTES: Final = 1 << 18
 _RETRY_SECONDS: Final = 0.5
 _APPENDED: Final = 1
-"""The type of a timestamp that the broker has set (LogAppendTime)."""
+"""Timestamp type of records whose timestamp the broker has set (LogAppendTime)."""
 _PAUSE_SECONDS: Final = 0.1
 _MOST_PAUSE_SECONDS: Final = 1.0
 _ROOM_SECONDS: Final = 0.02
@@ -41,12 +41,14 @@ Record = tuple[int, bytes | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What an answer told of `[start, stop)`, in full: offsets not in `records` do not exist.
+    """The complete contents of `[start, stop)`: offsets not in `records` do not exist.
 
-    `end` is where the log then ended; a batch that stops there is an end-of-log probe, records or
-    none. `asked_ms`, on the steady clock, is a moment at or before that at which the answer was
-    asked for; None where it may have been before the session. `since_ms`, on the same clock,
-    is a moment at which the log still ended at `start` or before it; None if that was not seen.
+    - `end` is where the log ended at that time; a batch that stops there is an end-of-log probe,
+      with or without records.
+    - `asked_ms`, on the monotonic clock, is no later than the time at which the fetch was sent;
+      None if that may have been before the session.
+    - `since_ms`, on the same clock, is a time at which the log still ended at `start` or before;
+      None if none was seen.
     """
 
     session: int
@@ -59,7 +61,7 @@ class Batch:
     since_ms: int | None = None
 
     def slices(self) -> "Iterator[Batch]":
-        """Yield it in slices that are taken in within some milliseconds, at least one."""
+        """Yield slices, at least one, each of which takes a few milliseconds to ingest."""
         start, first = self.start, 0
         for length in _cuts(self.records):
             stop = self.records[first + length][0]
@@ -68,7 +70,7 @@ class Batch:
         yield self._part(first, len(self.records), start=start, stop=self.stop)
 
     def rest(self, place: int) -> "Batch":
-        """Return what is left of it from one of its records on."""
+        """Return what remains of it from one of its records on."""
         start = self.records[place][0]
         return self._part(place, len(self.records), start=start, stop=self.stop)
 
@@ -79,7 +81,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Outside:
-    """The position `asked` is not in the log, whose first offset is `beginning`."""
+    """The position `asked` is outside the log, whose first offset is `beginning`."""
 
     session: int
     asked: int
@@ -87,7 +89,7 @@ class Outside:
 
 
 def _cuts(records: Sequence[Record]) -> Iterator[int]:
-    """Yield the lengths of all slices but the last one."""
+    """Yield the lengths of all slices except the last."""
     length = size = 0
     for _, value in records:
         added = len(value or b"")
@@ -99,30 +101,30 @@ def _cuts(records: Sequence[Record]) -> Iterator[int]:
 
 @dataclass
 class _Session:
-    """A read session of one partition; its number is its own among all of a reader."""
+    """A read session of one partition; its number is unique within a reader."""
 
     number: int
     position: int
     answers: Answers
     recent: Sequence[int] = ()
-    """The timestamps of the last records read, as many as `Dates` remembers."""
+    """The timestamps of the last records read, as many as `Dates` uses."""
     pending: deque[Batch | Outside] = field(default_factory=deque)
     given: int = 0
-    """How many slices lie in the channel."""
+    """How many slices are in the channel."""
 
     @property
     def full(self) -> bool:
-        """Whether nothing more should be read before something is taken."""
+        """Whether reading must wait until something is taken."""
         return self.given >= _SLICES or bool(self.pending)
 
 
 class SourceReader:
     """Reads partitions on demand, with one consumer that the caller starts and stops.
 
-    `deliver(partition, item)` puts a `Batch` or `Outside` where `taken` is called for it once it
-    has been taken; after an `Outside` its session is over. `on_error` is called for what else the
-    broker refuses. Many partitions are asked about in larger intervals: an answer costs something
-    for each, whatever it brings.
+    `deliver(partition, item)` queues a `Batch` or `Outside`; `taken` must be called once it
+    has been taken. An `Outside` ends its session. `on_error` is called for all other errors of the
+    broker. With many partitions fetches are less frequent: each costs something for every
+    partition, even if it returns nothing.
     """
 
     def __init__(
@@ -151,7 +153,7 @@ class SourceReader:
             self._consumer.pause(partition)
 
     def known(self, partition: TopicPartition) -> bool:
-        """Return whether the broker had a partition when it was last asked for its topics."""
+        """Return whether the broker knew a partition when topics were last listed."""
         return partition.partition in (self._consumer.partitions_for_topic(partition.topic) or ())
 
     def reads(self, partition: TopicPartition) -> bool:
@@ -159,12 +161,12 @@ class SourceReader:
         return partition in self._sessions
 
     def given(self, partition: TopicPartition) -> int:
-        """Return how many slices of a partition have been delivered and not been taken."""
+        """Return how many slices of a partition have been delivered but not taken."""
         session = self._sessions.get(partition)
         return 0 if session is None else session.given
 
     def begin(self, partition: TopicPartition, offset: int) -> int:
-        """Read a partition from an offset on, wherever it was read before; return the session."""
+        """Start a session at an offset, ending any other of this partition; return its number."""
         self._consumer.seek(partition, offset)
         answered = self._consumer.last_poll_timestamp(partition)
         answers = Answers(answered, self._now_ms())
@@ -183,7 +185,7 @@ class SourceReader:
         """Note that a slice of a session has been taken."""
         session = self._sessions.get(partition)
         if session is not None and session.number == number:
-            # A channel may give something twice.
+            # A channel may deliver an item twice.
             session.given = max(0, session.given - 1)
             self._give(partition, session)
             self._room.set()
@@ -203,26 +205,26 @@ class SourceReader:
                 await asyncio.sleep(max(0.0, began + pause - time.monotonic()))
 
     async def poll(self) -> bool:
-        """Ask once, and deliver what came; return whether a partition is behind.
+        """Fetch once and deliver the result; return whether a partition is behind.
 
         Raises:
-            KafkaError: what the broker refuses.
+            KafkaError: an error of the broker.
         """
         waiting = {partition for partition, s in self._sessions.items() if s.full}
         try:
             found = await self._getmany(waiting)
         except OffsetOutOfRangeError as error:
             for partition, offset in error.args[0].items():
-                # A fetch that was under way when the partition went elsewhere tells nothing.
+                # A fetch in flight while the partition was given away proves nothing.
                 session = self._sessions.get(partition)
                 if session is not None and session.position == offset:
                     await self._outside(partition, session)
             return False
-        # No suspension between a fetch and its positions: they belong together.
+        # No suspension between a fetch and reading its positions: they belong together.
         for partition, session in list(self._sessions.items()):
             if partition not in waiting:
                 batch = await self._batch(partition, session, found.get(partition, ()))
-                # A probe that has to wait is old when it is taken.
+                # A probe that has to wait is outdated when it is taken.
                 if batch is not None and (batch.stop > batch.start or not session.given):
                     session.pending.extend(batch.slices())
                     self._give(partition, session)
@@ -238,7 +240,7 @@ class SourceReader:
         most = max(_RECORDS_A_STEP, _RECORDS_A_PARTITION * len(self._sessions))
         if not waiting:
             return await self._consumer.getmany(timeout_ms=POLL_MS, max_records=most)
-        # Naming those wanted costs their number for each that has something: only where needed.
+        # Naming the wanted partitions costs time for each one with data, so only do it if needed.
         wanted = self._sessions.keys() - waiting
         if not wanted:
             return {}
@@ -260,7 +262,7 @@ class SourceReader:
         session: _Session,
         found: Sequence[ConsumerRecord[bytes, bytes]],
     ) -> Batch | None:
-        """Return what is new of a partition, None where nothing is."""
+        """Return what is new of a partition, None if nothing is."""
         end = self._consumer.highwater(partition)
         new = session.answers.look(self._consumer.last_poll_timestamp(partition), self._now_ms())
         if end is None or not (new or found):
@@ -288,7 +290,7 @@ class SourceReader:
     async def _outside(self, partition: TopicPartition, session: _Session) -> None:
         asked = session.position
         beginnings = await self._consumer.beginning_offsets([partition])
-        # Where it is read by now is refused for itself, if it has to be.
+        # If another session has started meanwhile, it gets its own error.
         if self._sessions.get(partition) is session and session.position == asked:
             self._consumer.pause(partition)
             session.pending.append(Outside(session.number, asked, beginnings[partition]))

@@ -1,4 +1,4 @@
-"""What becomes of a packed message, given what its partition has counted: source offsets decide."""
+"""Decide what to do with a packed message by comparing its offsets with the partition's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,34 +15,34 @@ _SLICE: Final = 8_192
 
 
 class Taken(Enum):
-    """What became of a packed message."""
+    """What happened to a packed message."""
 
     TAKEN = "taken"
-    """It brought the partition on, all of it or the part from the next offset on."""
+    """It advanced the partition, with all of it or the part from the next offset on."""
     REPEAT = "repeat"
     """All of it had been counted before."""
     HOLE = "hole"
-    """It begins above the next offset: what is between has to be read from the source first."""
+    """It begins above the next offset: the gap must be read from the source first."""
     FULL = "full"
-    """Some of it may have been taken; the rest has to wait until a flush has made room for it."""
+    """Some of it may have been taken; the rest waits until a flush has made room."""
 
 
 @dataclass(frozen=True)
 class FramesHooks:
-    """What an intake tells about packed messages."""
+    """Callbacks about packed messages."""
 
     told: Callable[[str, int], None]
-    """Called with what became of them ("taken", "repeat", "hole", or why they are refused), or
-    "reread", and how many: packed messages, or offsets that were read from the source itself."""
+    """Called with what happened ("taken", "repeat", "hole", a reason for refusal, "reread") and a
+    count: of packed messages or, for "reread", of offsets read from the source itself."""
     lag: Callable[[int, int | None], None]
-    """Called with a partition and the number of the source's offsets that are not packed yet, as
-    far as is known; None where it is no longer ours."""
+    """Called with a partition and the number of the source's offsets not packed yet, as far as
+    known; None when the partition is no longer ours."""
 
 
 def take(state: Partition, packed: Packed, *, now_ms: int, packed_ms: int | None = None) -> Taken:
-    """Take in what a packed message brings that is new, as if it had been read from the source.
+    """Take in what is new in a packed message, as if it had been read from the source.
 
-    `packed_ms` is when it was packed, None where that is not known.
+    `packed_ms` is when it was packed, None if not known.
     """
     if packed.next <= state.next:
         return Taken.REPEAT
@@ -59,9 +59,9 @@ def take(state: Partition, packed: Packed, *, now_ms: int, packed_ms: int | None
 
 
 def _arrivals(records: PackedRecords, now_ms: int, packed_ms: int | None) -> Arrivals:
-    """Return when packed messages arrived: as their packer says, though never after now.
+    """Return when packed messages arrived: as stated by their packer, but never after now.
 
-    Packers of earlier releases do not say: then all had arrived when they were packed.
+    Packers of earlier releases do not state it; then all had arrived by the time of packing.
     """
     if records.arrived is None:
         return Arrivals(now_ms, now_ms if packed_ms is None else min(now_ms, packed_ms))

@@ -1,8 +1,9 @@
-"""The clock by which a worker decides: the one on the wall, as long as the broker agrees with it.
+"""The clock by which a worker decides: the wall clock, as long as the broker agrees with it.
 
-A wall clock that is set makes a step, and what is decided by it before anybody notices would be
-final. So time goes on steadily, by the monotonic clock, until the broker's next timestamp says who
-is right (`ldpstream.agents.state.skew`): a step to the right time is followed then, one to a wrong
+Setting a wall clock makes it jump, and what is decided before anybody notices would be
+final. So after a jump time continues by the monotonic clock until the broker's next timestamp shows
+which clock
+is right (`ldpstream.agents.state.skew`). A jump to the right time is then followed, one to a wrong
 time never.
 """
 
@@ -14,7 +15,7 @@ from typing import Final
 from ldpstream.agents.state.skew import Skew
 
 _STEP_MS: Final = 500
-"""What a clock is off by at once is a step; less is being adjusted."""
+"""A change of at least this much is a jump; anything less is an adjustment."""
 
 log = logging.getLogger(__name__)
 
@@ -24,10 +25,10 @@ def _wall_ms() -> int:
 
 
 class WorkerClock:
-    """A worker's time, and what its broker says of it.
+    """A worker's time, and how far the broker's clock differs.
 
-    `limit_ms` is how far it may be off; `skew` the latest that is known, None where the broker has
-    not dated anything.
+    `limit_ms` is the tolerated difference; `skew` is the latest estimate, None if the broker has
+    not timestamped anything.
     """
 
     def __init__(
@@ -49,13 +50,13 @@ class WorkerClock:
         return int(self._seconds() * 1000)
 
     def now_ms(self) -> int:
-        """Return the time, epoch milliseconds: that of the wall, or steady since its last step."""
+        """Return the time, epoch ms: the wall clock's, or the monotonic clock's since it jumped."""
         ahead_ms = self._wall_ms() - self._steady_ms()
         if not self.stepped and abs(ahead_ms - self._ahead_ms) > _STEP_MS:
             self.stepped = True
             log.warning(
-                "this machine's clock has been set by %+.1f s: the worker goes on by its own "
-                "until the broker's tells which is right",
+                "this machine's clock has been set by %+.1f s: the worker goes on by its monotonic "
+                "clock until the broker's timestamps show which is right",
                 (ahead_ms - self._ahead_ms) / 1000,
             )
         if not self.stepped:
@@ -63,7 +64,7 @@ class WorkerClock:
         return self._steady_ms() + self._ahead_ms
 
     def due(self, every_seconds: float) -> bool:
-        """Return whether the broker should be asked: nobody has, nor has it told, for so long."""
+        """Return whether to ask the broker: no request and no timestamp for this long."""
         now = self._seconds()
         if now - max(self._checked, self._asked) < every_seconds:
             return False
@@ -71,11 +72,11 @@ class WorkerClock:
         return True
 
     def sent(self) -> int:
-        """Return the time on the wall at which something is sent, for `acknowledged`."""
+        """Return the wall clock's time of sending something, for `acknowledged`."""
         return self._wall_ms()
 
     def acknowledged(self, sent_ms: int, appended_ms: int) -> None:
-        """Take the broker's timestamp of what was sent then and is acknowledged now."""
+        """Note the broker's timestamp of what was sent at `sent_ms` and is acknowledged now."""
         was_wrong, now_ms = self.wrong, self._wall_ms()
         if now_ms < sent_ms:
             return  # The clock was set back in between.
@@ -92,12 +93,12 @@ class WorkerClock:
 
     @property
     def wrong(self) -> bool:
-        """Whether the clock on the wall is certainly off by more than the limit."""
+        """Whether the wall clock is certainly off by more than the limit."""
         return self.skew is not None and abs(self.skew.least_ms) > self._limit_ms
 
     @property
     def problem(self) -> str:
-        """What to say of a clock that is wrong; nothing where it is not."""
+        """The problem of a wrong clock, as text; empty if it is right."""
         if self.skew is None or not self.wrong:
             return ""
         seconds = self.skew.least_ms / 1000

@@ -1,4 +1,4 @@
-"""One warning when the broker stops answering, one line when it is back, none for each error."""
+"""Log one warning when the broker stops answering and one line when it is back, not every error."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class BrokerWatch:
-    """Whether the broker answers, as one consumer sees it."""
+    """Whether the broker answers, as seen by one consumer."""
 
     def __init__(self) -> None:
         self.silent = False
@@ -24,15 +24,16 @@ class BrokerWatch:
         self._heard = 0.0
 
     async def run(self, consumer: AIOKafkaConsumer, bootstrap: str) -> None:
-        """Watch how long ago a consumer's fetches were answered, until cancelled.
+        """Watch for how long a consumer's fetches have been unanswered, until cancelled.
 
-        `consumer` fetches all the time: with nothing to read it is answered every half second.
+        `consumer` must fetch continuously: with nothing to read it gets an answer every half
+        second.
         """
         while True:
             slept = time.monotonic()
             await asyncio.sleep(_STEP_SECONDS)
             now = time.monotonic()
-            # Otherwise it was this process that stood still.
+            # Otherwise this process itself was suspended.
             if now - slept <= 2 * _STEP_SECONDS:
                 answered = [consumer.last_poll_timestamp(p) for p in consumer.assignment()]
                 self.look(
@@ -40,9 +41,9 @@ class BrokerWatch:
                 )
 
     def look(self, stamp: int | None, bootstrap: str, now: float) -> None:
-        """Look at the client's stamp of the last answer, at a moment of the monotonic clock.
+        """Check the client's timestamp of the last answer; `now` is on the monotonic clock.
 
-        Stamps are of the clock on the wall, which may be set: they only tell one from another.
+        Timestamps are by the wall clock, which may be set, so they are only compared for equality.
         """
         if stamp is None:
             return
@@ -58,5 +59,5 @@ class BrokerWatch:
 
 
 def note_error(error: KafkaError) -> None:
-    """Take a reader's error, which it gets over by itself."""
+    """Log a reader's error, from which it recovers by itself."""
     log.debug("the broker refused or did not answer: %r", error)

@@ -1,7 +1,7 @@
-"""What HTTP and metrics need of a running pipeline: nothing but to look.
+"""The read-only interface of a running pipeline for HTTP and metrics.
 
-The pipeline of `ldpstream.agents.worker` fulfils these protocols; so does anything else that keeps
-tails of a collection's changelog.
+The pipeline of `ldpstream.agents.worker` implements these protocols; anything else that keeps
+tails of a collection's changelog can do so, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ class ServedCollection(Tailed, Protocol):
 
     @property
     def accepted(self) -> Sequence["ServedCollection"]:
-        """The same topics under the specs that it accepts beside its own."""
+        """The same topics under the specs that it accepts in addition to its own."""
 
     @property
     def owned(self) -> AbstractSet[int]:
@@ -30,19 +30,19 @@ class ServedCollection(Tailed, Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether every tail has been at its log's end."""
+        """Whether every tail has reached its log's end."""
 
     @property
     def stopped(self) -> bool:
-        """Whether something stopped it for good."""
+        """Whether it has stopped for good because of an error."""
 
     @property
     def partial(self) -> bool:
-        """Whether a part of the reports is counted elsewhere, by windows of another size or hop."""
+        """Whether a worker with other windows counts part of the reports."""
 
     @property
     def problems(self) -> Sequence[str]:
-        """What keeps it from working, one sentence each; empty when all is well."""
+        """The problems that keep it from working, one sentence each; empty if there are none."""
 
 
 class ServedPipeline(Protocol):
@@ -54,12 +54,12 @@ class ServedPipeline(Protocol):
 
     @property
     def clock(self) -> WorkerClock:
-        """The worker's clock, and what its broker says of it."""
+        """The worker's clock, and how far the broker's differs."""
 
     @property
     def broker_watch(self) -> BrokerWatch:
-        """What tells whether the broker answers."""
+        """Whether the broker answers."""
 
     @property
     def failed(self) -> bool:
-        """Whether what all collections depend on has ended: nothing but a restart helps."""
+        """Whether what all collections depend on has ended, so that only a restart helps."""

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def why_no_store(worker: WorkerConfig) -> str | None:
-    """Return why the configured store cannot be had here, or None."""
+    """Return why the configured store cannot be used here, or None."""
     return _MISSING if worker.store == "rocksdb" and find_spec("rocksdict") is None else None
 
 
@@ -39,7 +39,7 @@ class Tailed(Protocol):
 
     @property
     def context(self) -> Context:
-        """What reading its records takes."""
+        """What the collection's state machine needs."""
 
     @property
     def tails(self) -> Sequence[Tail]:
@@ -60,10 +60,10 @@ class Stores:
         *,
         others: Iterable[Tailed] = (),
     ) -> Mapping[TopicPartition, int]:
-        """Give every tail its store; returns the offsets from which tails go on, where not 0.
+        """Give every tail its store; return the offsets from which tails continue, if not 0.
 
-        `topic_id` returns the id of a topic, empty where the broker has none. What is stored of
-        these collections and `others` is kept, all else dropped.
+        `topic_id` returns the id of a topic, empty if the broker has none. Stored values of
+        these collections and of `others` are kept, all else is dropped.
 
         Raises:
             StoreError: if the store cannot be opened.
@@ -72,7 +72,7 @@ class Stores:
             return {}
         if why := why_no_store(self._worker):
             raise StoreError(why)
-        # Only here: the package is an extra.
+        # Imported only here, because the package is an extra.
         from ldpstream.agents.stores.rocks import RocksDatabase
         from ldpstream.agents.stores.rocks_store import RocksStore, StoredTail, drop_others
 
@@ -98,7 +98,7 @@ class Stores:
         return offsets
 
     def close(self) -> None:
-        """Close what is open; harmless where nothing is."""
+        """Close the database, if it is open."""
         if self._database is not None:
             self._database.close()
             self._database = None

@@ -1,7 +1,8 @@
-"""The database of a worker's local store: RocksDB, in a directory of its own.
+"""The database of a worker's local store: RocksDB, in its own directory.
 
-It is a copy of what the changelogs hold and can be deleted at any time, so a damaged one, or one of
-another format, is thrown away. `ldpstream.agents.stores.rocks_store` says what is in it.
+It is a copy of what the changelogs hold and can be deleted at any time. So a damaged database, or
+one of
+another format, is discarded. `ldpstream.agents.stores.rocks_store` specifies its contents.
 """
 
 import logging
@@ -33,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 class RocksDatabase:
-    """The open database of one worker, in a directory of its own.
+    """The open database of one worker, in its own directory.
 
     Raises:
-        StoreError: if another process has it open, or it cannot be made.
+        StoreError: if another process has it open, or it cannot be created.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,7 +55,7 @@ class RocksDatabase:
     def _open(self) -> Rdict:
         try:
             return Rdict(str(self._path), _options())
-        except Exception as error:  # the library raises nothing more exact
+        except Exception as error:  # the library raises nothing more specific
             said = str(error)
             if "lock" in said.lower():
                 raise StoreError(
@@ -79,7 +80,7 @@ class RocksDatabase:
     def _guarded(self, act: Callable[[], _Result]) -> _Result:
         try:
             return act()
-        except Exception as error:  # the library raises nothing more exact
+        except Exception as error:  # the library raises nothing more specific
             raise StoreError(
                 f"{self._path}: {error}; it is a copy of the changelogs and can be deleted while "
                 "no worker runs"
@@ -88,13 +89,13 @@ class RocksDatabase:
     # --- the database ---------------------------------------------------------------------------
 
     def get(self, key: bytes) -> bytes | None:
-        """Return a value, None where there is none."""
+        """Return a value, or None if the key is missing."""
         found = self._guarded(lambda: self._database.get(key))
         assert found is None or isinstance(found, bytes)
         return found
 
     def scan(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield all keys that begin so, with their values."""
+        """Yield all keys with this prefix, and their values."""
         options = ReadOptions()
         options.set_iterate_upper_bound(after(start))
         items: Any = self._guarded(lambda: self._database.items(from_key=start, read_opt=options))
@@ -102,29 +103,29 @@ class RocksDatabase:
             yield item
 
     def write(self, batch: Batch) -> None:
-        """Write a batch, all or nothing."""
+        """Write a batch atomically."""
         self._guarded(lambda: self._database.write(batch))
 
     def write_pairs(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
-        """Write some keys, all or nothing."""
+        """Write some keys atomically."""
         batch = Batch(raw_mode=True)
         for key, value in pairs:
             batch.put(key, value)
         self.write(batch)
 
     def close(self) -> None:
-        """Close it; another worker may open it then. Harmless the second time."""
+        """Close it, after which another worker may open it; may be called twice."""
         with suppress(DbClosedError):
             self._database.close()
 
 
 def after(start: bytes) -> bytes:
-    """Return the first key after all that begin so."""
+    """Return the first key after all with this prefix."""
     return (int.from_bytes(start, "big") + 1).to_bytes(len(start), "big")
 
 
 def _options() -> Options:
-    """Return options that bound memory; what is not synced is in the changelog."""
+    """Return options that bound memory; anything not synced is in the changelog."""
     options, tables = Options(raw_mode=True), BlockBasedOptions()
     tables.set_block_cache(Cache(_CACHE_BYTES))
     tables.set_bloom_filter(10, block_based=False)

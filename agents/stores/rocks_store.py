@@ -1,14 +1,17 @@
-"""A tail's cells in a worker's local database, and up to where they were evaluated.
+"""Store a tail's cells in a worker's database, and the offset up to which they were evaluated.
 
-Of every tail it says which topic (by its id), which state and which offset it belongs to; what
-belongs to another one, or to no tail any more, is dropped and read again. One batch carries, all or
-nothing, what an evaluation changed and the offset up to which. Only values may be written before,
-when a long log is read: nothing points to them yet.
+Each tail is stored with the topic (by its id), the state and the offset that it belongs to. Data of
+another topic or state, or of no current tail, is dropped and read again. One atomic batch has
+everything that an evaluation changed, and its offset. Only values may be written earlier,
+while a long log is read: nothing refers to them yet.
 
-Keys: `format`; then, by a tail's digest of 8 bytes, `p`: its point, what it is and up to where; `s`
-while values have been written before their batch; `m` and the record's key without its state: the
-value's length and first bytes, or nothing for the dead; `v` and the same: the value, where `m` does
-not hold all of it.
+Keys: `format`; then, by a tail's digest of 8 bytes:
+
+- `p`: its point, that is, what it belongs to and up to where it was evaluated;
+- `s`: present while values have been written ahead of their batch;
+- `m` and the record's key without its state: the value's length and first bytes, or nothing for a
+  dead record;
+- `v` and the same: the whole value, if `m` does not hold all of it.
 """
 
 import json
@@ -24,7 +27,7 @@ from ldpstream.agents.state.cell_store import Evaluated, HeadRecord, Held, Store
 from ldpstream.agents.stores.rocks import RocksDatabase, after
 
 START_BYTES: Final = 25
-"""How much of a value stays in memory: all of a pane's totals, and the sum of a chunk."""
+"""How much of a value stays in memory: all of a pane's totals, or the sum of a chunk."""
 _BATCH_BYTES: Final = 1 << 20
 _LENGTH_BYTES: Final = 4
 _DEAD: Final = b""
@@ -34,38 +37,38 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTail:
-    """What a tail's values belong to."""
+    """What a tail's stored values belong to."""
 
     topic: str
     partition: int
     topic_id: str
-    """Of the changelog, in hexadecimal; empty where the broker has none."""
+    """Of the changelog, in hexadecimal; empty if the broker has none."""
     state: str
-    """What the keys of this state begin with, in hexadecimal."""
+    """The prefix of the state's keys, in hexadecimal."""
 
     @property
     def digest(self) -> bytes:
-        """Where it is in the database."""
+        """Its prefix in the database."""
         name = json.dumps([self.topic, self.partition, self.state])
         return blake2b(name.encode(), digest_size=8).digest()
 
 
 def drop_others(database: RocksDatabase, tails: Iterable[StoredTail]) -> None:
-    """Drop what belongs to tails that this worker no longer has."""
+    """Drop the data of tails that this worker no longer has."""
     wanted = {tail.digest for tail in tails}
     for key, point in list(database.scan(b"p")):
         if key[1:] not in wanted:
             was = json.loads(point)
             log.warning(
-                "the stored state of %s[%d] is dropped: it is of a topic, window or "
-                "specification that no collection has any more",
+                "the stored state of %s[%d] is dropped: it belongs to a topic, window or "
+                "specification that no collection uses any more",
                 *(was["topic"], was["partition"]),
             )
             _drop(database, key[1:])
 
 
 def _drop(database: RocksDatabase, digest: bytes) -> None:
-    """Drop all that is stored under a tail's digest."""
+    """Drop everything stored under a tail's digest."""
     batch = Batch(raw_mode=True)
     for kind in (b"p", b"s"):
         batch.delete(kind + digest)
@@ -84,11 +87,11 @@ class RocksStore:
         self._cut = len(bytes.fromhex(tail.state))
         self._batch = Batch(raw_mode=True)
         self._batch_bytes = 0
-        # What `m` is to hold of a record, None: nothing, the record is gone.
+        # The new content of `m` by record; None: the record is gone.
         self._changed: dict[bytes, bytes | None] = {}
 
     def resume(self) -> Evaluated | None:
-        """Return what was committed last; what is of another topic is dropped."""
+        """Return what was committed last; data of another topic is dropped."""
         data = self._database.get(b"p" + self._digest)
         if data is None:
             self.clear()
@@ -106,7 +109,8 @@ class RocksStore:
         for key, stored in self._database.scan(b"m" + self._digest):
             record = prefix + key[9:]
             if stored == _DEAD:
-                # Records of no state of ours are never stored, so the prefix is what was cut.
+                # Only records of our own state are stored, so the prefix is exactly what was cut
+                # off.
                 known[record] = None
             else:
                 size = int.from_bytes(stored[:_LENGTH_BYTES], "little")
@@ -116,7 +120,7 @@ class RocksStore:
 
     def _why_not(self, point: dict[str, Any]) -> str:
         if not self._tail.topic_id:
-            return "the broker gives topics no ids, so nobody knows whether it is the same topic"
+            return "the broker gives topics no ids, so the stored one may be of another topic"
         if point["topic_id"] != self._tail.topic_id:
             return "the stored one is of another topic of this name"
         if {name: point[name] for name in asdict(self._tail)} != asdict(self._tail):
@@ -124,7 +128,7 @@ class RocksStore:
         return ""
 
     def _drop_unknown(self, known: dict[bytes, Held | None], prefix: bytes) -> None:
-        """Drop values that were written before their batch, which never was."""
+        """Drop values that were written ahead of a batch that never followed."""
         if self._database.get(b"s" + self._digest) is None:
             return
         batch = Batch(raw_mode=True)
@@ -148,10 +152,10 @@ class RocksStore:
         return Held(value[:START_BYTES], len(value))
 
     def value(self, key: bytes, held: Held) -> bytes:
-        """Return a value that was kept and committed.
+        """Return a value that was stored and committed.
 
         Raises:
-            StoreError: where the database does not hold it.
+            StoreError: if the database does not have it.
         """
         if held.size_bytes == len(held.start):
             return held.start
@@ -172,11 +176,11 @@ class RocksStore:
         self._changed[key] = _DEAD
 
     def forget(self, key: bytes) -> None:
-        """Note that a record is gone."""
+        """Note that a record is no longer in the log."""
         self._changed[key] = None
 
     def commit(self, position: int, winner: HeadRecord | None) -> None:
-        """Write all that was noted, and the point."""
+        """Write all changes and the point in one batch."""
         batch = self._batch
         for key, stored in self._changed.items():
             if stored is None:
@@ -197,7 +201,7 @@ class RocksStore:
         self._database.write(batch)
 
     def clear(self) -> None:
-        """Drop all that is stored of this tail."""
+        """Drop everything stored for this tail."""
         self._batch, self._batch_bytes = Batch(raw_mode=True), 0
         self._changed.clear()
         _drop(self._database, self._digest)

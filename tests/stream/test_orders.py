@@ -74,7 +74,7 @@ async def test_what_is_no_order_is_counted_said_once_and_passed_over(
         assert engine._controls == [ORDER]
         assert not engine.problems
     (said,) = caplog.messages
-    assert said.startswith(f"topic {topics[0]}, offset 0: no order to close panes")
+    assert said.startswith(f"topic {topics[0]}, offset 0: not an order to close panes")
     exposed = pipeline.metrics.exposition()[0].decode()
     assert 'ldpstream_refused_orders_total{collection="city"} 5.0' in exposed
     assert 'ldpstream_refused_orders_total{collection="rides"} 0.0' in exposed
