@@ -1,4 +1,4 @@
-"""Addresses to listen on, and of others."""
+"""Check addresses to listen on and addresses of others."""
 
 import ipaddress
 from typing import TypeAlias
@@ -9,12 +9,12 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def is_port(text: str) -> bool:
-    """Return whether a text is the number of a port."""
+    """Return whether a text is a port number."""
     return text.isascii() and text.isdigit() and int(text) < 65_536
 
 
 def http_address(value: str) -> str:
-    """Refuse what is no `host:port`; pydantic turns what is raised into a refusal."""
+    """Return a valid `host:port`; anything else raises what pydantic reports as a refusal."""
     host, colon, port = value.rpartition(":")
     if not (host and colon and is_port(port)):
         raise refused('an address such as "127.0.0.1:6066"', value)
@@ -22,7 +22,7 @@ def http_address(value: str) -> str:
 
 
 def network(value: str) -> str:
-    """Refuse what is no IP address and no network of them."""
+    """Return a valid IP address or network; anything else is refused."""
     try:
         ipaddress.ip_network(value)
     except ValueError:

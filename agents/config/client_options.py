@@ -1,4 +1,4 @@
-"""The keys of `[kafka]` beside `bootstrap`: their names, what they may hold, what goes together."""
+"""Check the keys of `[kafka]` other than `bootstrap`: names, values, and combinations."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -51,10 +51,10 @@ class ClientOptionError(ValueError):
 
 
 def settled(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options checked, and with their secrets revealed: not for showing.
+    """Return the checked options with their secrets revealed: never show them.
 
     Raises:
-        ClientOptionError: for an option that no client knows, that holds what none takes, or that
+        ClientOptionError: for an unknown option, an invalid value, or an option that
             lacks another one; for a secret that cannot be read; for GSSAPI without a ticket.
     """
     _check_names(options)
@@ -71,12 +71,12 @@ def settled(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def protocol(options: Mapping[str, Any]) -> str:
-    """Return the security protocol, `PLAINTEXT` where none is configured."""
+    """Return the security protocol, by default `PLAINTEXT`."""
     return str(options.get("security_protocol", "PLAINTEXT"))
 
 
 def mechanism(options: Mapping[str, Any]) -> str:
-    """Return the SASL mechanism, `PLAIN` where none is configured."""
+    """Return the SASL mechanism, by default `PLAIN`."""
     return str(options.get("sasl_mechanism", "PLAIN"))
 
 
@@ -115,7 +115,7 @@ def _check_together(options: Mapping[str, Any]) -> None:
     for names, part, example in ((SASL, "SASL", "SASL_SSL"), (TLS, "SSL", "SSL or SASL_SSL")):
         given = sorted(names & options.keys())
         if given and part not in chosen.split("_"):
-            # Otherwise we would connect in the clear while the file says something else.
+            # Otherwise we would connect without encryption although the file asks for it.
             raise ClientOptionError(
                 f"kafka.security_protocol: expected {example} with kafka.{given[0]}, got "
                 + (chosen if "security_protocol" in options else f"none, which is {chosen}")

@@ -41,9 +41,9 @@ class CollectionConfig:
     retention_ms: int
     """Of topics that we create."""
     minimum: int
-    """With fewer reports a document holds only their number."""
+    """With fewer reports a document has only their number."""
     minimum_block: int
-    """Disclosed blocks with fewer are merged; 0 or 1: none are."""
+    """Disclosed blocks with fewer reports are merged; 0 or 1: never."""
     rejected: RejectedPolicy
     publish_every_ms: int
     """How often provisional documents go to the estimates topic, at most."""
@@ -52,11 +52,11 @@ class CollectionConfig:
     spread: SpreadConfig | None = None
     """What devices' ledgers do; None: they may report in every pane."""
     accept: tuple["CollectionConfig", ...] = ()
-    """Earlier ones of this name whose reports are still taken, over the same topics."""
+    """Earlier ones of this name whose reports are still counted, over the same topics."""
 
     @cached_property
     def privacy(self) -> PrivacyStatement:
-        """What the policy means in plain words: found once, a matrix of many values takes long."""
+        """What the policy means in plain words; cached, since a large matrix takes long."""
         said = privacy_statement(self.spec)
         of_blocks = self.minimum_block if blocks_of_reports(self.spec) is not None else None
         promised = minimum_sentences(self.minimum, of_blocks)
@@ -104,7 +104,7 @@ def read_collection(
 
 
 def read_spec(name: str, raw: Mapping[str, object], *, base: Path) -> CollectionSpec:
-    """Return what the collection's devices need, from its table as TOML gave it.
+    """Return what the collection's devices need, from its table as parsed from TOML.
 
     Raises:
         ConfigError: naming the keys and what was expected.
@@ -162,13 +162,13 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
 
 
 def _check_quantiles(path: str, spec: CollectionSpec) -> None:
-    # Their cost is the square of this; a worker has other things to do every few seconds.
+    # The cost is quadratic in this number, and a worker computes quantiles every few seconds.
     alone = spec.mechanism.marginal(spec.mechanism.empty())
     groups = (spec.mechanism if alone is None else alone[0]).decoder().groups()
     largest = spec.domain.estimated.size if groups is None else int(np.bincount(groups).max())
     if largest > QUANTILE_LIMIT:
         raise ConfigError(
             path,
-            f"expected at most {QUANTILE_LIMIT:,} values that are not told apart exactly, "
+            f"expected at most {QUANTILE_LIMIT:,} values that are not distinguished exactly, "
             f"got {largest:,}; ask for quantiles of finer domains with query or estimate",
         )

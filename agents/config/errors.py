@@ -1,4 +1,4 @@
-"""Refusals of a configuration: the file, the key's path, what was expected, what was there."""
+"""Refuse a configuration: file, key, what was expected and what was found."""
 
 import json
 import re
@@ -41,8 +41,9 @@ class ConfigError(ValueError):
     """A configuration that is refused.
 
     The text is `FILE: PATH: PROBLEM`, for example
-    `ldpstream.toml: collection.checkins.window.hop: expected at most size (1h), got 2h`, and a line
-    more for each further problem.
+    `ldpstream.toml: collection.checkins.window.hop: expected at most size (1h), got 2h`, with one
+    more
+    line for each further problem.
     """
 
     def __init__(
@@ -51,40 +52,40 @@ class ConfigError(ValueError):
         line = ": ".join(part for part in (file, path, problem) if part)
         super().__init__("\n".join([line, *map(str, others)]))
         self.path = path
-        """The key, with dots between tables; empty where the file as a whole is meant."""
+        """The key, with dots between tables; empty for the file as a whole."""
         self.problem = problem
         self.file = file
         self.others = tuple(others)
-        """What else is wrong, each with no others of its own."""
+        """Further problems, each without others of its own."""
 
     def each(self) -> list["ConfigError"]:
-        """Return every problem as a refusal of its own."""
+        """Return every problem as a separate error."""
         return [ConfigError(self.path, self.problem, file=self.file), *self.others]
 
     def in_file(self, file: str) -> "ConfigError":
-        """Return the same refusal with the file's name in front."""
+        """Return the same error with the file's name in front."""
         return _together([ConfigError(one.path, one.problem, file=file) for one in self.each()])
 
 
 class Problems:
-    """Refusals of parts that do not depend on each other, told together."""
+    """Collects the errors of independent parts, to report them together."""
 
     def __init__(self) -> None:
         self._found: list[ConfigError] = []
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """Keep what the block refuses, and go on after it."""
+        """Collect what the block raises, and continue after it."""
         try:
             yield
         except ConfigError as error:
             self._found += error.each()
 
     def check(self) -> None:
-        """Raise what has been refused, if anything has.
+        """Raise the collected errors, if any.
 
         Raises:
-            ConfigError: of all of it; of several problems with one key the first.
+            ConfigError: with all of them, but only the first for each key.
         """
         if self._found:
             raise _together(list({one.path: one for one in reversed(self._found)}.values())[::-1])
@@ -96,12 +97,12 @@ def _together(errors: Sequence[ConfigError]) -> ConfigError:
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """Return the refusal of a key that a table does not have, with the one that may be meant."""
+    """Return the error text for an unknown key, suggesting the one that may be meant."""
     return f"{unknown(key, known)}; expected one of {', '.join(known)}"
 
 
 def key_path(keys: Sequence[str | int]) -> str:
-    """Join keys with dots, quoting those that TOML would quote."""
+    """Join keys with dots, quoting them as in TOML."""
     parts = []
     for key in keys:
         if isinstance(key, int):
@@ -112,7 +113,7 @@ def key_path(keys: Sequence[str | int]) -> str:
 
 
 def from_validation(error: ValidationError, known: Mapping[str, Sequence[str]]) -> ConfigError:
-    """Turn pydantic's complaints into a refusal.
+    """Turn pydantic's errors into ours.
 
     `known` lists the keys of each table, by the table's path with every collection's name as `*`.
     """

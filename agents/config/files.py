@@ -11,10 +11,10 @@ _TOML_POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column \d+|(end of
 
 
 def read_tables(file: Path, shown: str) -> dict[str, Any]:
-    """Return the tables of a TOML file that messages call `shown`.
+    """Return the tables of a TOML file, which error messages call `shown`.
 
     Raises:
-        ConfigError: where it cannot be read, naming file and line.
+        ConfigError: if it cannot be read, naming file and line.
     """
     try:
         return tomllib.loads(file.read_text("utf-8-sig"))

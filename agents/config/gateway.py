@@ -17,7 +17,7 @@ from ldpstream.agents.config.secrets import read_secret
 from ldpstream.mechanisms.base.times import format_duration
 
 UPLOAD_BYTES_LIMIT: Final = 500_000
-"""An upload has to fit into one frame, and a frame into a Kafka message of the default size."""
+"""An upload must fit into one frame, and a frame into a Kafka message of the default size."""
 ANY_ORIGIN: Final = "*"
 
 _ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]+)?")
@@ -65,26 +65,26 @@ class GatewayConfig:
     """`[gateway]`."""
 
     http: str
-    """`host:port`; port 0 is any free one."""
+    """`host:port`; port 0 is any free port."""
     origins: tuple[str, ...]
-    """Of pages that may upload; `*` is any."""
+    """Origins of pages that may upload; `*` is any."""
     token: Secret | None
-    """What uploads have to show; None where devices hold no secret."""
+    """The token required of uploads; None if devices hold no secret."""
     certificate: Path | None
     """For HTTPS, a chain in PEM format, with `key`."""
     key: Path | None
     upload_bytes: int
     """The largest body."""
     queue: int
-    """Uploads that are held until the broker has them."""
+    """The most uploads waiting for the broker."""
     queue_bytes: int
     """The sum of their bodies."""
     connections: int
-    """Open at once."""
+    """The most open connections."""
     connections_per_peer: int
-    """Of them, of one address; behind trusted proxies, requests under way of one client."""
+    """The most from one address; behind trusted proxies, concurrent requests of one client."""
     trusted_proxies: tuple[Network, ...]
-    """Whose `X-Forwarded-For` is believed, and whose `Host` is not checked."""
+    """Those whose `X-Forwarded-For` is believed, and whose `Host` is not checked."""
     linger_ms: int
     """How long an upload waits for others to share its frame."""
     patience_ms: int
@@ -92,13 +92,13 @@ class GatewayConfig:
     remember_ms: int
     """How long the key of an acknowledged upload is kept, counted in whole minutes."""
     remembered: int
-    """How many of them are."""
+    """The most keys that are kept."""
 
 
 def read_gateway(
     table: GatewayTable, *, base: Path, environment: Mapping[str, str]
 ) -> GatewayConfig:
-    """Return what the table says; files are relative to `base`.
+    """Return the table's settings; files are relative to `base`.
 
     Raises:
         ConfigError: naming the key and what was expected.

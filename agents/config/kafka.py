@@ -1,4 +1,4 @@
-"""`[kafka]`: where the brokers are, and every other key for the clients."""
+"""`[kafka]`: the brokers' addresses, and all other keys for the clients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ldpstream.agents.config.secrets import read_secret
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaConfig:
-    """`[kafka]`, with files relative to the configuration file, and secrets concealed."""
+    """`[kafka]`, with files relative to the configuration file, and concealed secrets."""
 
     bootstrap: str
     options: Mapping[str, Any]
@@ -22,10 +22,10 @@ class KafkaConfig:
 def read_options(
     table: Mapping[str, Any], *, base: Path, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the keys of `[kafka]` for the clients: what they hold is checked there.
+    """Return the keys of `[kafka]` for the clients, which check the values.
 
     Raises:
-        ConfigError: for a key that no client knows, or a secret in a form that we do not.
+        ConfigError: for a key that no client knows, or an unknown form of secret.
     """
     for key in table:
         if key not in OPTIONS:

@@ -1,4 +1,4 @@
-"""The configuration file as a whole: reading it, and what holds between its tables."""
+"""Read a whole configuration file, and check what must hold between its tables."""
 
 import os
 from collections.abc import Mapping
@@ -30,16 +30,16 @@ class WorkerConfig:
 
     id: str
     http: str
-    """`host:port`; port 0 is any free one."""
+    """`host:port`; port 0 is any free port."""
     token: Secret | None
-    """What readers of HTTP have to know."""
+    """The token required of readers over HTTP."""
     certificate: Path | None
     """For HTTPS, a chain in PEM format, with `key`."""
     key: Path | None
     open_to_everybody: bool
-    """Whether HTTP may do without a token where other machines reach it."""
+    """Whether HTTP works without a token although other machines can reach it."""
     trusted_proxies: tuple[Network, ...] = ()
-    """Whose `X-Forwarded-For` is believed, and whose `Host` is not checked."""
+    """Those whose `X-Forwarded-For` is believed, and whose `Host` is not checked."""
     store: str
     data: Path
     """A folder; a relative path is relative to the configuration file."""
@@ -52,7 +52,7 @@ class WorkerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A configuration, checked."""
+    """A validated configuration."""
 
     kafka: KafkaConfig
     worker: WorkerConfig
@@ -78,7 +78,7 @@ def load_config(path: str | Path, *, environment: Mapping[str, str] = os.environ
 def read_config(
     tables: Mapping[str, Any], *, base: Path, environment: Mapping[str, str] = os.environ
 ) -> Config:
-    """Return the configuration that TOML tables hold; files are relative to `base`.
+    """Return the configuration in TOML tables; files are relative to `base`.
 
     Raises:
         ConfigError: naming the key and what was expected.
@@ -121,9 +121,9 @@ def read_config(
 
 
 def _file(tables: Mapping[str, Any], problems: Problems, base: Path) -> FileTable:
-    """Return the file's tables as far as each of them is sound, those that are not with defaults.
+    """Return the file's valid tables, with defaults in place of invalid ones.
 
-    Whoever gathers the problems raises them before anything is made of the defaults.
+    The caller raises the collected problems before the defaults are used.
     """
     try:
         return FileTable.model_validate(tables)
@@ -145,7 +145,7 @@ def _file(tables: Mapping[str, Any], problems: Problems, base: Path) -> FileTabl
                     read_spec(name, given[name], base=base)
     file = FileTable.model_validate(sound)
     if not file.collection:
-        # Those that there are have been refused already.
+        # The collections that exist have been refused already.
         problems.check()
     return file
 

@@ -1,9 +1,8 @@
-"""Secrets of `[kafka]` and `[worker]`: read where they are needed, and shown nowhere.
+"""Secrets of `[kafka]` and `[worker]`: read where they are needed, and never shown.
 
-A secret in the file itself, in an environment variable or in a file of its own all become a
-`Secret`, which shows neither itself nor where it was found in the representation of a
-configuration. It is read when a client or server is made: commands that need neither need no
-secret.
+A secret in the configuration, in an environment variable or in its own file becomes a
+`Secret`, whose representation shows neither the secret nor where it was found. It is read when a
+client or server is created: other commands do not need it.
 """
 
 import os
@@ -18,25 +17,25 @@ class SecretError(ValueError):
 
 
 class Secret(ABC):
-    """Something to be told to a broker, or by a client, and to nobody else."""
+    """A text that may be sent to a broker, or by a client, and to nobody else."""
 
     @abstractmethod
     def reveal(self) -> str:
-        """Return it; never empty.
+        """Return the secret, which is never empty.
 
         Raises:
-            SecretError: if it is not where it should be.
+            SecretError: if it cannot be read.
         """
 
 
 @dataclass(frozen=True)
 class GivenSecret(Secret):
-    """A secret that the configuration file holds itself."""
+    """A secret in the configuration file itself."""
 
     text: str = field(repr=False)
 
     def reveal(self) -> str:
-        """Return it.
+        """Return the secret.
 
         Raises:
             SecretError: if it is empty.
@@ -54,10 +53,10 @@ class EnvironmentSecret(Secret):
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     def reveal(self) -> str:
-        """Return what the variable holds.
+        """Return the variable's value.
 
         Raises:
-            SecretError: if there is no such variable, or nothing in it.
+            SecretError: if there is no such variable, or it is empty.
         """
         found = self.environment.get(self.variable)
         if not found:
@@ -67,12 +66,12 @@ class EnvironmentSecret(Secret):
 
 @dataclass(frozen=True)
 class FileSecret(Secret):
-    """A secret in a file of its own, without the end of its last line: `{ file = "PATH" }`."""
+    """A secret in its own file, without the final newline: `{ file = "PATH" }`."""
 
     path: Path
 
     def reveal(self) -> str:
-        """Return what the file holds now.
+        """Return the file's current contents.
 
         Raises:
             SecretError: if it cannot be read, or is empty.
@@ -82,7 +81,7 @@ class FileSecret(Secret):
         except OSError as error:
             raise SecretError(f"cannot read {self.path}: {error.strerror}") from error
         except UnicodeDecodeError:
-            # Its text would show a part of what the file holds.
+            # The error's own text would show part of the file.
             raise SecretError(f"expected UTF-8 in {self.path}") from None
         found = found.removesuffix("\n").removesuffix("\r")
         if not found:

@@ -1,4 +1,4 @@
-"""Where a secret is: in the configuration itself, in an environment variable, in a file."""
+"""Find out where a secret is: in the configuration, in an environment variable, or in a file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,10 +11,10 @@ _SOURCES: Final = '{ env = "NAME" } or { file = "PATH" }'
 
 
 def read_secret(path: str, value: object, *, base: Path, environment: Mapping[str, str]) -> Secret:
-    """Return the secret that a key's value says where to find; files are relative to `base`.
+    """Return the secret that a key's value refers to; files are relative to `base`.
 
     Raises:
-        ConfigError: for a form that we do not know, naming the key's path.
+        ConfigError: for an unknown form, naming the key's path.
     """
     match value:
         case str():
@@ -24,5 +24,5 @@ def read_secret(path: str, value: object, *, base: Path, environment: Mapping[st
         case {"file": str(file), **others} if file and not others:
             return FileSecret(base / file)
         case _:
-            # What was got instead may be the secret itself.
+            # The value may be the secret itself, so it is not shown.
             raise ConfigError(path, f"expected a string, {_SOURCES}")

@@ -51,7 +51,7 @@ def _name(value: str) -> str:
 
 
 def _brokers(value: str) -> str:
-    """Refuse what is no list of `host` or `host:port`; the brokers' default port is 9092."""
+    """Refuse anything but a list of `host` or `host:port`; the default port is 9092."""
     for broker in value.split(","):
         host, colon, port = broker.strip().rpartition(":")
         if not (is_port(port) if colon else port) or (colon and not host) or "/" in broker:
@@ -71,7 +71,7 @@ class Table(BaseModel):
 
 
 class KafkaTable(Table):
-    """`[kafka]`: every key but `bootstrap` goes to the Kafka client as it is."""
+    """`[kafka]`: every key except `bootstrap` is passed to the Kafka client."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -95,7 +95,7 @@ class WorkerTable(Table):
 class WindowTable(Table):
     """`window`: durations in milliseconds; `idle` is None for "off".
 
-    What `grace` and `future` are where they are not written is `config.windows`'s to say.
+    `config.windows` has the defaults of `grace` and `future`.
     """
 
     size: PositiveDuration = HOUR_MS
@@ -138,7 +138,7 @@ class SpreadTable(Table):
 
 @_with_options("collection")
 class CollectionTable(Table):
-    """`[collection.NAME]`: `mechanism` and `domain` are read, and missed, with its spec."""
+    """`[collection.NAME]`; `mechanism` and `domain` are checked with its spec."""
 
     mechanism: Any = None
     domain: Any = None

@@ -11,10 +11,10 @@ from ldpstream.agents.config.client_options import FILES, ClientOptionError, pro
 def tls_context(options: Mapping[str, Any]) -> ssl.SSLContext | None:
     """Return a context that verifies the broker's name and certificate; None without TLS.
 
-    Without `ssl_cafile` the certificates that the system trusts are trusted.
+    Without `ssl_cafile` the system's certificates are trusted.
 
     Raises:
-        ClientOptionError: if a file cannot be read, or does not hold what it should.
+        ClientOptionError: if a file cannot be read, or is invalid.
     """
     if not protocol(options).endswith("SSL"):
         return None
@@ -41,7 +41,7 @@ def _check_readable(option: str, file: str) -> None:
 
 
 def _load_own(context: ssl.SSLContext, options: Mapping[str, Any]) -> None:
-    # Without a password OpenSSL would ask for one on the terminal, and a worker would wait there.
+    # Without a password OpenSSL would prompt for one, and the worker would hang.
     password = options.get("ssl_password", "")
     try:
         context.load_cert_chain(

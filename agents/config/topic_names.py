@@ -16,13 +16,13 @@ class Topics:
     rejected: str
     """Copies of what could not be counted, with the reason in the headers."""
     estimates: str
-    """Estimate documents, provisional and final, under different keys."""
+    """Estimate documents, provisional and final, with different keys."""
     control: str
-    """Orders to close panes; its writers are operators, never devices."""
+    """Orders to close panes, written by operators, never by devices."""
     changelog: str
     """Heads and cells, compacted, partition for partition with the source."""
     frames: str | None = None
-    """What `pack` writes, partition for partition with the source; None where nothing reads it."""
+    """What `pack` writes, partition for partition with the source; None if nothing reads it."""
 
     @classmethod
     def derive(

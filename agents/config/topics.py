@@ -1,4 +1,4 @@
-"""Topics that keep apart: no two collections share one, whether configured or derived."""
+"""Check that no two collections share a topic, configured or derived."""
 
 from collections.abc import Iterable
 from dataclasses import fields
@@ -10,11 +10,11 @@ from ldpstream.agents.config.topic_names import Topics
 def check_topics(collections: Iterable[tuple[str, Topics]]) -> None:
     """Refuse topics that are used twice.
 
-    Names that differ in dots and underscores alone count as one: brokers refuse such pairs,
-    because their metrics cannot tell them apart.
+    Names that differ only in dots and underscores count as equal: brokers refuse such pairs,
+    because their metrics cannot distinguish them.
 
     Raises:
-        ConfigError: at the later collection's `topic`, naming who has it already.
+        ConfigError: at the later collection's `topic`, naming the topic's first use.
     """
     taken: dict[str, str] = {}
     for name, topics in collections:

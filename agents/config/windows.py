@@ -1,4 +1,4 @@
-"""Windows that make sense: what several durations must be to each other."""
+"""Check that the durations of a window fit together."""
 
 from math import gcd
 from typing import Final
@@ -61,13 +61,13 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
 
 
 def _got(duration_ms: int, table: BaseModel, key: str) -> str:
-    """Return what a setting is; where nobody wrote it that it is the default, and what to do."""
+    """Return a setting's value; if it is the default, say so, and which key to write."""
     said = format_duration(duration_ms)
     return said if key in table.model_fields_set else f"{said}, the default: write {key} too"
 
 
 def _grace_and_future(window: WindowTable, pane_ms: int) -> tuple[int, int]:
-    """Return both in milliseconds; the one that is not written follows the one that is."""
+    """Return both in milliseconds; if only one is configured, the other follows it."""
     grace_ms, future_ms = window.grace, window.future
     if grace_ms is None:
         grace_ms = min(MINUTE_MS, pane_ms) if future_ms is None else future_ms
@@ -81,7 +81,7 @@ def _check_precision(path: str, table: CollectionTable, pane_ms: int) -> None:
             f"{path}.precision", f"expected at most a pane ({format_duration(pane_ms)}), got {got}"
         )
     if pane_ms % precision_ms:
-        # A cut time would otherwise lie in the pane before the one in which the event happened.
+        # Otherwise a cut time would be in the pane before that of the event.
         raise ConfigError(
             f"{path}.precision",
             f"expected a divisor of a pane ({format_duration(pane_ms)}), got {got}",

@@ -1,4 +1,4 @@
-"""What a gateway answers over HTTP (docs/wire.md, "Uploads over HTTP")."""
+"""The HTTP handlers of a gateway (docs/wire.md, "Uploads over HTTP")."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(kw_only=True)
 class Served:
-    """What the handlers look at."""
+    """What the handlers use."""
 
     collections: Mapping[str, CollectionConfig]
     uploads: Uploads
@@ -47,10 +47,10 @@ class Served:
     upload_bytes: int
     upload_access: Access = field(default_factory=Access)
     metrics_access: Access | None = field(default_factory=Access)
-    """Of /metrics, and the reasons of /readyz; None where nobody may read them here."""
+    """Access to /metrics, and to the reasons of /readyz; None if nobody may read them here."""
     connections: Callable[[], int] = lambda: 0
     problems: list[str] = field(default_factory=list)
-    """Why it is not ready; empty when it is."""
+    """Why it is not ready; empty if it is."""
     closing: bool = False
     """Whether uploads are refused because the process is about to end."""
 
@@ -123,9 +123,9 @@ async def _body(request: web.Request, served: Served) -> bytes:
 
 @contextmanager
 def _not_reading(transport: asyncio.Transport | None) -> Iterator[None]:
-    """Take nothing from a connection for the length of a block.
+    """Read nothing from a connection during a block.
 
-    Whoever sends the next requests before the answer would otherwise have them held in memory.
+    Otherwise a client that sends further requests before the answer would fill the memory.
     """
     if transport is None:
         yield
@@ -166,7 +166,7 @@ async def _readiness(request: web.Request) -> web.Response:
     served = request.app[SERVED]
     reasons = ["this gateway is about to end"] if served.closing else served.problems
     access = served.metrics_access
-    # Probes need the status alone; the reasons name topics.
+    # Probes need only the status; the reasons name topics.
     shown = reasons if access is not None and access.allows(request) else []
     return _json({"ready": not reasons, "reasons": shown}, status=503 if reasons else 200)
 
@@ -196,7 +196,7 @@ def _collection(request: web.Request) -> CollectionConfig:
 
 
 def _allowed(request: web.Request) -> str | None:
-    """Return what Access-Control-Allow-Origin says to this origin; None where it is nothing."""
+    """Return the value of Access-Control-Allow-Origin for this origin; None for no header."""
     origins, origin = request.app[SERVED].origins, request.headers.get("Origin")
     if origin is None:
         return None
@@ -228,7 +228,7 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
         allowed = ", ".join(sorted(error.allowed_methods))
         return _problem(error.status, f"expected one of {allowed}", headers={"Allow": allowed})
     except web.HTTPNotFound as error:
-        return _problem(error.status, "expected a path that docs/gateway.md names")
+        return _problem(error.status, "expected a path in docs/gateway.md")
     except web.HTTPException as error:
         return _problem(error.status, error.reason)
 

@@ -1,6 +1,6 @@
-"""One body: the wire's own checks, and those of a worker that need neither clock nor state.
+"""Check one body, as a worker would without clock and state.
 
-Whether a report is late, or from the future, is for the worker to say.
+Only the worker decides whether a report is late, or from the future.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from ldpstream.mechanisms.wire.one_report import Tokens
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """An upload of n sound reports, `(n, ...)`, with cut times, int64 `(n,)`."""
+    """An upload of n valid reports, `(n, ...)`, with cut times, int64 `(n,)`."""
 
     config: CollectionConfig
-    """The collection, or the one of an earlier file that it still accepts."""
+    """The collection, or the earlier one that it accepts."""
     reports: Reports
     times_ms: NDArray[np.int64]
     tokens: Tokens | None = None
-    """Of one partition, where the collection has `one_report`."""
+    """All of one partition, if the collection has `one_report`."""
 
     @property
     def partition(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Listening for uploads."""
+"""Listen for uploads."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -14,10 +14,10 @@ from ldpstream.agents.http.listening import listening
 async def taking_uploads(
     served: Served, config: GatewayConfig, *, tls: ssl.SSLContext | None
 ) -> AsyncIterator[str]:
-    """Serve the gateway's application for the length of a block, which gets the URL.
+    """Serve the gateway's application for the duration of a block, which gets the URL.
 
     Raises:
-        HttpUnavailableError: where the address cannot be listened on.
+        HttpUnavailableError: if the address cannot be listened on.
     """
     bounds = Bounds(
         connections=config.connections,

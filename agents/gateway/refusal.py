@@ -1,9 +1,9 @@
-"""Uploads that are refused: the status, and what was expected."""
+"""Refusals of uploads: the status, and what was expected."""
 
 from typing import Final
 
 RETRY_SECONDS: Final = 2
-"""What `Retry-After` says where an upload may be repeated."""
+"""The value of `Retry-After` if an upload may be repeated."""
 
 TITLES: Final = {
     400: "Not an upload",
@@ -20,11 +20,11 @@ TITLES: Final = {
 
 
 class UploadRefusedError(Exception):
-    """An upload that is not accepted; its text never holds anything of a report."""
+    """An upload that is not accepted; its text never contains any part of a report."""
 
     def __init__(self, status: int, result: str, detail: str) -> None:
         super().__init__(detail)
         self.status = status
         self.result = result
-        """The label under which it is counted."""
+        """The metric label under which it is counted."""
         self.detail = detail

@@ -1,8 +1,8 @@
-"""The keys of uploads that the broker has, in a file: what was answered once is not counted twice.
+"""Store the keys of accepted uploads in a file, so that a repeat is not counted twice.
 
-SQLite, synced before an upload is answered. Looking a key up reads through a connection of its own,
-so that it does not wait for the disk. The second of an upload is cut to the minute, and rows of one
-minute are in the order of their random keys: the file does not tell who came first.
+The file is SQLite, synced before an upload is answered. Lookups use their own connection,
+so that they do not wait for the disk. The time of an upload is cut to the minute, and rows of one
+minute are ordered by their random keys: the file does not show who came first.
 """
 
 import fcntl
@@ -30,7 +30,7 @@ class RememberedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Upload:
-    """An upload that the broker has: its key, the digest of its bytes, its number of reports."""
+    """An accepted upload: its key, the digest of its bytes, its number of reports."""
 
     key: bytes
     digest: bytes
@@ -38,13 +38,13 @@ class Upload:
 
 
 class Remembered:
-    """At most `most` keys, each for `keep_ms`; the oldest go first.
+    """At most `most` keys, each for `keep_ms`; the oldest are dropped first.
 
-    One process has the file at a time. `find` belongs to the event loop's thread, `add` to one
-    thread of its own.
+    Only one process may use the file at a time. Call `find` in the event loop's thread, and `add`
+    always in the same other thread.
 
     Raises:
-        RememberedError: if the file is another's, in use, or not ours.
+        RememberedError: if the file is in use, not readable, or of another format.
     """
 
     def __init__(self, path: Path, *, most: int, keep_ms: int) -> None:
@@ -73,7 +73,7 @@ class Remembered:
         (self._count,) = self._writer.execute("SELECT count(*) FROM uploads").fetchone()
 
     def __enter__(self) -> Self:
-        """Use it for the length of a block."""
+        """Use it for the duration of a block."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,20 +83,20 @@ class Remembered:
 
     @property
     def count(self) -> int:
-        """Number of keys."""
+        """The number of keys."""
         return self._count
 
     def find(self, key: bytes) -> Upload | None:
-        """Return the upload of a key, None where it is not known (any more)."""
+        """Return the upload of a key, None if it is not (or no longer) known."""
         select = "SELECT key, digest, reports FROM uploads WHERE key = ?"
         row = self._reader.execute(select, (key,)).fetchone()
         return None if row is None else Upload(*row)
 
     def add(self, uploads: Sequence[Upload], *, now_ms: int) -> None:
-        """Remember uploads, on disk when this returns, and forget the oldest beyond the limits.
+        """Store uploads, on disk when this returns, and drop the oldest beyond the limits.
 
         Raises:
-            sqlite3.Error: where it cannot be written; then none is remembered.
+            sqlite3.Error: if it cannot be written; then none is stored.
         """
         minute = now_ms // _MINUTE_MS
         rows = [(one.key, one.digest, one.reports, minute) for one in uploads]
@@ -118,7 +118,7 @@ class Remembered:
 
 def _open(path: Path) -> sqlite3.Connection:
     if not path.exists():
-        # Readable for its owner only.
+        # Only the owner can read it.
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     connection = sqlite3.connect(path, check_same_thread=False)
     try:
@@ -132,7 +132,7 @@ def _open(path: Path) -> sqlite3.Connection:
                 f"expected a file of format {_FORMAT}, got {found}"
             )
         connection.execute("PRAGMA synchronous = FULL")
-        # What is forgotten is overwritten, not only marked as free.
+        # Dropped rows are overwritten, not only marked as free.
         connection.execute("PRAGMA secure_delete = ON")
     except BaseException:
         connection.close()

@@ -1,4 +1,4 @@
-"""Running a gateway: its clients, its topics, its address, and the end of it."""
+"""Run a gateway: its clients, topics, address, and shutdown."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ from ldpstream.agents.process.running import (
 )
 
 FILE: Final = "gateway.sqlite"
-"""Below `worker.data`: the keys of accepted uploads."""
+"""Below `worker.data`; has the keys of accepted uploads."""
 _HEAD_BYTES: Final = 24
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class _Checked:
 
 
 def check_gateway(config: Config) -> None:
-    """Refuse tokens and files that cannot be used.
+    """Refuse unusable tokens and files.
 
     Raises:
         HttpUnavailableError: naming the key.
@@ -119,11 +119,11 @@ def _fitting(config: Config) -> dict[str, CollectionConfig]:
 async def serve_gateway(
     config: Config, stop: asyncio.Event, *, announce: Callable[[str], None]
 ) -> None:
-    """Serve until `stop` is set, then finish what has been taken; `announce` gets the URL.
+    """Serve until `stop` is set, then finish accepted uploads; `announce` gets the URL.
 
     Raises:
-        HttpUnavailableError: as `check_gateway`, and where the address cannot be listened on.
-        BrokerUnavailableError: if the broker lacks what is needed.
+        HttpUnavailableError: as `check_gateway`, and if the address cannot be listened on.
+        BrokerUnavailableError: if the broker lacks a required feature.
         RememberedError: if the file of keys cannot be used.
         KafkaError: if the broker does not answer, or refuses.
     """
@@ -152,7 +152,7 @@ async def serve_gateway(
             announce(url)
             with suppress(StoppedError):
                 await unless_stopped(topics.watch(), stop)
-            # New uploads are told to come again while those that were taken are finished.
+            # New uploads are told to retry while accepted ones are finished.
             served.closing = True
             await uploads.finish()
 
@@ -165,7 +165,7 @@ async def _open(
     remembered: Remembered,
     metrics: GatewayMetrics,
 ) -> tuple[SourceTopics, Uploads]:
-    """Connect, look at the topics, and return them and what sends the uploads."""
+    """Connect, check the topics, and return them with the sender of uploads."""
     topics = SourceTopics(await connections.admin(), list(collections.values()))
     await topics.look()
     if topics.refused:

@@ -1,4 +1,4 @@
-"""Which source topics a gateway can write to."""
+"""Track to which source topics a gateway can write."""
 
 import asyncio
 import logging
@@ -20,11 +20,12 @@ log = logging.getLogger(__name__)
 
 
 class SourceTopics:
-    """Which source topics there are: a client that writes to a missing one would have it made.
+    """The existing source topics: writing to a missing one could make the broker create it.
 
-    `there` names those that exist, with the partitions that devices send to, `refused` says what is
-    not permitted on them, and `problems` is that and what is missing, one sentence each. All are as
-    of the last answer.
+    `there` has the existing topics with the number of partitions that devices send to, `refused`
+    what is
+    not permitted on them, and `problems` both that and what is missing, one sentence each. All are
+    from the last answer.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class SourceTopics:
         self.refused: list[str] = []
 
     async def look(self) -> None:
-        """Ask the broker.
+        """Ask the broker, and update everything.
 
         Raises:
             KafkaError: if it does not answer, or refuses.
@@ -65,7 +66,7 @@ class SourceTopics:
         ]
 
     async def watch(self) -> None:
-        """Ask from time to time, until cancelled."""
+        """Ask periodically, until cancelled."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             try:

@@ -1,4 +1,4 @@
-"""One upload: checked, framed with others, produced, remembered, and only then accepted."""
+"""Handle one upload: check it, frame it with others, produce, store its key, and accept it."""
 
 import asyncio
 import functools
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Accepted:
-    """What is answered: the number of reports, and whether they had been accepted before."""
+    """The answer: the number of reports, and whether they had been accepted before."""
 
     reports: int
     again: bool
@@ -49,10 +49,11 @@ class _Running:
 class Uploads:
     """Everything between a body and its acknowledgement; an asynchronous context manager.
 
-    `sender` is of any collection and started: others share its connection. Not accepted uploads are
-    held in memory, at most `config.queue` and `config.queue_bytes`. What these leave is for the
-    `bodies` that are arriving. `reach` says whether a topic is there; `accepted` is told the
-    collection and the reports of each upload that the broker has.
+    - `sender` is a started one of any collection; all share its connection.
+    - Uploads not accepted yet are held in memory, at most `config.queue` and `config.queue_bytes`;
+      `bodies` that are arriving share the rest.
+    - `reach` says whether a topic exists; `accepted` is called with the collection and number of
+      reports of each accepted upload.
     """
 
     def __init__(
@@ -93,7 +94,6 @@ class Uploads:
         self._failing = False
 
     async def __aenter__(self) -> Self:
-        """Begin."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -106,7 +106,7 @@ class Uploads:
 
     @property
     def waiting(self) -> int:
-        """Uploads that are not accepted yet."""
+        """The number of uploads not accepted yet."""
         return len(self._running)
 
     @property
@@ -116,11 +116,11 @@ class Uploads:
 
     @property
     def remembered(self) -> int:
-        """Keys that are known."""
+        """The number of stored keys."""
         return self._remembered.count
 
     async def finish(self) -> None:
-        """Wait for what is on its way, but not for a broker that stays away."""
+        """Wait for uploads in flight, but not for a broker that stays away."""
         for lane in self._lanes.values():
             lane.flush()
         if tasks := [one.task for one in self._running.values()]:
@@ -130,8 +130,8 @@ class Uploads:
         """Return when the broker has all reports of an upload, however often it is submitted.
 
         Raises:
-            UploadRefusedError: 400, 409, 429 or 503. After a 503 it may still be accepted: the
-                same bytes under the same key wait for that.
+            UploadRefusedError: 400, 409, 429 or 503. After a 503 it may still be accepted:
+                repeat the same bytes under the same key, which waits for that.
         """
         digest = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
         known = self._find(key)
@@ -142,7 +142,7 @@ class Uploads:
         again = running is not None
         if running is None:
             running = self._begin(collection, key, digest, body)
-        # It is in its frame by now, which may wait for long.
+        # It is in its frame by now, and the frame may wait for long.
         del body
         _check_digest(running.digest, digest)
         await asyncio.wait([running.task], timeout=self._config.patience_ms / 1000)
@@ -162,13 +162,13 @@ class Uploads:
             raise UploadRefusedError(503, "unavailable", detail) from error
 
     def room_bytes(self) -> int:
-        """Return how much more may be held, by bodies that arrive too."""
+        """Return how many more bytes may be held, including arriving bodies."""
         return self._config.queue_bytes - self._bytes
 
     def _begin(self, collection: str, key: bytes, digest: bytes, body: bytes) -> _Running:
         """Check an upload and put it into a frame.
 
-        Its reports take many times the body's bytes as numbers: nothing but the frame keeps them.
+        As numbers its reports take many times the body's bytes, so only the frame keeps them.
         """
         if len(self._running) >= self._config.queue:
             raise UploadRefusedError(429, "full", FULL)
@@ -202,7 +202,7 @@ class Uploads:
         return upload.reports
 
     async def _remember(self, upload: Upload) -> None:
-        """Return when it is on disk: one sync for all that came meanwhile."""
+        """Return when its key is on disk; concurrent uploads share one sync."""
         written = asyncio.get_running_loop().create_future()
         self._unwritten.append((upload, written))
         if self._writing is None or self._writing.done():
@@ -230,12 +230,12 @@ class Uploads:
 
 
 def _partitions(spec: CollectionSpec) -> Iterable[int | None]:
-    """Return what uploads are framed apart by: with `one_report` a frame has one partition."""
+    """Return the partitions that need frames of their own: all of them with `one_report`."""
     return (None,) if spec.one_report is None else range(spec.one_report.partitions)
 
 
 def _retrieve(task: "asyncio.Task[int]") -> None:
-    """Look at the outcome of an upload that nobody may wait for any more."""
+    """Retrieve an upload's outcome, for which nobody may be waiting any more."""
     if not task.cancelled():
         task.exception()
 

@@ -1,7 +1,7 @@
 """Prometheus metrics of one worker process, on a registry of its own.
 
-Counters are local to the process and advance by what each won head added, so over a restart they
-begin at zero again, as Prometheus expects, and the sum over workers is what was decided while they
+Counters are local to the process and advance by what each won head added. After a restart they
+start at zero, as Prometheus expects, and the sum over workers is what was decided while they
 ran. Gauges are read from the pipeline at every scrape (`ldpstream.agents.metrics.gauges`).
 
 Labels are collections, partitions, results, reasons and the names of configured queries: never a
@@ -34,9 +34,9 @@ FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 class Metrics:
     """The metrics of one worker, and the registry that holds them.
 
-    With `registry` they are added to it, and nothing else is (an application that embeds the
-    pipeline keeps its own process metrics); without, a new one is made, with the process's memory
-    and processor time beside them. The global registry of `prometheus_client` is never touched.
+    With `registry` only these metrics are added to it (an application that embeds the
+    pipeline has its own process metrics). Otherwise a new registry also has the process's memory
+    and processor time. The global registry of `prometheus_client` is never touched.
     """
 
     def __init__(self, *, registry: CollectorRegistry | None = None) -> None:
@@ -54,7 +54,7 @@ class Metrics:
         )
         self._accepted = Counter(
             "ldpstream_accepted_reports",
-            "The part of ldpstream_reports under specs that a collection accepts beside its own",
+            "The part of ldpstream_reports under specs that a collection accepts",
             ["collection", "fingerprint", "result"],
             registry=registry,
         )
@@ -72,13 +72,13 @@ class Metrics:
         )
         self._refused_orders = Counter(
             "ldpstream_refused_orders",
-            "Messages of the control topic that are no orders, and are passed over",
+            "Invalid messages of the control topic, which are skipped",
             ["collection"],
             registry=registry,
         )
         self._packed = Counter(
             "ldpstream_packed_messages",
-            "Packed messages read, by what became of them; those with holes are read again",
+            "Packed messages read, by result; those after a hole are read again",
             ["collection", "result"],
             registry=registry,
         )
@@ -105,7 +105,7 @@ class Metrics:
         registry.register(self._delays)
 
     def track(self, pipeline: ServedPipeline) -> None:
-        """Export the gauges of `pipeline`, and its counters from zero; once for a pipeline."""
+        """Export the gauges of `pipeline`, and its counters from zero; call it only once."""
         for name, served in pipeline.collections.items():
             for accepted in served.accepted:
                 for result in RESULTS:
@@ -140,7 +140,7 @@ class Metrics:
     ) -> None:
         """Add what one won head added to its predecessor; `rejected` is by reason.
 
-        `delays` are those of the reports that it decided, where they are known.
+        `delays` are those of the reports that it decided, if known.
         `accepted` is the fingerprint of an accepted spec, None for the collection's own.
         """
         results = {"counted": counted, "late": late, "rejected": sum(rejected.values())}
@@ -159,18 +159,18 @@ class Metrics:
         self._flush.labels(collection).observe(seconds)
 
     def refused_order(self, collection: str) -> None:
-        """Count a message of the control topic that is no order."""
+        """Count an invalid message of the control topic."""
         self._refused_orders.labels(collection).inc()
 
     def packed(self, collection: str, what: str, count: int) -> None:
-        """Count what became of packed messages, or ("reread") offsets read from the source."""
+        """Count packed messages by outcome, or ("reread") offsets read from the source."""
         if what == "reread":
             self._reread.labels(collection).inc(count)
         else:
             self._packed.labels(collection, what).inc(count)
 
     def pack_lag(self, collection: str, partition: int, records: int | None) -> None:
-        """Take how far packed messages are behind; None for a partition that is no longer ours."""
+        """Set how far packed messages are behind; None if the partition is no longer ours."""
         if records is not None:
             self._pack_lag.labels(collection, str(partition)).set(records)
         else:
@@ -178,17 +178,17 @@ class Metrics:
                 self._pack_lag.remove(collection, str(partition))
 
     def estimated(self, collection: str, document: EstimateDocument) -> None:
-        """Take a published document: the queries of the newest window are exported as gauges.
+        """Export the queries of a published document as gauges, if it is the newest window.
 
-        They are exported only while this worker owns partition 0, so that of several workers one
-        at a time speaks for a collection.
+        They are exported only while this worker owns partition 0, so that one worker at a time
+        reports a collection.
         """
         before = self._documents.get(collection)
         if before is None or _start_ms(document) >= _start_ms(before):
             self._documents[collection] = document
 
     def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
-        """Return all metrics and their media type, in the format that an Accept header asks for."""
+        """Return all metrics and their media type, in the format that an Accept header requests."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
 

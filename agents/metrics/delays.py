@@ -1,6 +1,6 @@
-"""The histograms of how late reports come: counted in arrays, a batch at a time, and shown whole.
+"""Histograms of how late reports arrive, added up in arrays, a batch at a time.
 
-`prometheus_client`'s own histograms take one observation at a call.
+`prometheus_client`'s own histograms take only one observation per call.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,16 +19,16 @@ class DelayCollector(Collector):
         self._found: dict[str, Delays] = {}
 
     def add(self, collection: str, delays: Delays) -> None:
-        """Add delays to those of a collection."""
+        """Add a batch of delays to those of a collection."""
         before = self._found.get(collection)
         self._found[collection] = delays if before is None else before + delays
 
     def describe(self) -> Iterator[HistogramMetricFamily]:
-        """Return the names alone."""
+        """Return the metrics without samples."""
         yield from _families()
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
-        """Return both histograms as of now."""
+        """Return both histograms with their current values."""
         lateness, delay = _families()
         for name, delays in self._found.items():
             _show(lateness, name, LATENESS_MS, delays.lateness)

@@ -1,4 +1,4 @@
-"""Prometheus metrics of one gateway process, on a registry of its own; none tells devices apart."""
+"""Prometheus metrics of one gateway process, on a registry of its own; none identifies a device."""
 
 from collections.abc import Collection
 
@@ -23,7 +23,7 @@ RESULTS = (
     "full",
     "unavailable",
 )
-"""What becomes of an upload to a collection that there is."""
+"""The outcomes of an upload to an existing collection."""
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -69,7 +69,7 @@ class GatewayMetrics:
                 self._uploads.labels(name, result)
 
     def answered(self, collection: str, result: str, *, seconds: float) -> None:
-        """Count an upload that has been answered."""
+        """Count an answered upload."""
         self._uploads.labels(collection, result).inc()
         self._seconds.labels(collection).observe(seconds)
 
@@ -78,6 +78,6 @@ class GatewayMetrics:
         self._reports.labels(collection).inc(reports)
 
     def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
-        """Return the metrics as text, and its content type."""
+        """Return the metrics as text, and their content type."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type

@@ -1,4 +1,4 @@
-"""The gauges of a pipeline, read at every scrape from what it holds at that moment."""
+"""The gauges of a pipeline, read from its current state at every scrape."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,9 +18,9 @@ _BY_SPEC = ("collection", "fingerprint")
 
 
 class PipelineCollector(Collector):
-    """Reads collections and partitions, and the newest documents of the collections we speak for.
+    """Reads collections and partitions, and the newest documents of collections that we export.
 
-    A worker exports estimates of a collection only while it owns its partition 0.
+    A worker exports estimates of a collection only while it owns partition 0.
     """
 
     def __init__(self, pipeline: ServedPipeline, documents: Mapping[str, EstimateDocument]) -> None:
@@ -28,11 +28,11 @@ class PipelineCollector(Collector):
         self._documents = documents
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Return the names alone, so that registering reads nothing."""
+        """Return the metrics without samples, so that registering reads nothing."""
         yield from _families().values()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Return all gauges as of now."""
+        """Return all gauges with their current values."""
         families = _families()
         for name, served in self._pipeline.collections.items():
             _add_collection(families, name, served)
@@ -133,7 +133,7 @@ def _add_lag(
     head: Head,
 ) -> None:
     end = served.end_offsets.get(partition)
-    # Only its owner keeps an eye on where a partition ends.
+    # Only its owner follows where a partition ends.
     if end is not None and partition in served.owned:
         family.add_metric(labels, float(max(0, end - head.next)))
 

@@ -10,7 +10,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 
 class PackMetrics:
-    """The metrics of a packer; its methods are what `PackHooks` calls."""
+    """The metrics of a packer; its methods are the callbacks of `PackHooks`."""
 
     def __init__(self, collections: Collection[str]) -> None:
         self.registry = CollectorRegistry()
@@ -53,7 +53,7 @@ class PackMetrics:
         self._failures.labels(collection).inc()
 
     def lag(self, collection: str, partition: int, records: int | None) -> None:
-        """Take how far a partition is behind; None for one that is no longer ours."""
+        """Set how far a partition is behind; None if it is no longer ours."""
         if records is not None:
             self._lag.labels(collection, str(partition)).set(records)
         else:
@@ -61,6 +61,6 @@ class PackMetrics:
                 self._lag.remove(collection, str(partition))
 
     def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
-        """Return all metrics and their media type, in the format that an Accept header asks for."""
+        """Return all metrics and their media type, in the format that an Accept header requests."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type

@@ -1,8 +1,8 @@
-"""The queries of an estimate document as numbers for Prometheus.
+"""Turn the queries of an estimate document into numbers for Prometheus.
 
-Names are `range:NAME`, `quantile:P`, `linear:NAME`, `mmse:LABEL` where priors are known, and of the
-list of values `top:RANK`: which values lead changes, and a series for every value that ever led
-would have no end. Only where the list holds all of the labels that the configuration names is it
+Names are `range:NAME`, `quantile:P`, `linear:NAME`, `mmse:LABEL` if priors are known, and
+`top:RANK` for the list of values: the leading values change, so one series for every value that
+ever led would be unbounded. If the list has exactly the labels that the configuration names, it is
 `value:LABEL`.
 """
 
@@ -17,7 +17,7 @@ from ldpstream.mechanisms.domains.parse import Domain, Labels
 
 @dataclass(frozen=True)
 class QueryGauge:
-    """One query: its estimate and bounds, each None where undefined.
+    """One query: its estimate and bounds, each None if undefined.
 
     Shares are between 0 and 1 up to noise; a quantile is in the unit of the values, a mean in that
     of its weights.
@@ -30,7 +30,7 @@ class QueryGauge:
 
 
 def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGauge]:
-    """Yield the queries of a document over a domain; nothing of a withheld one."""
+    """Yield the queries of a document over a domain; none if it is withheld."""
     named = isinstance(domain, Labels) and len(document.distribution) == domain.size
     for rank, entry in enumerate(document.distribution, start=1):
         query = f"value:{entry.value}" if named else f"top:{rank}"
@@ -52,7 +52,7 @@ def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGa
 
 
 def _position(label: JsonValue, part: float) -> float | None:
-    """Return a label as a number: of a bin `[low, high]` the point after this part of it."""
+    """Return a label as a number: for a bin `[low, high]` the point after this part of it."""
     if isinstance(label, bool):
         return None
     if isinstance(label, int | float):

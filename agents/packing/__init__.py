@@ -1,1 +1,1 @@
-"""Packing single reports into frames, partition for partition, with the source's offsets."""
+"""Pack single reports into larger messages, partition for partition, with their offsets."""

@@ -1,10 +1,11 @@
-"""Record batches taken whole from a consumer: a packer needs no object for every record.
+"""Take record batches whole from a consumer, without an object for every record.
 
-aiokafka makes a `ConsumerRecord` of each record, which costs some seven times what unpacking the
-batch does, and offers nothing else. So the fetches of one consumer are wrapped where they wait to
-be read: a batch then yields all its records as one `Run`, or, where it holds next to none, as they
-come out of it. What aiokafka decides about batches
-(checksums, aborted transactions, control batches, positions) it goes on deciding.
+aiokafka makes a `ConsumerRecord` of each record, which costs some seven times as much as
+decompressing the
+batch, and offers nothing else. So the fetches of one consumer are wrapped while they wait to
+be read. A batch then yields all its records as one `Run` or, if it holds only a few, one by one.
+aiokafka still decides everything else about batches
+(checksums, aborted transactions, control batches, positions).
 """
 
 import logging
@@ -19,11 +20,11 @@ from aiokafka.consumer.fetcher import FetchResult
 from ldpstream.agents.kafka.unreadable import on_fetch
 
 KNOWN: Final = "0.14."
-"""How the versions begin of which is known how they keep their fetches."""
+"""Version prefix of the aiokafka whose internals are known."""
 _APPENDED: Final = 1
-"""The type of a timestamp that the broker has set (LogAppendTime)."""
+"""Timestamp type of records whose timestamp the broker has set (LogAppendTime)."""
 _FEW: Final = 8
-"""With fewer records a batch costs less record by record than wrapped."""
+"""With fewer records a batch is cheaper record by record."""
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class Fetched(Protocol):
 
     @property
     def timestamp(self) -> int:
-        """Its timestamp, epoch ms; below 0 where it has none."""
+        """Its timestamp, epoch ms; negative if it has none."""
 
     @property
     def timestamp_type(self) -> int:
@@ -50,7 +51,7 @@ class Fetched(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Records of one partition, offsets ascending: N >= 1 of each; a `range` where consecutive.
+    """N >= 1 records of one partition, offsets ascending (a `range` if consecutive).
 
     `appended` says that the broker has set all timestamps, `times_ms`.
     """
@@ -75,19 +76,19 @@ class Run:
 
     @property
     def offset(self) -> int:
-        """The last offset: a fetch goes on after it."""
+        """The last offset: the fetch continues after it."""
         return self.offsets[-1]
 
 
 def take_whole(consumer: AIOKafkaConsumer) -> None:
-    """Let a started consumer return a `Run` for each batch, and the records of small ones.
+    """Have a started consumer return a `Run` for each batch, and single records of small ones.
 
-    `max_records` of its `getmany` is then a number of these. The fetches of an aiokafka that is not
-    known are left alone: an offset that it passed over otherwise would be taken for none.
+    `max_records` of its `getmany` then counts these. With an unknown version of aiokafka nothing is
+    changed: an offset that it skipped unnoticed would count as non-existent.
     """
     if not aiokafka.__version__.startswith(KNOWN):
         log.warning(
-            "aiokafka %s may keep its fetches otherwise than %sx: messages are read one by one, "
+            "aiokafka %s may keep its fetches differently from %sx: messages are read one by one, "
             "several times slower",
             *(aiokafka.__version__, KNOWN),
         )
@@ -129,14 +130,14 @@ class _Batches:
 
     def next_batch(self) -> Any:
         batch = self._batches.next_batch()
-        # The format before this one has no such field.
+        # Older formats have no such field.
         if getattr(batch, "last_offset_delta", _FEW) < _FEW:
             return batch
         return _Batch(batch, self._partition.next_fetch_offset)
 
 
 class _Batch:
-    """A batch of which the records from an offset on are one run; all else is the batch's own."""
+    """A batch whose records from an offset on are one run; everything else is delegated to it."""
 
     def __init__(self, batch: Any, start: int) -> None:
         self._batch = batch
@@ -153,11 +154,11 @@ class _Batch:
         records: Iterable[Fetched] = self._batch
         found: list[Fetched] = []
         try:
-            # Keeps what comes before a record that cannot be read.
+            # Keeps the records before one that cannot be read.
             found.extend(records)
         finally:
             if found and found[0].offset < self._start:
-                # A batch is fetched whole, wherever in it a fetch begins.
+                # A batch is fetched whole, wherever in it a fetch starts.
                 found = [record for record in found if record.offset >= self._start]
             if found:
                 yield Run.of(found)

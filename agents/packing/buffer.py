@@ -1,7 +1,7 @@
-"""What a packer has read of one partition of a source, on its way into packed messages.
+"""Buffer what a packer has read of one partition, on its way into packed messages.
 
-All records of a batch are joined at once, and only their lengths and offsets are looked at; where
-these are what they mostly are (all the same, one after the other), no table of them is made.
+All records of a batch are joined at once, and only their lengths and offsets are examined. In the
+usual case (all lengths equal, offsets consecutive) no table of them is made.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,8 +24,8 @@ from ldpstream.agents.state.packed import (
 class Buffer:
     """Records of one partition that have not been packed yet.
 
-    `position` is where the consumer began to read, and then what has been packed: everything from
-    there on has been seen.
+    `position` is the offset where the consumer began to read, later the offset up to which records
+    are packed. Everything from there on has been seen.
     """
 
     position: int
@@ -42,11 +42,11 @@ class Buffer:
         return self.offsets[-1][-1] + 1 if self.offsets else self.position
 
     def full(self, limit_bytes: int) -> bool:
-        """Return whether it holds a message; of records without bytes it would never be one."""
+        """Return whether it holds a full message, by bytes or by number of records."""
         return self.held_bytes >= limit_bytes or self.records >= MAX_MESSAGES
 
     def add(self, taken: Sequence[Run], arrived: Int64s, *, appended: bool) -> None:
-        """Take records that follow those before, given when they arrived, and as whose word."""
+        """Add records that follow the last, with their arrival; `appended`: the broker set it."""
         for run in taken:
             self.offsets.append(run.offsets)
             self.values.append(run.values)
@@ -56,10 +56,10 @@ class Buffer:
         self.appended &= appended
 
     def cut(self, *, end: int, limit_bytes: int) -> Iterator[Packed]:
-        """Yield all records in messages of so many bytes at most, and keep nothing.
+        """Yield all records in messages of at most `limit_bytes`, and empty the buffer.
 
-        A record that is larger is left out: it is not within any `[after, next)`, so that the
-        worker reads it from the source.
+        A larger record is left out: it lies in no `[after, next)`, so workers read it from the
+        source.
         """
         values, arrived = list(chain.from_iterable(self.values)), np.concatenate(self.arrived)
         records = _join(values, self.offsets, arrived, appended=self.appended)
@@ -74,7 +74,7 @@ class Buffer:
 
 
 def halves(packed: Packed) -> tuple[Packed, ...]:
-    """Return the two halves of a message that is too large; none where it holds one record."""
+    """Return the two halves of a message that is too large; empty if it holds one record."""
     n = len(packed.records)
     if n == 1:
         return ()
@@ -100,7 +100,7 @@ def _join(
     *,
     appended: bool,
 ) -> PackedRecords:
-    """Return records as they are packed."""
+    """Return records in the form in which they are packed."""
     try:
         data = b"".join(values)  # type: ignore[arg-type]  # None raises, and is rare
         sizes = set(map(len, values))  # type: ignore[arg-type]  # None raises, and is rare
@@ -127,7 +127,7 @@ def _join(
 
 
 def _parts(records: PackedRecords, limit_bytes: int) -> Iterator[PackedRecords]:
-    """Yield parts of so many bytes at most, or of one record, none with a span of 2^32 offsets."""
+    """Yield parts of at most `limit_bytes`, or one record, each spanning less than 2^32 offsets."""
     offsets, n = records.offsets, len(records)
     near = int(offsets[-1]) - int(offsets[0]) <= MAX_SPAN
     if len(records.data) <= limit_bytes and n <= MAX_MESSAGES and near:

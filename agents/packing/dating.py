@@ -1,6 +1,7 @@
-"""When the records of one partition arrived, as far as whoever packs them knows.
+"""Estimate when the records of one partition arrived, as a packer knows it.
 
-A packer reads the source as workers do that have none, and knows as much: what it packs late counts
+A packer reads the source like a worker with unpacked input, and knows as much. So what it packs
+late counts
 as if it had been read at once (`ldpstream.agents.partition.arrival`).
 """
 
@@ -17,7 +18,7 @@ from ldpstream.agents.partition.arrival import Dates, Int64s
 
 @dataclass
 class Dating:
-    """What is known of a partition that is read from `position` on."""
+    """What is known about a partition that is read from `position` on."""
 
     answers: Answers
     position: int
@@ -26,9 +27,9 @@ class Dating:
     def read(
         self, taken: Sequence[Run], *, stop: int, end: int, steady_ms: int, now_ms: int
     ) -> tuple[Int64s, bool]:
-        """Return when the records of the runs arrived, and whether the broker has dated them all.
+        """Return when the runs' records arrived, and whether the broker has set all timestamps.
 
-        Epoch ms, int64 `(N,)`. Call it also where nothing was found: the log was read up to `stop`,
+        Epoch ms, int64 `(N,)`. Call it even if nothing was found: the log was read up to `stop`,
         and ends at `end`. `steady_ms` is on the clock of `answers`.
         """
         since_ms = self.answers.read(self.position, stop, end=end)

@@ -1,9 +1,9 @@
-"""Packing: the messages of source topics, many to a message, partition for partition.
+"""Pack the messages of source topics, many into one, partition for partition.
 
-Where devices send single reports at a high rate, reading them one by one costs far more than
-counting them. A packer reads them once, in a consumer group of its own, and writes them on together
+If devices send single reports at a high rate, reading them one by one costs far more than
+counting them. A packer reads them once, in its own consumer group, and writes them together
 with their offsets; workers then read whole arrays. It decides nothing: any number of packers may
-crash, overlap, or wake up late, because source offsets tell what is new (see
+crash, overlap or resume late, because source offsets show what is new (see
 `ldpstream.agents.reading.packed_intake`).
 """
 
@@ -35,7 +35,7 @@ from ldpstream.agents.state.packed import Int64s, Packed
 
 RECORDS_A_STEP: Final = 20_000
 FIRST_BATCHES: Final = 16
-"""How many batches are taken in the first step; then as many as may hold RECORDS_A_STEP."""
+"""How many batches the first step takes; later as many as hold about RECORDS_A_STEP."""
 COMMIT_SECONDS: Final = 1.0
 LEAVE_SECONDS: Final = 3.0
 _WAIT_SECONDS: Final = 0.5
@@ -47,9 +47,9 @@ log = logging.getLogger(__name__)
 class Packer(ConsumerRebalanceListener):
     """Packs all topics of one process, with a consumer and a producer that the caller starts.
 
-    `topic_ids` are the ids of the source topics, 16 bytes or none where the broker has no ids. They
-    must have been asked for before the consumer reads: what is read from a topic created again is
-    then marked as of the old one, and refused by workers.
+    `topic_ids` are the ids of the source topics, 16 bytes, or empty if the broker has no ids. They
+    must be looked up before the consumer reads: what is read from a topic created again is
+    then marked with the old id, and refused by workers.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Packer(ConsumerRebalanceListener):
         self._forget()
 
     async def on_partitions_assigned(self, _assigned: Collection[TopicPartition]) -> None:
-        """Start over: whatever was read before may have been read by others since."""
+        """Start over: others may have read further since."""
         self._forget()
         self.assigned_once.set()
 
@@ -97,8 +97,8 @@ class Packer(ConsumerRebalanceListener):
         """Pack until `stop` is set; then send and commit what was read.
 
         Raises:
-            KafkaError: if the broker refuses to let us read.
-            BaseException: what ended a flight as nobody expected.
+            KafkaError: if the broker does not let us read.
+            BaseException: an unexpected error while sending.
         """
         self._consumer.subscribe(list(self._by_source), listener=self)
         while not stop.is_set():
@@ -110,7 +110,7 @@ class Packer(ConsumerRebalanceListener):
                 for source in error.args[0].keys() & self._shares.keys():
                     self._shares[source].astray = True
             except (NoOffsetForPartitionError, IllegalStateError) as error:
-                # A partition that we have been to the beginning of since, or have lost.
+                # A partition that was reset to its beginning since, or that we have lost.
                 log.debug("a rebalance: %r", error)
         await self._drain(LEAVE_SECONDS)
 
@@ -136,7 +136,7 @@ class Packer(ConsumerRebalanceListener):
             await self._commit()
 
     async def _take_over(self) -> None:
-        """Learn where the consumer begins to read the partitions that are new."""
+        """Find out where the consumer starts to read new partitions."""
         for source in sorted(self._consumer.assignment() - self._shares.keys()):
             if source.partition >= self._by_source[source.topic].partitions:
                 continue
@@ -151,7 +151,7 @@ class Packer(ConsumerRebalanceListener):
         return share
 
     async def _wait(self) -> None:
-        """Wait until something can be read again, or belongs to us."""
+        """Wait until there is something to read, or a partition is assigned."""
         flights = [share.flight for share in self._shares.values() if share.flight is not None]
         if flights:
             await asyncio.wait(flights, timeout=_WAIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -159,13 +159,13 @@ class Packer(ConsumerRebalanceListener):
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _patience_ms(self) -> int:
-        """How long a fetch may take: a started message is sent in time."""
+        """How long a fetch may take, so that a started message is sent in time."""
         waiting = any(share.buffer.values for share in self._shares.values())
         wait_ms = int(_WAIT_SECONDS * 1000)
         return max(1, min(self._options.linger_ms // 4, wait_ms)) if waiting else wait_ms
 
     def _pace(self, batches: int, taken: Iterable[Run]) -> None:
-        """Take as many batches in the next step as held RECORDS_A_STEP records in this one."""
+        """Have the next step take as many batches as held RECORDS_A_STEP records in this one."""
         if batches:
             records = sum(len(run.offsets) for run in taken)
             self._batches = max(1, RECORDS_A_STEP * batches // records)
@@ -173,14 +173,14 @@ class Packer(ConsumerRebalanceListener):
     async def _add(self, source: TopicPartition, taken: Sequence[Run]) -> None:
         share = self._shares.get(source)
         if share is None:
-            # A rebalance while we fetched: where these records begin is not known, and the next
-            # owner, which may be us, begins at what has been committed.
+            # A rebalance during the fetch: where these records begin is not known, and the next
+            # owner, which may be us, begins at the committed offset.
             with suppress(IllegalStateError):
                 if taken:
                     self._consumer.seek(source, taken[0].offsets[0])
             return
         if taken and taken[0].offsets[0] < share.buffer.seen:
-            # The consumer was sent back: what was read before is packed already.
+            # The consumer was reset: what was read before is packed already.
             share = self._begin(source, taken[0].offsets[0])
         arrived, appended = await self._dated(share, taken)
         if taken:
@@ -189,7 +189,7 @@ class Packer(ConsumerRebalanceListener):
             share.buffer.add(taken, arrived, appended=appended)
 
     async def _dated(self, share: Share, taken: Sequence[Run]) -> tuple[Int64s, bool]:
-        """Return when what has been found arrived, if anything has."""
+        """Return when the records arrived, if there are any."""
         dating, now_ms = share.dating, steady_ms()
         dating.answers.look(self._consumer.last_poll_timestamp(share.source), now_ms)
         stop = taken[-1].offset + 1 if taken else dating.position
@@ -205,15 +205,16 @@ class Packer(ConsumerRebalanceListener):
         )
 
     async def _to_beginnings(self) -> None:
-        """Go to the beginnings of partitions in which our place does not exist any more.
+        """Reset partitions in which our position no longer exists to their beginnings.
 
-        What was read may not be in the source any more: workers must find it before what is.
+        What was read before may no longer be in the source, so workers must find it first.
         """
         for share in [share for share in self._shares.values() if share.astray]:
             if share.buffer.values or share.flight is not None or share.given_up:
                 continue
             source = share.source
-            log.warning("topic %s[%d]: our place in it is gone; going on at its beginning", *source)
+            log.warning("topic %s[%d]: our position no longer exists; continuing at its beginning",
+            *source)
             await self._consumer.seek_to_beginning(source)
             self._begin(source, await self._consumer.position(source))
 
@@ -236,7 +237,7 @@ class Packer(ConsumerRebalanceListener):
         share.flight.add_done_callback(self._flown)
 
     async def _fly(self, share: Share, cut: Sequence[Packed], stop: int, end: int) -> None:
-        """Send packed messages one after the other; what is acknowledged may be committed."""
+        """Send packed messages one by one; once acknowledged, their offsets may be committed."""
         try:
             await self._sender.send_all(share, cut)
             if not share.given_up:
@@ -246,12 +247,12 @@ class Packer(ConsumerRebalanceListener):
             share.flight = None
 
     def _flown(self, flight: "asyncio.Task[None]") -> None:
-        """Let a flight that failed as nobody expected end the packer: what it held is not sent."""
+        """End the packer after an unexpected error while sending: its records were not sent."""
         if not flight.cancelled():
             self._failure = self._failure or flight.exception()
 
     async def _drain(self, seconds: float) -> None:
-        """Send what is in the buffers, and commit what has been acknowledged."""
+        """Send what is buffered, and commit what has been acknowledged."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for share in self._shares.values():
@@ -275,7 +276,7 @@ class Packer(ConsumerRebalanceListener):
         try:
             await self._consumer.commit(offsets)
         except (KafkaError, IllegalStateError) as error:
-            # What is not committed is packed once more, by whoever is next.
+            # Records without a commit are packed again by the next owner.
             log.debug("no commit: %r", error)
             return
         for source, offset in offsets.items():

@@ -1,4 +1,4 @@
-"""What a packer serves over HTTP: its metrics to readers, whether it packs to probes."""
+"""Serve a packer's metrics and health over HTTP."""
 
 import asyncio
 import time
@@ -18,22 +18,22 @@ from ldpstream.agents.http.serve import reading_access
 from ldpstream.agents.metrics.packing import PackMetrics
 
 PATIENCE_SECONDS: Final = 10.0
-"""A broker that has not answered for so long is away: it is asked every two seconds."""
+"""A broker that has not answered for this long is away; it is asked every two seconds."""
 _CONNECTIONS: Final = 100
 _CONNECTIONS_PER_PEER: Final = 50
 
 
 @dataclass
 class Health:
-    """What tells whether a packer packs."""
+    """Whether a packer works."""
 
     assigned: asyncio.Event
-    """Set once it has had its share of the partitions."""
+    """Set once partitions have been assigned."""
     answered: float = 0.0
-    """When the broker last said what topics there are, on the monotonic clock."""
+    """When the broker last listed its topics, on the monotonic clock."""
 
     def reasons(self) -> list[str]:
-        """Return why it does not pack, nothing if it does."""
+        """Return why it does not pack; empty if it does."""
         found = [] if self.assigned.is_set() else ["no partitions have been assigned yet"]
         if time.monotonic() - self.answered > PATIENCE_SECONDS:
             found.append("the broker does not answer")
@@ -41,10 +41,10 @@ class Health:
 
 
 def check_page(address: str, worker: WorkerConfig) -> Access:
-    """Return who may read the metrics at an address: who may read a worker's.
+    """Return who may read the metrics at an address: the same readers as a worker's.
 
     Raises:
-        HttpUnavailableError: where others reach it and there is no token, or one that cannot be.
+        HttpUnavailableError: if others can reach it and there is no valid token.
     """
     host = address.rpartition(":")[0]
     return reading_access(
@@ -59,7 +59,7 @@ def check_page(address: str, worker: WorkerConfig) -> Access:
 async def serve_page(
     address: str, access: Access, *, metrics: PackMetrics, health: Health
 ) -> AsyncIterator[None]:
-    """Serve /metrics, /healthz and /readyz for the length of an `async with` block.
+    """Serve /metrics, /healthz and /readyz for the duration of an `async with` block.
 
     Raises:
         HttpUnavailableError: if the address cannot be listened on.

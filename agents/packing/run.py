@@ -1,4 +1,4 @@
-"""Running a packer: its clients, its topics, its metrics, and the end of it."""
+"""Run a packer: its clients, topics, metrics, and shutdown."""
 
 import asyncio
 import logging
@@ -31,10 +31,10 @@ from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.process.running import unless_stopped, until_signalled
 
 FETCH_BYTES: Final = 64 << 10
-"""Smaller answers are held back by the broker for a while: they cost more than they give."""
+"""The broker delays smaller answers for a while, since they cost more than they bring."""
 _WATCH_SECONDS: Final = 2.0
 END_SECONDS: Final = 8.0
-"""How long a packer has for sending and committing what it has read when it is told to end."""
+"""How long a packer has for sending and committing when it is told to end."""
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def run_packer(
 ) -> int:
     """Pack until SIGTERM or SIGINT, and return the exit code: 0, or 1 if it failed.
 
-    Prints `ready` on standard output once it has its share of the partitions. `http` is an address
+    Prints `ready` on standard output once partitions are assigned. `http` is an address
     for /metrics, or None. May end the process (`run_and_leave`).
     """
     set_up_logging(verbose=verbose)
@@ -96,7 +96,7 @@ async def _open(
     options: PackOptions,
     metrics: PackMetrics,
 ) -> tuple[Packer, "_Watch"]:
-    """Connect, make sure of the topics, and return what packs and what looks after the topics."""
+    """Connect, check the topics, and return the packer and the watch over its topics."""
     admin = await connections.admin()
     topic_ids = await _declare(admin, config, collections)
     producer = LastingProducer(config.kafka.bootstrap, config.kafka.options)
@@ -125,7 +125,7 @@ async def _open(
 async def _declare(
     admin: AIOKafkaAdminClient, config: Config, collections: Collection[CollectionConfig]
 ) -> Mapping[str, bytes]:
-    """Make sure of topics and permissions, and return the ids of the source topics."""
+    """Check topics and permissions, and return the ids of the source topics."""
     factor = clients.replication_factor(config.kafka.options, brokers=count_brokers(admin))
     ids: dict[str, bytes] = {}
     missing: list[str] = []
@@ -143,7 +143,7 @@ async def _declare(
 
 @dataclass(frozen=True)
 class _Watch:
-    """Looks after the source topics of a packer, which had these ids when it began."""
+    """Watches a packer's source topics for a change of the ids that they had at the start."""
 
     admin: AIOKafkaAdminClient
     collections: Collection[CollectionConfig]
@@ -151,11 +151,11 @@ class _Watch:
     health: Health
 
     async def run(self) -> None:
-        """Look at the topics from time to time.
+        """Check the topics periodically.
 
         Raises:
-            TopicError: if a source topic is another one than at the start; a packer that is started
-                again goes on with it.
+            TopicError: if a source topic has been replaced; a packer that is started again uses the
+            new one.
         """
         missing: dict[str, float] = {}
         while True:
@@ -184,7 +184,7 @@ class _Watch:
 async def _until_stopped(
     packer: Packer, stop: asyncio.Event, watching: Coroutine[Any, Any, None]
 ) -> None:
-    """Pack until the signal, or until something is wrong."""
+    """Pack until the signal, or until something fails."""
     packing = asyncio.create_task(packer.run(stop))
     watch = asyncio.create_task(watching)
     told = asyncio.create_task(stop.wait())
@@ -192,7 +192,7 @@ async def _until_stopped(
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if done == {told}:
-            # A broker that is away keeps a commit waiting for as long.
+            # While the broker is away, a commit may take this long.
             done, _ = await asyncio.wait([packing], timeout=END_SECONDS)
         for task in done:
             task.result()

@@ -1,4 +1,4 @@
-"""Sending packed messages until they are acknowledged, whatever the broker says meanwhile."""
+"""Send packed messages, retrying until they are acknowledged."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 class Sender:
     """Sends packed messages to the frames topics, with a producer that the caller starts.
 
-    `topic_ids` are the ids of the source topics, 16 bytes or none where the broker has no ids.
+    `topic_ids` are the ids of the source topics, 16 bytes, or empty if the broker has no ids.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class Sender:
         self._complaints: dict[TopicPartition, str] = {}
 
     async def send_all(self, share: Share, cut: Sequence[Packed]) -> None:
-        """Send messages of a partition one after the other; end early where it is given up."""
+        """Send messages of a partition one by one; stop early if it is given up."""
         left = list(reversed(cut))
         while left and not share.given_up:
             left += reversed(await self._send(share, left.pop()))
 
     async def _send(self, share: Share, packed: Packed) -> Sequence[Packed]:
-        """Send one message until it is acknowledged; return what to send in its place instead."""
+        """Send one message until it is acknowledged; return what to send instead, if too large."""
         collection, partition = self._by_source[share.source.topic], share.source.partition
         name, frames = collection.name, collection.topics.frames
         assert frames is not None
@@ -69,7 +69,7 @@ class Sender:
         return ()
 
     def _complain(self, source: TopicPartition, frames: str, error: KafkaError) -> None:
-        """Say once what does not pass by itself, whatever becomes of other partitions."""
+        """Log a permanent error once, whatever happens to other partitions."""
         if error.retriable:
             return
         if repr(error) not in self._complaints.values():

@@ -1,4 +1,4 @@
-"""A partition that a packer reads, how it is told to pack, and what it tells."""
+"""A partition that a packer reads, a packer's options, and its callbacks."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from ldpstream.agents.packing.dating import Dating
 
 @dataclass(frozen=True)
 class PackOptions:
-    """How long a record may wait for others, and how large a packed message may become."""
+    """How long a record may wait for others, and how large a packed message may be."""
 
     linger_ms: int = 100
     limit_bytes: int = 512 << 10
@@ -20,29 +20,29 @@ class PackOptions:
 
 @dataclass(frozen=True)
 class PackHooks:
-    """What a packer tells: `(collection, partition, ...)`."""
+    """Callbacks of a packer: `(collection, partition, ...)`."""
 
     packed: Callable[[str, int, int], None]
     """Called with the number of records of an acknowledged message, and its bytes."""
     left_out: Callable[[str, int], None]
-    """Called with a number of records that were too large to be packed."""
+    """Called with the number of records that were too large to be packed."""
     failed: Callable[[str], None]
     """Called for every message that was not acknowledged and is sent again."""
     lag: Callable[[str, int, int | None], None]
-    """Called with the number of records that are not packed yet; None where no longer ours."""
+    """Called with the number of records not packed yet; None when the partition is not ours."""
 
 
 @dataclass
 class Share:
-    """A partition of a source that is ours for now."""
+    """A partition of a source that is currently ours."""
 
     source: TopicPartition
     buffer: Buffer
     dating: Dating
     began: float = 0.0
-    """When the first of the records in the buffer came."""
+    """When the first record in the buffer arrived."""
     acknowledged: int | None = None
     flight: "asyncio.Task[None] | None" = None
     given_up: bool = False
     astray: bool = False
-    """Whether the source does not have our place in it any more."""
+    """Whether our position no longer exists in the source."""
