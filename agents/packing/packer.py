@@ -213,8 +213,9 @@ class Packer(ConsumerRebalanceListener):
             if share.buffer.values or share.flight is not None or share.given_up:
                 continue
             source = share.source
-            log.warning("topic %s[%d]: our position no longer exists; continuing at its beginning",
-            *source)
+            log.warning(
+                "topic %s[%d]: our position no longer exists; continuing at its beginning", *source
+            )
             await self._consumer.seek_to_beginning(source)
             self._begin(source, await self._consumer.position(source))
 

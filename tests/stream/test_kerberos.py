@@ -32,7 +32,7 @@ def package(lifetime: int | None, *, fails: bool = False) -> Any:
     [
         (None, "expected the package gssapi (pip install gssapi), got none"),
         (package(None, fails=True), "expected a Kerberos ticket, got none: run kinit"),
-        (package(0), "expected a Kerberos ticket, got one that has run out: run kinit"),
+        (package(0), "expected a Kerberos ticket, got an expired one: run kinit"),
     ],
 )
 def test_what_is_missing_is_named(
