@@ -42,7 +42,7 @@ def number_text(number: float) -> str:
 
 
 def real_number(value: object) -> float:
-    """Return a number as a float; NaN, which no domain holds, where the value is none."""
+    """Return a number as a float; NaN, which is in no domain, if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return math.nan
     try:
@@ -52,7 +52,7 @@ def real_number(value: object) -> float:
 
 
 def parse_real(text: str) -> float:
-    """Return a decimal number; NaN, which no domain holds, where the text is none."""
+    """Return a decimal number; NaN, which is in no domain, if it is not a number."""
     try:
         return float(text)
     except ValueError:

@@ -15,7 +15,7 @@ def read_rows(given: object, base: Path) -> Iterator[tuple[str, list[str]]]:
     lines do not count.
 
     Raises:
-        SpecError: for a path that is no text, or a file that cannot be read or is no CSV.
+        SpecError: for a path that is not a text, or a file that cannot be read as CSV.
     """
     if not isinstance(given, str) or not given:
         raise SpecError("file", f"the path of a CSV file, got {describe(given)}")

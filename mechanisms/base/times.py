@@ -27,7 +27,7 @@ def parse_duration(text: str) -> int:
     """Return a duration such as "250ms", "1s", "5m", "1h" or "7d" in milliseconds.
 
     Raises:
-        ValueError: where the text is no whole number with one of those units.
+        ValueError: if the text is no whole number with one of those units.
 
     >>> parse_duration("5m")
     300000
@@ -57,7 +57,7 @@ def parse_time(text: str) -> int:
     would mean where it looks like seconds is written as RFC 3339.
 
     Raises:
-        ValueError: where the text is neither, looks like seconds, or lies outside the years 1 to
+        ValueError: if the text is neither, looks like seconds, or lies outside the years 1 to
             9999.
 
     >>> parse_time("1970-01-01T01:00:00+01:00"), parse_time("1500")
@@ -121,7 +121,7 @@ def read_times(times_ms: Sequence[int] | NDArray[np.int64], n: int) -> NDArray[n
     """Return n event times in epoch milliseconds as int64 `(n,)`.
 
     Raises:
-        ValueError: where they are not n whole numbers of the years 1 to 9999, or look like seconds.
+        ValueError: if they are not n whole numbers of the years 1 to 9999, or look like seconds.
     """
     times = np.asarray(times_ms)
     if (

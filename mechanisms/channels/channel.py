@@ -18,7 +18,7 @@ def refuse_large(size: int, work: int) -> None:
     `work` is the number of its probabilities, times their length where they are products.
 
     Raises:
-        ValueError: where it is beyond 2^20.
+        ValueError: if it is beyond 2^20.
     """
     if work > MOST_WORK:
         raise ValueError(f"the channel of {size} values is too large to enumerate")
@@ -28,7 +28,7 @@ def refuse_large(size: int, work: int) -> None:
 class Violation:
     """The ordered pair of values and the output at which a channel breaks its policy worst.
 
-    `ratio` is `Q[value, output] / Q[other, output]`, None where the denominator is 0; `budget` is
+    `ratio` is `Q[value, output] / Q[other, output]`, None if the denominator is 0; `budget` is
     the policy's entry for the pair.
     """
 
@@ -88,7 +88,7 @@ class Channel:
         this is only the LDP that it implies: a certificate proves the odds against priors too.
 
         Raises:
-            ValueError: where the policy is one of another number of values.
+            ValueError: if the policy is one of another number of values.
         """
         worst: Violation | None = None
         worst_excess = -math.inf

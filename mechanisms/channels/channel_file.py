@@ -2,7 +2,7 @@
 
 JSON with the keys `version`, `policy` (exact), `prior`, `weights` (hexadecimal numerators over
 2^64, a row for each value), `sha256` of these three in canonical JSON, and `design`, the record of
-how it came about.
+how it was designed.
 """
 
 import json
@@ -34,7 +34,7 @@ def save_channel(path: Path, channel: DesignedChannel) -> None:
     """Write a channel file.
 
     Raises:
-        OSError: where it cannot be written.
+        OSError: if it cannot be written.
     """
     text = json.dumps(channel_document(channel), allow_nan=False, separators=(",", ":"))
     path.write_text(text.replace("],[", "],\n[") + "\n", encoding="ascii")

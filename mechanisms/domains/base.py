@@ -24,13 +24,13 @@ Indices = NDArray[np.int64]
 
 
 def check_size(size: int, key: str) -> None:
-    """Raise `SpecError` where a domain of this many values is too small or too large."""
+    """Raise `SpecError` if a domain of this many values is too small or too large."""
     if not 2 <= size <= MAX_VALUES:
         raise SpecError(key, f"2..{MAX_VALUES} values in the domain, got {size}")
 
 
 def check_extents(extents: Sequence[object], key: str) -> None:
-    """Raise `SpecError` where the sizes of the dimensions make no domain."""
+    """Raise `SpecError` if the sizes of the dimensions make no domain."""
     for axis, extent in enumerate(extents):
         if not is_whole(extent) or extent < 1:
             raise SpecError(f"{key}[{axis}]", f"a whole number above 0, got {describe(extent)}")
@@ -60,7 +60,7 @@ class Domain(ABC):
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         """Return the indices of n labels, int64 of shape `(n,)`.
 
-        A label has the form that `label` returns, but for intervals, where it is a number (or one
+        A label has the form that `label` returns; for intervals it is a number (or one
         number a dimension). Arrays of integers or floats take a fast path.
 
         Raises:
@@ -82,7 +82,7 @@ class Domain(ABC):
         """Return the indices of n rows of text, one column a dimension; int64 of shape `(n,)`.
 
         Raises:
-            ValueOutsideDomainError: naming the position of the first row that is no label.
+            ValueOutsideDomainError: naming the position of the first invalid row.
         """
 
     @abstractmethod
@@ -102,7 +102,7 @@ class Domain(ABC):
     def estimated(self) -> "Domain":
         """The domain that queries and estimates are about: by default this one.
 
-        Another one where devices give more than the value that is asked about, such as a prior.
+        Another one where devices give more than the estimated value, such as a prior.
         """
         return self
 

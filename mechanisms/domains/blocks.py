@@ -22,7 +22,7 @@ class Blocks:
     Within a block, values keep their order in the domain. Immutable; equal by content.
 
     Raises:
-        ValueError: where there is no value, or a block number between 0 and the largest is unused.
+        ValueError: if there is no value, or a block number between 0 and the largest is unused.
     """
 
     def __init__(self, of_value: NDArray[np.integer]) -> None:
@@ -97,7 +97,7 @@ def consecutive_blocks(size: int, length: object, path: str) -> Blocks:
     """Return blocks of `length` consecutive values; the last one may be shorter.
 
     Raises:
-        SpecError: where the length is no whole number in `1..size`.
+        SpecError: if the length is no whole number in `1..size`.
     """
     if not is_whole(length) or not 1 <= length <= size:
         raise SpecError(path, f"a number of values in 1..{size}, got {describe(length)}")
@@ -110,7 +110,7 @@ def box_blocks(shape: Sequence[int], lengths: Sequence[object], path: str) -> Bl
     Blocks are ragged at the far edges.
 
     Raises:
-        SpecError: where there is not one whole number in `1..dimension` for each dimension.
+        SpecError: if there is not one whole number in `1..dimension` for each dimension.
     """
     if len(lengths) != len(shape):
         raise SpecError(path, f"{len(shape)} numbers of cells, got {len(lengths)}")
@@ -131,7 +131,7 @@ def listed_blocks(size: int, lists: Sequence[Sequence[int]], path: str) -> Block
     """Return the blocks that lists of value indices spell out, in their order.
 
     Raises:
-        SpecError: where a block is empty, or a value is in two blocks or in none.
+        SpecError: if a block is empty, or a value is in two blocks or in none.
     """
     table = np.full(size, -1, dtype=np.int64)
     for number, members in enumerate(lists):

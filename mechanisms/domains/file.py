@@ -39,12 +39,12 @@ def read_file(given: object, base: Path, *, header: object = None) -> tuple[Labe
     """Return the labels of a file, and its blocks where every line has a second column.
 
     The path is relative to the folder `base`. The file is CSV in UTF-8; blank lines do not count.
-    `header` is whether its first line is one; where that is None there is none, and a first line
+    `header` is whether its first line is one; if None there is none, and a first line
     that looks like one is refused.
 
     Raises:
-        SpecError: for a path that is no text, a file that cannot be read, is empty or no CSV, or
-            a line that is no label, repeats one, or differs in columns from those before; for a
+        SpecError: for a path that is not a text, a file that cannot be read as CSV or is empty, or
+            a line with an invalid or repeated label, or differs in columns from those before; for a
             header that is neither true nor false, and where it has to be said.
     """
     if header is not None and not isinstance(header, bool):
@@ -79,7 +79,7 @@ def read_file(given: object, base: Path, *, header: object = None) -> tuple[Labe
 def _like_a_header(file: str, labels: list[str], blocks: list[str]) -> str | None:
     """Return why the first of the labels, with its block, looks like a header; None if it does not.
 
-    Asking where there is none costs a word in the configuration; not asking where there is one
+    Asking if there is none costs a word in the configuration; not asking where there is one
     makes a value of the domain that nobody has.
     """
     columns = [labels, blocks] if blocks else [labels]

@@ -98,7 +98,7 @@ class Interval(Domain):
         return indices
 
     def _point(self, label: object) -> list[float]:
-        """Return one point of mixed objects; NaN, which is outside, where it is none."""
+        """Return one point of mixed objects; NaN, which is outside, if it is not a number."""
         one = len(self.bins) == 1
         numbers = [label] if one else list(label) if isinstance(label, list | tuple) else []
         if len(numbers) != len(self.bins):

@@ -42,7 +42,7 @@ class Lattice(Domain):
         return array.astype(np.int64) @ strides
 
     def _coordinates(self, rows: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return coordinates of mixed objects one by one, to find the first that is none."""
+        """Return coordinates of mixed objects one by one, to find the first invalid one."""
         table = np.empty((len(rows), len(self.shape)), dtype=np.int64)
         for position, row in enumerate(rows):
             try:
@@ -74,13 +74,13 @@ class Lattice(Domain):
 
 
 def _digits(text: str) -> int:
-    """Return a decimal integer, or -1 where the text is none that any domain could hold."""
+    """Return a decimal integer, or -1 if the text is not a number of any domain."""
     digits = text.strip()
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else -1
 
 
 def _as_integers(labels: Sequence[Any] | NDArray[Any], dimensions: int) -> NDArray[Any] | None:
-    """Return integer labels as an array of shape `(n, D)`, or None where they are anything else."""
+    """Return integer labels as an array of shape `(n, D)`, or None if they are anything else."""
     if len(labels) == 0:
         return np.zeros((0, dimensions), dtype=np.int64)
     try:

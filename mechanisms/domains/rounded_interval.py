@@ -21,7 +21,7 @@ from ldpstream.mechanisms.exact.rounding import round_at_random
 class RoundedInterval(Domain):
     """Real numbers in D intervals; the values are the edges of their bins, one more than bins.
 
-    A number is rounded at random to one of the two edges beside it, which keeps its mean and loses
+    A number is rounded at random to one of the two nearest edges, which keeps its mean and loses
     no more privacy across an edge than anywhere else: a budget of `log(1 + epsilon)` for each step
     protects u and v by exactly `epsilon |u - v| / width` (docs/theory.md section 5).
     """
@@ -69,7 +69,7 @@ class RoundedInterval(Domain):
         )
 
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
-        """Return one of the two edges beside each number, at random: see `round_at_random`."""
+        """Return one of the two edges nearest to each number, at random: see `round_at_random`."""
         return self._round(self.interval.points(labels), entropy)
 
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:

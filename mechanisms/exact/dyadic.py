@@ -15,7 +15,7 @@ SMALLEST_EPSILON = 1e-18
 """From here on every rounded channel carries something; one that carries nothing is refused."""
 # Above the loss of any two values whose channel is enumerated: 32 steps of 64 log 2 at most.
 _LARGEST_EXPONENT = 2048
-# Ratios nearer to 1 have logarithms that the grid of 2^-256 would not tell apart as floats.
+# Ratios nearer to 1 have logarithms that the grid of 2^-256 could not distinguish as floats.
 _NEAR = Fraction(1, 1 << 128)
 
 
@@ -35,7 +35,7 @@ def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
     squared back, rounding outward each time.
 
     Raises:
-        ValueError: where the exponent is beyond 2048 in size.
+        ValueError: if the exponent is beyond 2048 in size.
     """
     if abs(exponent) > _LARGEST_EXPONENT:
         raise ValueError(f"exponent must be within 2048 of 0, got {float(exponent)}")
@@ -75,7 +75,7 @@ def log_bounds(ratio: Fraction) -> tuple[float, float]:
     of 1 the first two terms of the logarithm's series do.
 
     Raises:
-        ValueError: where the ratio is not above 0.
+        ValueError: if the ratio is not above 0.
     """
     if ratio <= 0:
         raise ValueError("only a positive ratio has a logarithm")

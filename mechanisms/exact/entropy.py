@@ -90,7 +90,7 @@ def uniform_below(entropy: Entropy, bound: int, n: int) -> NDArray[np.int64]:
     expected and a power of two never rejects.
 
     Raises:
-        ValueError: where `bound` is not in `1..2^63`.
+        ValueError: if `bound` is not in `1..2^63`.
     """
     if not 1 <= bound <= 1 << 63:
         raise ValueError(f"bound must be in 1..2^63, got {bound}")
@@ -108,7 +108,7 @@ def uniform_below(entropy: Entropy, bound: int, n: int) -> NDArray[np.int64]:
 def uniform_below_each(entropy: Entropy, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return exactly uniform draws, the i-th from `0..bounds[i]-1`, int64 of shape `(n,)`.
 
-    `bounds` are above 0. As `uniform_below`, each draw with a mask of its own: one word for each,
+    `bounds` are above 0. As `uniform_below`, each draw with its own mask: one word for each,
     then, in order, a further word for each that was rejected, until none is.
     """
     limits = bounds.astype(np.uint64)

@@ -37,7 +37,7 @@ class Binary(SymbolMechanism):
     One of the two may be infinite: a report may then reveal that value.
 
     Raises:
-        SpecError: where a budget is no number above 0, both are infinite, or they are so small that
+        SpecError: if a budget is no number above 0, both are infinite, or they are so small that
             the realised channel carries nothing.
     """
 

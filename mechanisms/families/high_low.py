@@ -42,7 +42,7 @@ class HighLow(SymbolMechanism):
     """Protects the `sensitive` ones of `values` values with budget `epsilon`.
 
     Raises:
-        SpecError: where epsilon is no finite number above 0 or so small that reports say nothing,
+        SpecError: if epsilon is no finite number above 0 or so small that reports say nothing,
             no value is sensitive, or one is outside `0..values-1`.
     """
 
@@ -132,7 +132,7 @@ class HighLow(SymbolMechanism):
         """Return the realised channel in exact rationals.
 
         Raises:
-            ValueError: where it holds more than 2^20 probabilities.
+            ValueError: if it holds more than 2^20 probabilities.
         """
         refuse_large(self.values, self.values * self.positions)
         return Channel(tuple(self._row(value) for value in range(self.values)), self.outputs)

@@ -44,7 +44,7 @@ class Optimal(SymbolMechanism):
         256 values.
 
         Raises:
-            SpecError: for a file that is none, or of another number of values, or that breaks its
+            SpecError: for an invalid file, or one of another number of values, or that breaks its
                 own policy, naming the pair of values and the report.
         """
         settings.only(cls.id, "channel")

@@ -26,7 +26,7 @@ ROUNDING = 1e-12
 
 
 PART = 1 << 17
-"""Values, or reports, that are worked on at a time: what a step needs besides its result."""
+"""Values, or reports, processed at a time, which bounds a step's temporary memory."""
 
 
 def parts(size: int) -> Iterator[slice]:
@@ -96,7 +96,7 @@ class Decoder(ABC):
     def noise(self, weights: Floats) -> Floats:
         """Return what a user of each value adds to a query's variance: float64 `(k,)`, >= 0.
 
-        `v(x) = (Q h^2)[x] - w[x]^2`, exact but for float64: entries of rounding are 0.
+        `v(x) = (Q h^2)[x] - w[x]^2`, exact up to float64: entries of rounding are 0.
         """
 
     def groups(self) -> Integers | None:
@@ -148,7 +148,7 @@ class CountDecoder(Decoder):
         """
 
     def output_groups(self) -> Integers | None:
-        """Return the group of each output, int64 `(outputs,)`; None where `groups` is."""
+        """Return the group of each output, int64 `(outputs,)`; None if `groups` is."""
         return None
 
     def noise(self, weights: Floats) -> Floats:

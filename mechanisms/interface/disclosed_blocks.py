@@ -32,12 +32,12 @@ class DisclosedBlocks(CountDecoder):
         """Where each block's reports lie."""
 
     def groups(self) -> Indices | None:
-        """Return the block of each value; None where there is one block."""
+        """Return the block of each value; None if there is one block."""
         blocks = self.reports.blocks
         return None if blocks.count == 1 else blocks.of_value
 
     def output_groups(self) -> Indices | None:
-        """Return the block of each report; None where there is one block."""
+        """Return the block of each report; None if there is one block."""
         layout = self.reports
         if layout.blocks.count == 1:
             return None

@@ -59,7 +59,7 @@ class Mechanism(ABC):
         return domain
 
     def marginal(self, statistic: Statistic) -> "tuple[Mechanism, Statistic] | None":
-        """Return the mechanism of the values that are asked about alone, and its statistic.
+        """Return the mechanism of the estimated values alone, and its statistic.
 
         Where devices give more than these and the rest can be summed out exactly; None otherwise.
         """
@@ -96,7 +96,7 @@ class Mechanism(ABC):
         """Return the canonical realised parameters: what the fingerprint hashes."""
 
     def tables(self) -> Mapping[str, Json]:
-        """Return what a device needs beside the parameters, which hold only its digest.
+        """Return what a device needs in addition to the parameters, which hold only its digest.
 
         By default nothing. docs/wire.md, "Device document", describes each table.
         """
@@ -109,7 +109,7 @@ class Mechanism(ABC):
         Its outputs are numbered as in `possible_reports`.
 
         Raises:
-            ValueError: where it is too large to enumerate; `certify` still works there.
+            ValueError: if it is too large to enumerate; `certify` still works there.
         """
 
     @abstractmethod
@@ -117,7 +117,7 @@ class Mechanism(ABC):
         """Return every report that some value can produce, each once.
 
         Raises:
-            ValueError: where they are too many to list.
+            ValueError: if they are too many to list.
         """
 
     @abstractmethod
@@ -178,7 +178,7 @@ class Mechanism(ABC):
     def few(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
         """Return what n reports add, `(place, count)` each, where that is cheaper than `absorb`.
 
-        None where it is not, by default always.
+        None if it is not, by default always.
         """
         del reports
         return None

@@ -34,7 +34,7 @@ class Settings:
 
     `path` is the collection's key path, `keys` those of `MECHANISM_KEYS` that are given, raw, and
     `base` the folder that files are relative to. A key that is absent is None, which TOML cannot
-    hold: whoever reads it refuses that as it does every other wrong value, and says what is right.
+    hold: its reader refuses that like any other invalid value, and says what is right.
     """
 
     path: str
@@ -59,7 +59,7 @@ class Settings:
         """Return the one finite budget.
 
         Raises:
-            SpecError: where it is absent or anything else, or numbers are rounded at random, which
+            SpecError: if it is absent or anything else, or numbers are rounded at random, which
                 only budgets for each step make sense of.
         """
         refuse_rounding(self.domain, self.path)
@@ -71,7 +71,7 @@ class Settings:
         See `step_epsilon.read_step_epsilon`.
 
         Raises:
-            SpecError: where it is absent or no finite number above 0.
+            SpecError: if it is absent or no finite number above 0.
         """
         return read_step_epsilon(self.keys.get("epsilon"), self.domain, f"{self.path}.epsilon")
 
@@ -79,7 +79,7 @@ class Settings:
         """Return the indices of the sensitive values.
 
         Raises:
-            SpecError: where there is none, one is listed twice, or one is outside the domain.
+            SpecError: if there is none, one is listed twice, or one is outside the domain.
         """
         return read_sensitive(self.keys.get("sensitive"), self.domain, f"{self.path}.sensitive")
 
@@ -87,7 +87,7 @@ class Settings:
         """Return the policy of the `policy` key, in any of its forms (`policy_spec.read_policy`).
 
         Raises:
-            SpecError: where it is absent, or whatever its form refuses.
+            SpecError: if it is absent, or whatever its form refuses.
         """
         return read_policy(
             self.keys.get("policy"),

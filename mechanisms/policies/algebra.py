@@ -44,7 +44,7 @@ def closure(policy: Policy) -> MatrixPolicy:
 def compose(*policies: Policy) -> MatrixPolicy:
     """Return the sum of policies over the same values, infinity absorbing ([CA] Proposition 2).
 
-    Whoever sees several reports of one value, each randomised on its own by a channel that
+    An observer of several reports of one value, each randomised separately by a channel that
     satisfies one of them, sees a channel that satisfies the sum.
 
     Raises:

@@ -47,7 +47,7 @@ def block_budget(policy: Policy) -> BlockBudget:
     Blocks are what finite budgets connect, in either direction; epsilon is the least of them.
 
     Raises:
-        SpecError: where no budget is finite, one is 0, or all of a large policy would be listed.
+        SpecError: if no budget is finite, one is 0, or all of a large policy would be listed.
     """
     every = np.arange(policy.size)
     if isinstance(policy, BlockPolicy):
@@ -67,7 +67,7 @@ def block_budget(policy: Policy) -> BlockBudget:
 def by_entries(policy: Policy) -> Policy:
     """Return a policy whose entries say all that it asks, and which implies the given one.
 
-    Itself, but for localized information privacy, which bounds the odds against priors: there LDP
+    Itself, except in localized information privacy, which bounds the odds against priors: there LDP
     with the least epsilon, inside each level of `lip`, which implies LIP with it at every prior
     (docs/theory.md section 7).
     """
@@ -86,7 +86,7 @@ def l1_budget(policy: Policy, shape: Sequence[int]) -> Fraction:
     Values count in row-major order of `shape`; distances are in index steps.
 
     Raises:
-        SpecError: where no budget is finite, one is 0, or all of a large policy would be listed.
+        SpecError: if no budget is finite, one is 0, or all of a large policy would be listed.
     """
     if isinstance(policy, MetricPolicy) and policy.shape == tuple(shape):
         return policy.step

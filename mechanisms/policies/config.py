@@ -23,7 +23,7 @@ from ldpstream.mechanisms.policies.step_epsilon import read_step_epsilon, refuse
 
 @dataclass(frozen=True)
 class _Given:
-    """A `policy` table and what surrounds it; `epsilon` is raw, None where absent."""
+    """A `policy` table and what surrounds it; `epsilon` is raw, None if absent."""
 
     table: Mapping[str, object]
     domain: Domain
@@ -52,7 +52,7 @@ class _Given:
 def read_policy(given: object, *, domain: Domain, epsilon: object, base: Path, path: str) -> Policy:
     """Return the policy of a `policy` table over the values of a domain.
 
-    One of these, where `epsilon` is the collection's, raw, and None where it has none:
+    One of these, where `epsilon` is the collection's, raw, and None if it has none:
 
     - `{ file = "policy.csv" }` or `{ matrix = [[0, 1], [inf, 0]] }`: every entry; no epsilon.
     - `{ metric = "graph", file = "edges.csv" }`, and maybe `directed = true`: two labels and a

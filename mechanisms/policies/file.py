@@ -48,9 +48,9 @@ def read_edges(
     edge has `epsilon`. The path is relative to `base`.
 
     Raises:
-        SpecError: for a file that cannot be read or holds no edge, a line that is none or differs
-            in columns from the first, an edge of a value to itself, and for an epsilon where lines
-            have budgets or none where they have not.
+        SpecError: for a file that cannot be read or holds no edge, an invalid line, one with other
+            columns than the first, an edge of a value to itself, an epsilon if lines have budgets,
+            or none if they have not.
     """
     dimensions = len(domain.shape)
     edges: list[Edge] = []

@@ -1,4 +1,4 @@
-"""Policies by a graph: values that an edge joins are hard to tell apart, others by their path."""
+"""Policies by a graph: values that an edge joins are hard to distinguish, others by their path."""
 
 import hashlib
 import heapq
@@ -70,7 +70,7 @@ class GraphPolicy(Policy):
         return dict(sorted(found.items()))
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None where no path leads there; 0 on the diagonal."""
+        """Return `E[value, other]`, or None if no path leads there; 0 on the diagonal."""
         length = self._lengths(value).get(other)
         return None if length is None else Fraction(length, self._unit)
 

@@ -122,7 +122,7 @@ def worst_leak(level: Level, thresholds: tuple[int, int]) -> Leak:
     that one value cannot make is refused.
 
     Raises:
-        ValueError: where a threshold is not above 0 and below 2^64.
+        ValueError: if a threshold is not above 0 and below 2^64.
     """
     q, r = thresholds
     if not (0 < q < WORD and 0 < r < WORD):

@@ -40,7 +40,7 @@ class LipPolicy(Policy):
         return Fraction(WORD - q, WORD - r), Fraction(r, q)
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         if value == other:
             return Fraction(0)
         level, bit = divmod(value, 2)
@@ -59,7 +59,7 @@ class LipPolicy(Policy):
 
     @property
     def unprotected(self) -> str | None:
-        """Say that levels are told apart."""
+        """State that levels are distinguishable."""
         if len(self.levels) == 1:
             return None
         return "values in different levels: a report reveals the level of prior and epsilon"

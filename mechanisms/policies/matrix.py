@@ -30,7 +30,7 @@ class MatrixPolicy(Policy):
     function, `policy_file.read_matrix` reads a file. Equal by content.
 
     Raises:
-        SpecError: where the matrix is not square, has fewer than 2 or more than 1000 rows, a
+        SpecError: if the matrix is not square, has fewer than 2 or more than 1000 rows, a
             negative entry, or one on the diagonal that is not 0.
 
     >>> policy = MatrixPolicy.of([[0, 0.5], [float("inf"), 0]])
@@ -63,7 +63,7 @@ class MatrixPolicy(Policy):
         are read as `dyadic.budget` reads them. `size` is the number of values that it has to have.
 
         Raises:
-            SpecError: as the class, for anything that is no number of at least 0, NaN included, and
+            SpecError: as the class, for anything but a number of at least 0, NaN included, and
                 for another number of rows than `size`; paths are `policy[row][column]`.
         """
         listed = _list(rows, "policy", "a list of rows of budgets")
@@ -111,7 +111,7 @@ class MatrixPolicy(Policy):
         return len(self.entries)
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         return self.entries[value][other]
 
     @cached_property

@@ -29,7 +29,7 @@ class MetricPolicy(Policy):
     budgets are rounded down (`lp_norm`).
 
     Raises:
-        SpecError: where p is anything else, or there is not one finite number above 0 in `scale`
+        SpecError: if p is anything else, or there is not one finite number above 0 in `scale`
             for each dimension.
     """
 

@@ -21,7 +21,7 @@ Pairs = Iterator[tuple[int, int]]
 
 
 def implies(stronger: Policy, weaker: Policy) -> tuple[int, int] | None:
-    """Return None where every channel of one policy satisfies another, or a pair that it breaks.
+    """Return None if every channel of one policy satisfies another, or a pair that it breaks.
 
     So it is where the stronger one's shortest-path closure is at most the weaker one in every
     entry. Where no budget of the stronger is 0 this is necessary too: for each pair some channel
@@ -31,7 +31,7 @@ def implies(stronger: Policy, weaker: Policy) -> tuple[int, int] | None:
     policy implies what `budgets.by_entries` puts in its place.
 
     Raises:
-        SpecError: where the numbers of values differ, or exceed 1000 and all pairs would be needed.
+        SpecError: if the numbers of values differ, or exceed 1000 and all pairs would be needed.
 
     >>> implies(MetricPolicy(0.5, (3,)), MetricPolicy(1.0, (3,))) is None
     True

@@ -1,4 +1,4 @@
-"""Policies: what may be told apart from what, and how well ([CA] Definition 1).
+"""Policies: which values may be distinguished, and how well ([CA] Definition 1).
 
 A policy is a matrix E of shape `(k, k)`, rows "from" and columns "to": a channel Q satisfies it
 iff `Q[x, y] <= e^E[x, x'] Q[x', y]` for all x, x', y. Entries are exact rationals here (see
@@ -32,7 +32,7 @@ class Policy(ABC):
 
     @abstractmethod
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
 
     @property
     @abstractmethod
@@ -42,7 +42,7 @@ class Policy(ABC):
     @property
     @abstractmethod
     def unprotected(self) -> str | None:
-        """Say which ordered pairs are unprotected, or None where none is."""
+        """Return which ordered pairs are unprotected, or None if all are protected."""
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Yield ordered pairs of different values whose budgets imply those of all others.
@@ -83,7 +83,7 @@ class BinaryPolicy(Policy):
         return 2
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         if value == other:
             return Fraction(0)
         epsilon = self.first if value == 0 else self.second
@@ -96,7 +96,7 @@ class BinaryPolicy(Policy):
 
     @property
     def unprotected(self) -> str | None:
-        """Say which direction has an infinite budget."""
+        """Return which direction has an infinite budget."""
         if math.isinf(self.first):
             return "the first value against the second: a report may reveal the first"
         if math.isinf(self.second):
@@ -127,7 +127,7 @@ class HighLowPolicy(Policy):
         return self.values
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         if value == other:
             return Fraction(0)
         return budget(self.epsilon) if value in self.sensitive else None
@@ -177,7 +177,7 @@ class BlockPolicy(Policy):
         return self.blocks.size
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         if value == other:
             return Fraction(0)
         of = self.blocks.of_value

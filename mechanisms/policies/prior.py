@@ -23,7 +23,7 @@ class PriorPolicy(Policy):
     probability. It says more than they do: of the odds against the prior.
 
     Raises:
-        SpecError: where epsilon is no finite number above 0, or the prior no distribution above 0.
+        SpecError: if epsilon is no finite number above 0, or the prior no distribution above 0.
     """
 
     epsilon: float
@@ -62,7 +62,7 @@ class PriorPolicy(Policy):
     def worst_ratio(self, column: Sequence[int]) -> tuple[Fraction | None, int]:
         """Return the largest of `P(x | y)/prior[x]` and its inverse at one report, and its value.
 
-        `column` is proportional to `Q[., y]`; None where a value cannot make the report.
+        `column` is proportional to `Q[., y]`; None if a value cannot make the report.
         """
         common = self._integers
         mean = sum(p * q for p, q in zip(common, column, strict=True))

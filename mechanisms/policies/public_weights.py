@@ -24,7 +24,7 @@ class PublicWeightPolicy(Policy):
         return self.values.size * self.weights
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         (x, weight), (z, another) = divmod(value, self.weights), divmod(other, self.weights)
         return self.values.entry(x, z) if weight == another else None
 

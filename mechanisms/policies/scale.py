@@ -15,7 +15,7 @@ def scaled(policy: Policy, factor: float) -> Policy:
     """Return the policy with every budget times a finite factor above 0; infinity stays.
 
     Raises:
-        SpecError: for a factor that is none, or a policy whose budgets are no free parameters.
+        SpecError: for an invalid factor, or a policy whose budgets are no free parameters.
 
     >>> scaled(BinaryPolicy(1.0, math.inf), 0.5)
     BinaryPolicy(first=0.5, second=inf)

@@ -9,7 +9,7 @@ def read_sensitive(given: object, domain: Domain, path: str) -> frozenset[int]:
     """Return the indices of the values that a list of labels names as sensitive.
 
     Raises:
-        SpecError: where there is none, one is listed twice, or one is outside the domain.
+        SpecError: if there is none, one is listed twice, or one is outside the domain.
     """
     if not isinstance(given, list) or not given:
         got = "nothing" if given is None else describe(given)

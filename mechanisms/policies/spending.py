@@ -2,7 +2,7 @@
 
 Reports are drawn independently of each other, so the probability of all of them is a product, and
 the losses of two sequences of values add up: `sum_t E_t[x_t, x'_t]`, report by report. That holds
-whatever the values have to do with each other, and it holds for one value asked again and again,
+whatever the values have to do with each other, and it holds for one value reported again and again,
 where every term is of the same pair. All sums here are exact rationals.
 """
 
@@ -88,7 +88,7 @@ class SumPolicy(Policy):
         return self.terms[0][0].size
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None where it is infinite; 0 on the diagonal."""
+        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         total = Fraction(0)
         for policy, times in self.terms:
             entry = policy.entry(value, other)
@@ -114,7 +114,7 @@ class SumPolicy(Policy):
 
     @property
     def unprotected(self) -> str | None:
-        """Say which ordered pairs are unprotected, or None where none is."""
+        """Return which ordered pairs are unprotected, or None if all are protected."""
         said = [text for policy in self._taken if (text := policy.unprotected) is not None]
         return "; ".join(dict.fromkeys(said)) or None
 
@@ -127,7 +127,7 @@ class SumPolicy(Policy):
 
 
 def first_beyond(spent: Policy, allowed: Policy) -> tuple[int, int] | None:
-    """Return a pair at which one policy asks for more than another allows; None if there is none.
+    """Return a pair that one policy protects more than another allows, or None.
 
     Compared at the pairs that decide over all (`Policy.pairs`).
     """

@@ -24,7 +24,7 @@ def tabled(policy: Policy) -> Policy:
     A policy whose `pairs` are fewer than all becomes the graph of these pairs.
 
     Raises:
-        SpecError: where it has more values than a channel file of its form may.
+        SpecError: if it has more values than a channel file of its form may.
     """
     if isinstance(policy, PriorPolicy):
         return _checked(policy, MAX_LIP_VALUES)

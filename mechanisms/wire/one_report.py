@@ -79,7 +79,7 @@ class OneReport:
         """Return the tokens of the n reports of a frame, or of any number of them.
 
         Raises:
-            ValueError: where there is not one for each, or they are of several partitions.
+            ValueError: if there is not one for each, or they are of several partitions.
         """
         if tokens is None or tokens.dtype != np.uint8 or (n is not None and len(tokens) != n):
             raise ValueError("expected one token of 8 bytes for each report, because of one_report")
@@ -101,7 +101,7 @@ def token_numbers(tokens: Tokens) -> NDArray[np.uint64]:
 
 
 def read_one_report(mapping: Mapping[str, object], path: str) -> OneReport | None:
-    """Return the rule of a collection's table; None where `one_report` is absent or false.
+    """Return the rule of a collection's table; None if `one_report` is absent or false.
 
     Raises:
         SpecError: naming the key and what was expected.

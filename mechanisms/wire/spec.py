@@ -230,7 +230,7 @@ def load_spec(path: str | Path, name: str) -> CollectionSpec:
     """Return the spec of one collection out of a configuration file.
 
     Raises:
-        SpecError: where the file cannot be read or is no TOML, has no such collection, or a key of
+        SpecError: if the file cannot be read or is no TOML, has no such collection, or a key of
             the collection is impossible.
     """
     file = Path(path)

@@ -15,7 +15,7 @@ def read_topic(given: object, path: str) -> str:
     """Return the name of a topic.
 
     Raises:
-        SpecError: where it is none that Kafka takes.
+        SpecError: if Kafka does not accept it.
     """
     if not isinstance(given, str) or not LEGAL_NAME.fullmatch(given) or given in (".", ".."):
         raise SpecError(
@@ -28,7 +28,7 @@ def read_precision(given: object, path: str) -> int:
     """Return the precision of times in milliseconds.
 
     Raises:
-        SpecError: where it is no duration above 0, or one of more than a hundred years.
+        SpecError: if it is no duration above 0, or one of more than a hundred years.
     """
     if isinstance(given, str):
         try:

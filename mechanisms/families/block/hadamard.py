@@ -70,7 +70,7 @@ class BlockHadamard(BlockMechanism, SymbolMechanism):
         """Return the realised channel in exact rationals.
 
         Raises:
-            ValueError: where it holds more than 2^20 probabilities.
+            ValueError: if it holds more than 2^20 probabilities.
         """
         layout = self.layout
         refuse_large(self.size, int((layout.mask + 1).sum()))

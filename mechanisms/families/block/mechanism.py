@@ -31,7 +31,7 @@ class BlockMechanism(Mechanism):
     """A budget `epsilon` inside each block of a partition.
 
     Raises:
-        SpecError: where epsilon is no finite number above 0, or every block holds a single value,
+        SpecError: if epsilon is no finite number above 0, or every block holds a single value,
             so that nothing is protected.
     """
 
@@ -73,7 +73,7 @@ class BlockMechanism(Mechanism):
         """Return the largest ratio of two values of a block at any report, by construction.
 
         Raises:
-            ValueError: where the tables are not what the construction assumes.
+            ValueError: if the tables are not what the construction assumes.
         """
 
     @property

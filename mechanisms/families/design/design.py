@@ -52,7 +52,7 @@ class Design:
 
     @property
     def unlikely(self) -> Fraction:
-        """Probability of each other report; 0 where there is none."""
+        """Probability of each other report; 0 if there is none."""
         return Fraction(WORD - self.threshold, WORD * max(1, self.outside))
 
     @property
@@ -90,7 +90,7 @@ class DesignLayout:
         """Check what the proof by structure assumes of the tables.
 
         Raises:
-            ValueError: where blocks overlap, or one has fewer reports than values.
+            ValueError: if blocks overlap, or one has fewer reports than values.
         """
         sound = (
             bool(np.all(self.starts[1:] == self.starts[:-1] + self.orders[:-1]))

@@ -64,7 +64,7 @@ class DesignMechanism(BlockMechanism, SymbolMechanism):
         """Return the realised channel in exact rationals.
 
         Raises:
-            ValueError: where it holds more than 2^20 probabilities.
+            ValueError: if it holds more than 2^20 probabilities.
         """
         refuse_large(self.size, int((self.layout.orders * self.blocks.sizes).sum()))
         return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)

@@ -61,7 +61,7 @@ class L1Bits(StepMechanism):
         super().__post_init__()
         if 2 * self.threshold <= WORD:
             raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
-        # Sums of noise queries hold 1/t once for each dimension beside the noise's own 1/t^2.
+        # Sums of noise queries hold 1/t once for each dimension, on top of the noise's own 1/t^2.
         if 3 * len(self.extents) * -math.log(self.contrast) > math.log(_LARGEST_SUM):
             raise SpecError("epsilon", f"a larger number in {len(self.extents)} dimensions")
 
@@ -115,7 +115,7 @@ class L1Bits(StepMechanism):
         """Return all rows of bits, the numbers `0..2^bits - 1` little-endian.
 
         Raises:
-            ValueError: where there are more than 1024.
+            ValueError: if there are more than 1024.
         """
         if self.report_bits > _MOST_LISTED_BITS:
             raise ValueError(f"the 2^{self.report_bits} reports are too many to list")
@@ -127,7 +127,7 @@ class L1Bits(StepMechanism):
         """Return the realised channel in exact rationals.
 
         Raises:
-            ValueError: where there are more than 1024 reports, or 2^17 pairs of value and report.
+            ValueError: if there are more than 1024 reports, or 2^17 pairs of value and report.
         """
         reports = self.possible_reports()
         if self.size * len(reports) > _MOST_CHANNEL_ENTRIES:

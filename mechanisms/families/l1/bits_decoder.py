@@ -149,7 +149,7 @@ class L1BitsDecoder(LinearDecoder):
         return noise
 
     def _subsets(self, table: Floats, chosen: tuple[int, ...], axis: int) -> Floats:
-        """Sum the squares over the subsets of the dimensions from `axis` on, beside `chosen`."""
+        """Sum the squares over the subsets of the dimensions from `axis` on, added to `chosen`."""
         if axis == len(self._shape):
             if not chosen:
                 return np.zeros_like(table)

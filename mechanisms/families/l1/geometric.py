@@ -83,7 +83,7 @@ class L1Geometric(StepMechanism, SymbolMechanism):
         """Return the realised channel in exact rationals.
 
         Raises:
-            ValueError: where its `k^2` probabilities, which grow with the diameter, are too large.
+            ValueError: if its `k^2` probabilities, which grow with the diameter, are too large.
         """
         refuse_large(self.size, self.size**2 * (1 + self.policy.diameter))
         tables = [_exact(self.threshold, length) for length in self.extents]

@@ -172,7 +172,7 @@ def _bend(function: Floats) -> Floats:
     """
     slopes = np.diff(function, axis=-1)
     out = np.zeros_like(function)
-    # One array less where nobody else holds it.
+    # Saves an array if nothing else refers to it.
     del function
     out[..., 1:] += slopes
     out[..., :-1] -= slopes

@@ -1,6 +1,6 @@
 """What mechanisms on ordered domains share: a budget for each index step, and private weights.
 
-Theirs is the policy `E = epsilon * |x - x'|_p` (docs/theory.md sections 5 and 8). A private weight
+Their policy is `E = epsilon * |x - x'|_p` (docs/theory.md sections 5 and 8). A private weight
 is one more dimension (`private_weights`), which the sums of the values alone leave out again.
 """
 
@@ -34,7 +34,7 @@ class StepMechanism(Mechanism):
     weight.
 
     Raises:
-        SpecError: where epsilon is no finite number above 0, the shape is no domain, or p is no
+        SpecError: if epsilon is no finite number above 0, the shape is no domain, or p is no
             whole number in 1..64 or infinity.
     """
 

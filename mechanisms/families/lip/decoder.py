@@ -61,13 +61,13 @@ class LipDecoder(CountDecoder):
         return self._sum(self._q, function)
 
     def groups(self) -> NDArray[np.int64] | None:
-        """Return the level of each value, which reports disclose; None where there is one."""
+        """Return the level of each value, which reports disclose; None if there is one."""
         if len(self._h) == 1:
             return None
         return np.arange(2 * len(self._h)) // 2
 
     def output_groups(self) -> NDArray[np.int64] | None:
-        """Return the level of each output; None where there is one."""
+        """Return the level of each output; None if there is one."""
         return self.groups()
 
     def noise_extremes(self) -> tuple[Floats, Floats]:

@@ -22,7 +22,7 @@ _PRIOR_EXPECTED = "a prior above 0 and below 1"
 class PriorDomain(Domain):
     """Labels `[value, prior]`, `[value, epsilon]` or `[value, prior, epsilon]`.
 
-    `values` is the collection's domain of two values. What comes beside the value says which level
+    `values` is the collection's domain of two values. What accompanies the value says which level
     it is in: its own index is `2 * level + value`. A device's prior must be above 0 and below 1,
     its epsilon one of those on offer. Lines of text have the same columns.
     """
@@ -52,7 +52,7 @@ class PriorDomain(Domain):
 
     @property
     def expected(self) -> str:
-        """Say what a value must be, and what stands beside it."""
+        """Describe what a value must be, and what accompanies it."""
         beside = [_PRIOR_EXPECTED] * self.prior.local
         beside += [self._epsilon_expected] * (len(self.epsilons) > 1)
         return f"{self.values.expected}, with {' and '.join(beside)} beside it"
@@ -63,7 +63,7 @@ class PriorDomain(Domain):
 
     @property
     def _extra(self) -> int:
-        """Number of entries beside the value."""
+        """Number of entries in addition to the value."""
         return self.prior.local + (len(self.epsilons) > 1)
 
     @cached_property

@@ -17,7 +17,7 @@ def channel_of_rows(rows: LaplaceRows, group: NDArray[np.int64], groups: int) ->
     Outputs count groups first, then the combinations of the rows' numbers, the last row's fastest.
 
     Raises:
-        ValueError: where its probabilities are too many or too long.
+        ValueError: if its probabilities are too many or too long.
     """
     refuse_many(rows, len(group), groups)
     tables = [rows.row_channel(row) for row in range(rows.count)]

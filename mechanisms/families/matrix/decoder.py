@@ -60,7 +60,7 @@ class MatrixDecoder(LinearDecoder):
         return self._own_noise.copy(), self._own_noise.copy()
 
     def groups(self) -> Integers | None:
-        """Return the group of each value; None where there is only one."""
+        """Return the group of each value; None if there is only one."""
         return self.group if self.count > 1 else None
 
     def group_reports(self, statistic: Statistic) -> Integers:

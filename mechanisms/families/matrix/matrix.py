@@ -48,12 +48,12 @@ class Matrix(Mechanism):
 
     `scales` holds one number for each row of the strategy, s_j of the noise; by default all rows
     share the smallest that keeps the policy. Rows of one entry carry nothing and are left out; rows
-    that tell apart only what the policy does not protect at all are exact: a report discloses the
+    that distinguish only what the policy does not protect at all are exact: a report discloses the
     group of values that they are the same for.
 
     Raises:
-        SpecError: where the policy is one of another number of values, protects nothing, or has a
-            budget of 0 between values that the strategy tells apart; where scales break the
+        SpecError: if the policy is one of another number of values, protects nothing, or has a
+            budget of 0 between values that the strategy distinguishes; where scales break the
             policy; where the noise is beyond 2^30; where some query has no answer.
     """
 
@@ -154,14 +154,14 @@ class Matrix(Mechanism):
         return out
 
     def tables(self) -> Mapping[str, Json]:
-        """Return what a device needs to know of policy and strategy beside the parameters."""
+        """Return what a device needs to know of policy and strategy, except the parameters."""
         return policy_tables(self.target) | strategy_tables(self.strategy)
 
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals, outputs as in `possible_reports`.
 
         Raises:
-            ValueError: where its probabilities, products over the rows, are too many or too long.
+            ValueError: if its probabilities, products over the rows, are too many or too long.
         """
         return channel_of_rows(self.rows, self._realised.group, self._groups)
 
@@ -169,7 +169,7 @@ class Matrix(Mechanism):
         """Return every report: groups, and in each all combinations of the rows' ranges.
 
         Raises:
-            ValueError: where they are too many to list.
+            ValueError: if they are too many to list.
         """
         refuse_many(self.rows, self.size, self._groups)
         ends = zip(self._codec.low.tolist(), self._codec.high.tolist(), strict=True)
@@ -236,7 +236,7 @@ class Matrix(Mechanism):
         return MatrixDecoder(self.rows, self._realised.group, self._groups)
 
     def disclosed(self) -> list[str]:
-        """Return the group of the value where exact rows tell groups apart."""
+        """Return the group of the value if exact rows distinguish groups."""
         if self._groups == 1:
             return []
         return [

@@ -49,7 +49,7 @@ class ProtectedPairs:
         """Return the pairs of a policy.
 
         Raises:
-            SpecError: where they would have to be looked at one by one, and are too many, and for a
+            SpecError: if they would have to be looked at one by one, and are too many, and for a
                 policy that asks more than budgets of pairs.
         """
         if by_entries(policy) is not policy:

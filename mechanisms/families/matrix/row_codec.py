@@ -1,4 +1,4 @@
-"""Fixed-length encoding of rows of integers, each with a range of its own."""
+"""Fixed-length encoding of rows of integers, each with its own range."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -47,7 +47,7 @@ def realise(
 ) -> RealisedRows:
     """Return a strategy's rows with the noise that keeps a policy, or refuse.
 
-    Without scales all rows share one, and rows that tell no protected pair apart are exact. Rows of
+    Without scales all rows share one, and rows that separate no protected pair are exact. Rows of
     one entry are left out: they say no more than the number of reports.
 
     Raises:

@@ -2,7 +2,7 @@
 
 A policy holds iff `sum_j |A[j, x] - A[j, x']| u_j <= E[x, x']` for all pairs, `u_j = 1/s_j`. By
 default all rows share the largest u that does; any others are numbers of the configuration, for
-which the same is checked. Rows that tell apart only what the policy does not protect have scale 0:
+which the same is checked. Rows that distinguish only what the policy does not protect have scale 0:
 exact.
 """
 
@@ -23,7 +23,7 @@ _LARGEST_RATE = Fraction(1 << 900)
 
 
 def harmless_rows(rows: Rows, pairs: ProtectedPairs) -> NDArray[np.bool_]:
-    """Return which rows tell no protected pair apart, bool of shape `(rows,)`."""
+    """Return which rows distinguish no protected pair, bool of shape `(rows,)`."""
     of_value = pairs.components()
     harmless: NDArray[np.bool_] = (rows == rows[:, of_value]).all(axis=1)
     return harmless
@@ -33,7 +33,7 @@ def uniform_rate(rows: Rows, pairs: ProtectedPairs) -> Fraction:
     """Return the largest u that all rows can have: the least `E / distance` over the pairs.
 
     Raises:
-        SpecError: where rows tell apart a pair with the budget 0.
+        SpecError: if rows distinguish a pair with the budget 0.
     """
     distances = pairs.distances(rows)
     largest = np.zeros(len(pairs.budgets), dtype=np.int64)
@@ -47,14 +47,14 @@ def uniform_rate(rows: Rows, pairs: ProtectedPairs) -> Fraction:
 def read_rates(
     scales: Sequence[float], rows: Rows, harmless: NDArray[np.bool_]
 ) -> tuple[Fraction | None, ...]:
-    """Return u of each row, None where it is infinite (scale 0).
+    """Return u of each row, None if it is infinite (scale 0).
 
     A float stands for the larger of its double and its decimal, so that the guarantee holds for
     both.
 
     Raises:
-        SpecError: where there is not one scale a row, finite and at least 0, or one of a row that
-            tells protected values apart is 0.
+        SpecError: if there is not one scale a row, finite and at least 0, or one of a row that
+            distinguishes protected values is 0.
     """
     if len(scales) != len(rows):
         raise SpecError("scales", f"{len(rows)} numbers, one a row, got {len(scales)}")

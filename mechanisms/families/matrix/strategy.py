@@ -89,7 +89,7 @@ def identity(size: int) -> Entries:
 
 
 def prefix(size: int) -> Entries:
-    """Return the prefixes `x <= j` but for the whole: row j is 1 up to value j, `k - 1` rows.
+    """Return the prefixes `x <= j` except the whole: row j is 1 up to value j, `k - 1` rows.
 
     The lower triangle of [ML] III-B without its last row, which is the number of reports.
     """
@@ -97,7 +97,7 @@ def prefix(size: int) -> Entries:
 
 
 def hierarchical(size: int) -> Entries:
-    """Return the nodes of a binary tree over the values but for its root, level by level."""
+    """Return the nodes of a binary tree over the values except its root, level by level."""
     nodes = [(start, stop) for start, _, stop in _splits(size)]
     leaves = {(x, x + 1) for x in range(size)}
     ordered = sorted(leaves | set(nodes), key=lambda node: (node[0] - node[1], node))
@@ -172,7 +172,7 @@ _DOCUMENT_BYTES: Final = 4
 
 
 def strategy_tables(strategy: Strategy) -> dict[str, Json]:
-    """Return the rows of a strategy that is none of the built-in ones."""
+    """Return the rows of a strategy that is not built in."""
     if strategy.name in STRATEGIES or strategy.entries.size * _DOCUMENT_BYTES > MAX_TABLE_BYTES:
         return {}
     return {"strategy": strategy.entries.tolist()}

@@ -99,7 +99,7 @@ class SubsetSelection(BlockMechanism):
         """Return all reports: block by block, subsets in lexicographic order of their places.
 
         Raises:
-            ValueError: where with their probabilities they are more than 2^20 numbers.
+            ValueError: if with their probabilities they are more than 2^20 numbers.
         """
         refuse_large(self.size, self._entries)
         rows = []
@@ -116,7 +116,7 @@ class SubsetSelection(BlockMechanism):
         """Return the realised channel in exact rationals; outputs as in `possible_reports`.
 
         Raises:
-            ValueError: where it holds more than 2^20 probabilities.
+            ValueError: if it holds more than 2^20 probabilities.
         """
         refuse_large(self.size, self._entries)
         rows: list[dict[int, Fraction]] = [{} for _ in range(self.size)]

@@ -82,7 +82,7 @@ def best_subsets(epsilon: Fraction, size: int) -> Subsets:
     choices = {min(max(chosen, 1), size - 1) for chosen in (below, below + 1)}
     realised = [Subsets(size, d, set_threshold(epsilon, d, size - d)) for d in sorted(choices)]
     usable = [subsets for subsets in realised if subsets.support.gap > 0]
-    # Where none says anything the caller refuses epsilon.
+    # If none carries information the caller refuses epsilon.
     return min(usable, key=lambda s: s.support.mean_noise(size), default=realised[0])
 
 

@@ -110,7 +110,7 @@ class WeightedDomain(Domain):
         return [row[0] if columns == 1 else list(row[:-1]) for row in rows], weights
 
     def _weights(self, given: Sequence[object]) -> Indices:
-        """Return the weights up to the first that is none, int64."""
+        """Return the weights up to the first invalid one, int64."""
         found: list[int] = []
         for entry in given:
             weight = _whole(entry)
@@ -140,7 +140,7 @@ def weighted_shape(settings: Settings, policy: MetricPolicy) -> tuple[int, ...] 
     """Return the shape with the weights' dimension that a collection asks for; None without one.
 
     Raises:
-        SpecError: where `weights` is no `{ private = N }`, the pairs of value and weight are too
+        SpecError: if `weights` is no `{ private = N }`, the pairs of value and weight are too
             many, or the policy is another distance than L1, which has no meaning with weights.
     """
     if "weights" not in settings.keys:

@@ -1,4 +1,4 @@
-"""Public weights: a number beside a value that leaves the device in the clear.
+"""Public weights: a number with each value that leaves the device in the clear.
 
 The value is randomised as without it, whatever the weight; so two values of one weight are as well
 protected as before, and the weight not at all (docs/theory.md section 5). The statistic is that of
@@ -39,14 +39,14 @@ _LISTED_PAIRS = 1 << 20
 
 @dataclass(frozen=True)
 class PublicWeights(Mechanism):
-    """The mechanism `values`, with a weight in `0..largest` beside each value.
+    """The mechanism `values`, with a weight in `0..largest` for each value.
 
     A value here is a pair of value and weight, `(largest + 1) * value + weight`. Reports are rows
     of bytes, uint8 `(n, report_bytes)`: the value's own report as it is encoded, then the weight,
     little-endian in the fewest whole bytes that hold `largest`.
 
     Raises:
-        SpecError: where the largest weight is no whole number in 1..4095, so that sums of squares
+        SpecError: if the largest weight is no whole number in 1..4095, so that sums of squares
             might not be exact.
     """
 
@@ -128,7 +128,7 @@ class PublicWeights(Mechanism):
         """Return every report of a value with every weight, the weight running fastest.
 
         Raises:
-            ValueError: where they are too many to list.
+            ValueError: if they are too many to list.
         """
         own = self.values.encode(self.values.possible_reports())
         if len(own) * self.weights > _LISTED_PAIRS:
@@ -140,7 +140,7 @@ class PublicWeights(Mechanism):
         """Return the values' channel once for each weight.
 
         Raises:
-            ValueError: where it is too large to enumerate.
+            ValueError: if it is too large to enumerate.
         """
         own = self.values.channel()
         if own.size * own.outputs * self.weights > _LISTED_PAIRS:
@@ -214,11 +214,11 @@ class PublicWeights(Mechanism):
     def decoder(self) -> PairDecoder:
         """Return the decoder of queries of pairs, such as one value with one weight.
 
-        Three sums tell three weights apart. Where there are more, ask about values (`marginal`),
+        Three sums distinguish three weights. Where there are more, ask about values (`marginal`),
         and about sums of weights with `estimators.weights`.
 
         Raises:
-            ValueError: where there are more than three weights.
+            ValueError: if there are more than three weights.
         """
         if self.weights > MOST_TOLD_APART:
             raise ValueError(f"sums do not tell {self.weights} weights apart")

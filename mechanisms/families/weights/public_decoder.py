@@ -1,7 +1,7 @@
-"""Queries of pairs of value and public weight, where the sums tell the weights apart.
+"""Queries of pairs of value and public weight, where the sums distinguish the weights.
 
 With c_v the statistic of the reports of weight v, the three parts are `sum_v v^j c_v`, j = 0, 1, 2:
-three equations, so that up to three weights 0, 1, 2 are told apart exactly. A query of pairs is
+three equations, so that up to three weights 0, 1, 2 are distinguished exactly. A query of pairs is
 then one query of values for each weight, with the reports of that weight.
 """
 
@@ -45,7 +45,7 @@ class PairDecoder(LinearDecoder):
         return self._repeat(np.minimum(low, 0.0)), self._repeat(np.maximum(high, 0.0))
 
     def noise(self, weights: Floats) -> Floats:
-        """Return under each weight the noise of the query of values that is asked there."""
+        """Return under each weight the noise of that weight's query of values."""
         return np.stack([self._values.noise(row) for row in self._rows(weights)], axis=1).ravel()
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
