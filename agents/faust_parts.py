@@ -96,8 +96,8 @@ class FaustGroup:
     async def leave(self) -> bool:
         """Leave the group, so that others get the partitions; return False if that failed.
 
-        Faust distributes all topics of an app together. So in a user's app its other agents
-        stop here too, as in a rebalance, and continue in other instances of the group.
+        Faust distributes all topics of an app together. So in a user's app its other agents stop
+        here too, as in a rebalance, and continue in other instances of the group.
         """
         assigned = self._assigned()
         if not assigned:

@@ -1,9 +1,9 @@
 """Attach the pipeline to a Faust app, or run it in an app of its own.
 
-Faust provides group membership, an agent for each collection, and the lifecycle. Its client
-fetches nothing of the sources, which are read without a group. `attach` only adds to an app: the
-agents, their topics, three signal handlers and a task. It declares no Faust table, and leaves no
-offset to Faust.
+Faust provides group membership, an agent for each collection, and the lifecycle. Its client fetches
+nothing of the sources, which are read without a group. `attach` only adds to an app: the agents,
+their topics, three signal handlers and a task. It declares no Faust table, and leaves no offset to
+Faust.
 """
 
 import asyncio
@@ -47,12 +47,11 @@ def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) ->
     """Attach the pipeline of a configuration to a Faust app that has not started yet.
 
     It starts and stops with the app. The app's id is the consumer group. The app's settings,
-    topics,
-    tables and web pages are left alone, and so is the global registry of `prometheus_client`.
-    `http` under `[worker]` is not served; call `ldpstream.agents.http.serve` for that.
-    While this machine's clock is wrong, the app leaves its group, and other instances get the
-    partitions of all its agents; the log says so. The log also names budgets that protect in name
-    only.
+    topics, tables and web pages are left alone, and so is the global registry of
+    `prometheus_client`. `http` under `[worker]` is not served; call `ldpstream.agents.http.serve`
+    for that. While this machine's clock is wrong, the app leaves its group, and other instances get
+    the partitions of all its agents; the log says so. The log also names budgets that protect in
+    name only.
 
     Raises:
         ValueError: if another agent of the app reads the source topic of a collection, of which it

@@ -40,10 +40,9 @@ _LIMITS: Final = {"greater_than_equal": ("at least", "ge"), "less_than_equal": (
 class ConfigError(ValueError):
     """A configuration that is refused.
 
-    The text is `FILE: PATH: PROBLEM`, for example
-    `ldpstream.toml: collection.checkins.window.hop: expected at most size (1h), got 2h`, with one
-    more
-    line for each further problem.
+    The text is `FILE: PATH: PROBLEM`, with one more line for each further problem, for example::
+
+        ldpstream.toml: collection.checkins.window.hop: expected at most size (1h), got 2h
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Secrets of `[kafka]` and `[worker]`: read where they are needed, and never shown.
 
-A secret in the configuration, in an environment variable or in its own file becomes a
-`Secret`, whose representation shows neither the secret nor where it was found. It is read when a
-client or server is created: other commands do not need it.
+A secret in the configuration, in an environment variable or in its own file becomes a `Secret`,
+whose representation shows neither the secret nor where it was found. It is read when a client or
+server is created: other commands do not need it.
 """
 
 import os

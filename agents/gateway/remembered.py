@@ -1,8 +1,8 @@
 """Store the keys of accepted uploads in a file, so that a repeat is not counted twice.
 
-The file is SQLite, synced before an upload is answered. Lookups use their own connection,
-so that they do not wait for the disk. The time of an upload is cut to the minute, and rows of one
-minute are ordered by their random keys: the file does not show who came first.
+The file is SQLite, synced before an upload is answered. Lookups use their own connection, so that
+they do not wait for the disk. The time of an upload is cut to the minute, and rows of one minute
+are ordered by their random keys: the file does not show who came first.
 """
 
 import fcntl

@@ -23,9 +23,8 @@ class SourceTopics:
     """The existing source topics: writing to a missing one could make the broker create it.
 
     `there` has the existing topics with the number of partitions that devices send to, `refused`
-    what is
-    not permitted on them, and `problems` both that and what is missing, one sentence each. All are
-    from the last answer.
+    what is not permitted on them, and `problems` both that and what is missing, one sentence each.
+    All are from the last answer.
     """
 
     def __init__(

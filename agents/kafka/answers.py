@@ -1,9 +1,8 @@
 """Track when the fetches of a partition were sent, and where the log ended when they were answered.
 
 aiokafka exposes neither. But a client sends the next fetch only after it has processed an answer,
-so the
-fetch after an answer that is first seen now was sent later than the last check that did not see the
-answer.
+so the fetch after an answer that is first seen now was sent later than the last check that did not
+see the answer.
 """
 
 import time

@@ -1,8 +1,7 @@
 """Create Kafka clients from the `[kafka]` table: producer, readers, administration.
 
 Every key of the table except `bootstrap` is a setting of the Kafka client under the client's own
-name
-(`security_protocol`, `sasl_plain_username`, `session_timeout_ms`, ...). TLS files are given as
+name (`security_protocol`, `sasl_plain_username`, `session_timeout_ms`, ...). TLS files are given as
 `ssl_cafile`, `ssl_certfile`, `ssl_keyfile` and `ssl_password`. `replication_factor` applies to
 topics that we create. `ldpstream.agents.config.client_options` checks the values.
 """
@@ -77,8 +76,8 @@ def reader(
     """Return an unstarted consumer without a group.
 
     It never commits, and raises an error if its position is outside the log instead of jumping.
-    `committed_only` skips records of transactions that are open or were aborted. `wait_ms` is
-    how long the broker may delay an empty answer.
+    `committed_only` skips records of transactions that are open or were aborted. `wait_ms` is how
+    long the broker may delay an empty answer.
 
     Raises:
         ClientOptionError: for an option that no client knows.

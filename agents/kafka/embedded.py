@@ -2,9 +2,8 @@
 
 It keeps everything in memory, does not compact, has no idempotent producer, and answers ListOffsets
 incorrectly (for the end it returns the base offset of the newest batch + 1). The high watermark in
-its fetch
-responses is correct, and nothing here relies on more. It is for demonstrations and tests, never for
-data worth keeping.
+its fetch responses is correct, and nothing here relies on more. It is for demonstrations and tests,
+never for data worth keeping.
 """
 
 import os

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
-# The shell holds the read end of a pipe whose only write end is the parent's. It reads end of
-# file when the parent stops the child, exits, or is killed. Unlike PR_SET_PDEATHSIG this works on
-# every POSIX system, whichever thread of the parent started the child.
+# The shell holds the read end of a pipe whose only write end is the parent's. It reads end of file
+# when the parent stops the child, exits, or is killed. Unlike PR_SET_PDEATHSIG this works on every
+# POSIX system, whichever thread of the parent started the child.
 _GUARD = """
 exec 3<&0
 "$@" </dev/null &

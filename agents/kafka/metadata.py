@@ -1,9 +1,8 @@
 """Ask the broker about topics: their ids, their partitions, whether they exist.
 
 aiokafka's own metadata request stops at version 5: it knows no topic ids, and its client sends it
-in a
-way that lets a broker create the requested topics. The request here is version 12 of the
-same API (Kafka 2.8 and later), which avoids both. Brokers that do not support it get version 5, and
+in a way that lets a broker create the requested topics. The request here is version 12 of the same
+API (Kafka 2.8 and later), which avoids both. Brokers that do not support it get version 5, and
 their topics have no id.
 """
 

@@ -1,10 +1,9 @@
 """Find the ends of logs by fetching.
 
-Kafka has a request for end offsets, but the embedded broker answers it incorrectly (with the
-base offset of the newest batch + 1). The high watermark in every fetch is correct
-everywhere, except for a moment after a change of leader: the new leader's may lag behind, in which
-case a
-broker does not answer the request (KIP-207). So the larger of the two counts.
+Kafka has a request for end offsets, but the embedded broker answers it incorrectly (with the base
+offset of the newest batch + 1). The high watermark in every fetch is correct everywhere, except for
+a moment after a change of leader: the new leader's may lag behind, in which case a broker does not
+answer the request (KIP-207). So the larger of the two counts.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """Find out why brokers do not let us in, by making one more connection.
 
 The clients only report that they could not bootstrap. This module makes the same connection again
-and,
-if it breaks off, tries the other kind (TLS or plain), without sending credentials.
+and, if it breaks off, tries the other kind (TLS or plain), without sending credentials.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """One producer for everything that a worker writes, replaced when it fails.
 
 An idempotent producer that has lost its place in a partition's sequence (because its state on the
-broker
-expired, say) fails from then on. What it has sent may still be stored later; the state machine
-tolerates that, so a new producer can continue at once.
+broker expired, say) fails from then on. What it has sent may still be stored later; the state
+machine tolerates that, so a new producer can continue at once.
 """
 
 import asyncio
@@ -201,8 +200,7 @@ class LastingProducer:
             await self.start()
         except (clients.ClientOptionError, NoIdempotenceError) as error:
             # A file with a secret or a certificate has gone since the start, or the broker refuses
-            # its
-            # old contents: both may be temporary.
+            # its old contents: both may be temporary.
             raise KafkaError(str(error)) from error
 
     async def _replace(self, producer: AIOKafkaProducer, error: KafkaError) -> None:

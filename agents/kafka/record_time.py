@@ -1,11 +1,10 @@
 """The timestamp of a Kafka record with reports: when it was produced, cut to the precision.
 
 By default a client writes the millisecond of sending into every record, visible to every reader of
-the
-topic whatever the collection's precision. The event time would not do either: brokers delete
+the topic whatever the collection's precision. The event time would not do either: brokers delete
 segments by record time and refuse records far ahead of their clock. So the timestamp is the wall
-clock's time, cut: never ahead, and behind by at most a day, however coarse the
-precision, because retention counts from it.
+clock's time, cut: never ahead, and behind by at most a day, however coarse the precision, because
+retention counts from it.
 """
 
 import time

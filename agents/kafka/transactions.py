@@ -1,7 +1,7 @@
 """Make transactions whose outcome a restarted process can look up.
 
-Each ends with an offset of its own consumer group, committed with it: the offset exists exactly
-if the transaction's messages do. Kafka's own client requests such an offset at version 3 at most,
+Each ends with an offset of its own consumer group, committed with it: the offset exists exactly if
+the transaction's messages do. Kafka's own client requests such an offset at version 3 at most,
 whose answer may be older than a transaction that is just being completed. The request here is
 version 7 (Kafka 2.5 and later), with `require_stable`.
 """

@@ -1,8 +1,7 @@
 """Decompress the record batches of a topic that strangers write to, within bounds.
 
 A batch of some kilobytes may decompress to gigabytes, and aiokafka decompresses whatever it is
-given. So the
-fetches of a consumer are wrapped while they wait to be read:
+given. So the fetches of a consumer are wrapped while they wait to be read:
 
 - A batch that does not decompress within its bound is unreadable, as in
   `ldpstream.agents.kafka.unreadable`: it counts as one message without content, and reading

@@ -1,13 +1,13 @@
 """Continue after an unreadable record batch, so that one batch cannot stop a consumer for good.
 
-A broker accepts batches that our clients cannot parse: with a header's name that is not
-UTF-8, say. aiokafka raises the parser's error, again at every fetch, and loses the records
-already parsed from that fetch. So the fetches of a consumer are wrapped while they wait to be
-read. The unreadable part of a batch becomes one record without key and value, at the batch's last
-offset, so that a reader sees the same wherever in the batch it starts.
+A broker accepts batches that our clients cannot parse: with a header's name that is not UTF-8, say.
+aiokafka raises the parser's error, again at every fetch, and loses the records already parsed from
+that fetch. So the fetches of a consumer are wrapped while they wait to be read. The unreadable part
+of a batch becomes one record without key and value, at the batch's last offset, so that a reader
+sees the same wherever in the batch it starts.
 
-Errors that say nothing about the batch itself (a wrong checksum, lack of memory) are raised
-by the next call instead, after everything before has been returned.
+Errors that say nothing about the batch itself (a wrong checksum, lack of memory) are raised by the
+next call instead, after everything before has been returned.
 """
 
 import logging

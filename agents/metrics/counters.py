@@ -1,8 +1,8 @@
 """Prometheus metrics of one worker process, on a registry of its own.
 
 Counters are local to the process and advance by what each won head added. After a restart they
-start at zero, as Prometheus expects, and the sum over workers is what was decided while they
-ran. Gauges are read from the pipeline at every scrape (`ldpstream.agents.metrics.gauges`).
+start at zero, as Prometheus expects, and the sum over workers is what was decided while they ran.
+Gauges are read from the pipeline at every scrape (`ldpstream.agents.metrics.gauges`).
 
 Labels are collections, partitions, results, reasons and the names of configured queries: never a
 device, and never a value that the configuration does not list.
@@ -34,9 +34,9 @@ FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 class Metrics:
     """The metrics of one worker, and the registry that holds them.
 
-    With `registry` only these metrics are added to it (an application that embeds the
-    pipeline has its own process metrics). Otherwise a new registry also has the process's memory
-    and processor time. The global registry of `prometheus_client` is never touched.
+    With `registry` only these metrics are added to it (an application that embeds the pipeline has
+    its own process metrics). Otherwise a new registry also has the process's memory and processor
+    time. The global registry of `prometheus_client` is never touched.
     """
 
     def __init__(self, *, registry: CollectorRegistry | None = None) -> None:
@@ -140,8 +140,8 @@ class Metrics:
     ) -> None:
         """Add what one won head added to its predecessor; `rejected` is by reason.
 
-        `delays` are those of the reports that it decided, if known.
-        `accepted` is the fingerprint of an accepted spec, None for the collection's own.
+        `delays` are those of the reports that it decided, if known. `accepted` is the fingerprint
+        of an accepted spec, None for the collection's own.
         """
         results = {"counted": counted, "late": late, "rejected": sum(rejected.values())}
         for result, count in results.items():

@@ -1,11 +1,10 @@
 """Take record batches whole from a consumer, without an object for every record.
 
 aiokafka makes a `ConsumerRecord` of each record, which costs some seven times as much as
-decompressing the
-batch, and offers nothing else. So the fetches of one consumer are wrapped while they wait to
-be read. A batch then yields all its records as one `Run` or, if it holds only a few, one by one.
-aiokafka still decides everything else about batches
-(checksums, aborted transactions, control batches, positions).
+decompressing the batch, and offers nothing else. So the fetches of one consumer are wrapped while
+they wait to be read. A batch then yields all its records as one `Run` or, if it holds only a few,
+one by one. aiokafka still decides everything else about batches (checksums, aborted transactions,
+control batches, positions).
 """
 
 import logging

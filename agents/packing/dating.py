@@ -1,8 +1,7 @@
 """Estimate when the records of one partition arrived, as a packer knows it.
 
 A packer reads the source like a worker with unpacked input, and knows as much. So what it packs
-late counts
-as if it had been read at once (`ldpstream.agents.partition.arrival`).
+late counts as if it had been read at once (`ldpstream.agents.partition.arrival`).
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """Pack the messages of source topics, many into one, partition for partition.
 
-If devices send single reports at a high rate, reading them one by one costs far more than
-counting them. A packer reads them once, in its own consumer group, and writes them together
-with their offsets; workers then read whole arrays. It decides nothing: any number of packers may
-crash, overlap or resume late, because source offsets show what is new (see
+If devices send single reports at a high rate, reading them one by one costs far more than counting
+them. A packer reads them once, in its own consumer group, and writes them together with their
+offsets; workers then read whole arrays. It decides nothing: any number of packers may crash,
+overlap or resume late, because source offsets show what is new (see
 `ldpstream.agents.reading.packed_intake`).
 """
 
@@ -48,8 +48,8 @@ class Packer(ConsumerRebalanceListener):
     """Packs all topics of one process, with a consumer and a producer that the caller starts.
 
     `topic_ids` are the ids of the source topics, 16 bytes, or empty if the broker has no ids. They
-    must be looked up before the consumer reads: what is read from a topic created again is
-    then marked with the old id, and refused by workers.
+    must be looked up before the consumer reads: what is read from a topic created again is then
+    marked with the old id, and refused by workers.
     """
 
     def __init__(

@@ -44,8 +44,8 @@ def run_packer(
 ) -> int:
     """Pack until SIGTERM or SIGINT, and return the exit code: 0, or 1 if it failed.
 
-    Prints `ready` on standard output once partitions are assigned. `http` is an address
-    for /metrics, or None. May end the process (`run_and_leave`).
+    Prints `ready` on standard output once partitions are assigned. `http` is an address for
+    /metrics, or None. May end the process (`run_and_leave`).
     """
     set_up_logging(verbose=verbose)
     packing = partial(pack, config, options, http=http, announce=lambda: print("ready", flush=True))

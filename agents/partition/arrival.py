@@ -5,9 +5,9 @@ never past its arrival. A pane then closes no sooner than a grace after its end 
 whatever other devices send, and a report that is dated and delivered honestly within the grace is
 never late.
 
-If the topic has `message.timestamp.type=LogAppendTime`, the broker's own timestamp is the
-arrival, and is the same at every replay. With `CreateTime` the senders set the timestamps, and the
-reader has to estimate:
+If the topic has `message.timestamp.type=LogAppendTime`, the broker's own timestamp is the arrival,
+and is the same at every replay. With `CreateTime` the senders set the timestamps, and the reader
+has to estimate:
 
 - At the log's end it knows enough: nothing arrives later than now, or sooner than the moment at
   which the log was last seen to end before it.

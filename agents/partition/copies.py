@@ -1,9 +1,8 @@
 """Copy late and rejected messages to the topics where operators look for them.
 
 A copy's headers say why it was made and where the message came from; the original's key and headers
-are not
-copied. A readable message is copied as frames of only the reports concerned, an unreadable one is
-cut at 64 KiB.
+are not copied. A readable message is copied as frames of only the reports concerned, an unreadable
+one is cut at 64 KiB.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

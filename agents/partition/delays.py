@@ -2,10 +2,9 @@
 
 The *lateness* of a report is the least grace with which it would have been counted: 0 until the
 watermark reaches the end of its pane, then the distance of the watermark from that end. Its *delay*
-is the time from
-its event to its arrival, negative if its device's clock is ahead; reports rejected because they are
-dated too far ahead have a delay, too. Both are rounded up to the next bucket bound. The cost is one
-binary search for each run of a batch.
+is the time from its event to its arrival, negative if its device's clock is ahead; reports rejected
+because they are dated too far ahead have a delay, too. Both are rounded up to the next bucket
+bound. The cost is one binary search for each run of a batch.
 """
 
 from dataclasses import dataclass, field

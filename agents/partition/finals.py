@@ -3,11 +3,9 @@
 A window is final when all its panes are closed in every partition's winning head, since nothing
 counted later can fall into it. The owner of partition 0 decides this from the winning heads and
 live cells of all partitions, and stores each final as a cell. A window without reports gets no
-final,
-unless retention may have deleted its reports. Panes are grouped into parts first, by the same
-heads: a final
-contains only parts that end no later than its window, so that it is the same whenever it is
-decided.
+final, unless retention may have deleted its reports. Panes are grouped into parts first, by the
+same heads: a final contains only parts that end no later than its window, so that it is the same
+whenever it is decided.
 """
 
 from collections.abc import Sequence
@@ -39,8 +37,8 @@ def decide(
 ) -> Decision:
     """Decide windows from `final` on, at most `context.finals_a_step` of them with reports.
 
-    `tails` and their winning `heads` are those of all partitions that finals wait for. `parts`
-    must be complete for all panes that these heads have closed.
+    `tails` and their winning `heads` are those of all partitions that finals wait for. `parts` must
+    be complete for all panes that these heads have closed.
     """
     window = context.window
     end = window.final(min(head.closed for head in heads))

@@ -5,8 +5,7 @@ see `agents/partition/releases.py`). Parts do not overlap, each holds at least `
 and none ever changes, so no combination of answers isolates fewer reports.
 
 The owner of partition 0 groups the panes that are closed in every partition's winning head, in
-order:
-a part ends with the first pane at which the reports since the last part reach the minimum.
+order: a part ends with the first pane at which the reports since the last part reach the minimum.
 The panes after the last part are *pending*, and in no answer yet. Empty panes belong to no part.
 
 Each partition drops expired panes by its own clock. A part is dropped as a whole, with the first of

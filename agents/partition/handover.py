@@ -1,13 +1,12 @@
 """Decide which state handles messages that are not frames of its own spec, if specs share a source.
 
-Every state of a collection counts the frames of its own spec. All other messages (unreadable, or
-of unknown specs) are handled by exactly one state: rejected, counted and copied once.
+Every state of a collection counts the frames of its own spec. All other messages (unreadable, or of
+unknown specs) are handled by exactly one state: rejected, counted and copied once.
 
 A state that becomes an accepted one writes the offset at which it *hands over* into its head. From
-that offset on the collection's own state decides, and it does not load before. An owner that
-still has the earlier configuration cannot continue to decide: its heads lose, and the state that
-it loads instead contains the offset. To go back, a state that has handed over must accept the other
-spec.
+that offset on the collection's own state decides, and it does not load before. An owner that still
+has the earlier configuration cannot continue to decide: its heads lose, and the state that it loads
+instead contains the offset. To go back, a state that has handed over must accept the other spec.
 
 Frames of the specs themselves never depend on this: each is counted by its own state.
 """

@@ -1,20 +1,18 @@
 """Classify every report: counted, late, or rejected with a reason.
 
-The runs of a frame are classified in time order, and frames in the order of their
-offsets. A partition's watermark is the largest event time accepted so far, though no
-report moves it past its own arrival (`ldpstream.agents.partition.arrival`). A report whose pane the
-watermark has closed is late. Rejected reports never move the watermark.
+The runs of a frame are classified in time order, and frames in the order of their offsets. A
+partition's watermark is the largest event time accepted so far, though no report moves it past its
+own arrival (`ldpstream.agents.partition.arrival`). A report whose pane the watermark has closed is
+late. Rejected reports never move the watermark.
 
 All runs of a batch are classified at once: lateness depends only on a running maximum, and a late
 run never raises it, since its pane has already ended.
 
 In a replay reports arrive long after their events, and one stray later date would close everything
 before it. With `witnesses = m` the watermark is the m-th largest event time of distinct messages,
-so
-m - 1 strays have no effect. Which messages have been witnesses is kept in memory only: a new
-owner's watermark
-continues from the head's and may lag behind by up to m messages, which closes panes later but never
-sooner.
+so m - 1 strays have no effect. Which messages have been witnesses is kept in memory only: a new
+owner's watermark continues from the head's and may lag behind by up to m messages, which closes
+panes later but never sooner.
 """
 
 from collections.abc import Iterator, Sequence

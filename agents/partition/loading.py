@@ -4,8 +4,7 @@ Every load starts with a new random epoch, from the tail's state and at its head
 never from the committed offset, never from the memory of an earlier epoch.
 
 Partition 0's head says how many partitions finals wait for (rule 8). The owner of an added
-partition waits
-until that number includes it, and starts with all panes of decided windows closed.
+partition waits until that number includes it, and starts with all panes of decided windows closed.
 """
 
 from dataclasses import replace

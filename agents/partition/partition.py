@@ -1,9 +1,8 @@
 """The state machine of one partition of one collection, in its owner's memory.
 
 Group membership is only a hint; the changelog decides who owns a partition. Records, the clock and
-other partitions' tails go in;
-what to write and to publish comes out. Nothing here reads a clock, draws a random number or talks
-to a broker: the caller passes the time, draws the epoch and sends.
+other partitions' tails go in; what to write and to publish comes out. Nothing here reads a clock,
+draws a random number or talks to a broker: the caller passes the time, draws the epoch and sends.
 """
 
 from collections.abc import Sequence
@@ -100,8 +99,8 @@ class Partition:
     def full(self) -> bool:
         """Whether so much waits for the next flush that nothing more should be ingested before it.
 
-        A call of `ingest` may exceed these limits by what its messages need. If the
-        changelog holds too many dead records, a flush does not help; their deletion does.
+        A call of `ingest` may exceed these limits by what its messages need. If the changelog holds
+        too many dead records, a flush does not help; their deletion does.
         """
         dead = self._tail.dead_records >= DEAD_LIMIT
         return dead or self._copies.full or self._cells.full
@@ -183,10 +182,8 @@ class Partition:
 
         Marks all panes that the lost messages may have belonged to: those not closed yet, up to the
         latest time that the broker may have accepted by now, allowing for this clock being behind
-        the broker's, or up to
-        the arrival of the next message. Returns how many messages are lost, not counting those that
-        another state of
-        the collection has decided.
+        the broker's, or up to the arrival of the next message. Returns how many messages are lost,
+        not counting those that another state of the collection has decided.
 
         Raises:
             ValueError: if it is below `next`.
@@ -238,8 +235,7 @@ class Partition:
         """Note that a fetch covering all of the source below `offset` has been taken in.
 
         `end` is where the source ended at that time: if equal, the fetch is an end-of-log probe.
-        `asked_ms` is
-        when it was sent, on the clock of `clock`, or earlier; None if not known.
+        `asked_ms` is when it was sent, on the clock of `clock`, or earlier; None if not known.
         Reports of other specs do not keep a partition from being idle.
         """
         if offset > self._work.next:
@@ -285,8 +281,7 @@ class Partition:
         """Advance time: idle closing, `close`, finals and releases (partition 0), expiry.
 
         `tails` are those of all partitions and `known_partitions` is the source's number of
-        partitions
-        according to the group's metadata. `now_ms` is from a monotonic clock. `seen` is
+        partitions according to the group's metadata. `now_ms` is from a monotonic clock. `seen` is
         `see_heads(tails, known_partitions)`, for callers that compute it once for many partitions.
         """
         seen = seen or see_heads(tails, known_partitions)

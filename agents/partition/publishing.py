@@ -1,8 +1,8 @@
 """Rule 8, second half: finals are published once the head that stores them has won.
 
 The following head records this. After a takeover in between they are published again, with the same
-content. A pane
-expires after the retention, and only once all windows that contain it are published.
+content. A pane expires after the retention, and only once all windows that contain it are
+published.
 """
 
 from dataclasses import replace

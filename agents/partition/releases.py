@@ -2,15 +2,13 @@
 
 The owner of partition 0 takes what the winning heads show of a pane as a *candidate* once it has
 `minimum` reports more than the pane's last release. It *releases* the candidate once another
-`minimum` reports
-have been counted after it. So each release adds at least `minimum` reports, and at least as many
-remain when the pane closes: with the panes pending before it, that remainder completes a part.
-A release is a cell of partition 0, so all workers give the same answer. If the owner is lost, only
-its
-candidates are.
+`minimum` reports have been counted after it. So each release adds at least `minimum` reports, and
+at least as many remain when the pane closes: with the panes pending before it, that remainder
+completes a part. A release is a cell of partition 0, so all workers give the same answer. If the
+owner is lost, only its candidates are.
 
-A partition's count of a pane only grows, by whole flushes, so the number of reports per
-partition identifies a set of reports: one set contains another if it has at least as many from each
+A partition's count of a pane only grows, by whole flushes, so the number of reports per partition
+identifies a set of reports: one set contains another if it has at least as many from each
 partition.
 """
 

@@ -1,9 +1,8 @@
 """One collection in one worker: its owned partitions, from messages read to won heads.
 
 All decisions are made in `agents/partition`, which does no I/O. This module loads partitions,
-advances time,
-and sends flushes to the broker and reads them back. Faust says which partitions are ours;
-`ldpstream.agents.reading.intake` ensures that no message is left out.
+advances time, and sends flushes to the broker and reads them back. Faust says which partitions are
+ours; `ldpstream.agents.reading.intake` ensures that no message is left out.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """All collections of one worker process: clients, readers, engines and publishers.
 
 The pipeline knows nothing of Faust: partitions are given (`assigned`) and taken (`revoked`), and
-what is
-read goes through channels. `ldpstream.agents.worker` connects them.
+what is read goes through channels. `ldpstream.agents.worker` connects them.
 """
 
 import asyncio

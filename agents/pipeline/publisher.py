@@ -1,9 +1,8 @@
 """Publish one collection's estimates, in the worker that owns partition 0.
 
 Finals are published once the head that stores them has won, and again until the next head says so:
-at least
-once, always with the same content. In between, windows that are not final and have changed are
-published as provisional. Both have different keys, so a compacted topic keeps both.
+at least once, always with the same content. In between, windows that are not final and have changed
+are published as provisional. Both have different keys, so a compacted topic keeps both.
 """
 
 import asyncio

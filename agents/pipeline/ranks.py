@@ -2,10 +2,8 @@
 
 States that share a source and a changelog have read them up to different offsets. So a collection's
 own engine and those of the specs that it accepts each need their own readers, while engines of
-different
-collections can share them. The first rank has every collection's own engine; each further rank has
-at most one
-accepted spec of every collection.
+different collections can share them. The first rank has every collection's own engine; each further
+rank has at most one accepted spec of every collection.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,8 +52,8 @@ def make_ranks(
 ) -> list[Rank]:
     """Return the engines of all collections.
 
-    `frames` reads all frames topics. What is read of a collection goes through its
-    channel, by name, as `(take, partition, item)`; the receiver must call `take(partition, item)`.
+    `frames` reads all frames topics. What is read of a collection goes through its channel, by
+    name, as `(take, partition, item)`; the receiver must call `take(partition, item)`.
     """
     ranks = [_rank(collections, frames, channels, make_hooks, accepted=False)]
     own = {engine.config.name: engine for engine in ranks[0].engines}

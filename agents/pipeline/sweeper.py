@@ -1,10 +1,8 @@
 """Delete dead records from the changelog, so that it stays as short as its state.
 
 Correctness never depends on this: deleting a dead record twice, late or never does no harm. But
-each
-dead record takes memory in every worker until it is deleted, so a partition with very many of them
-is
-full, and is swept at once.
+each dead record takes memory in every worker until it is deleted, so a partition with very many of
+them is full, and is swept at once.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """A read-only windowed table of a collection, for the surrounding app.
 
 It shows what winning heads have counted. It is indexed by window, like Faust's own windowed tables.
-Its values are exact, and the same in all workers,
-because each reads the changelogs of all partitions. A report counts once, and only as part of a
-head that has won.
+Its values are exact, and the same in all workers, because each reads the changelogs of all
+partitions. A report counts once, and only as part of a head that has won.
 """
 
 import time
@@ -23,8 +22,8 @@ class NotReadyError(LookupError):
 class _Spans(Mapping[int, WindowTotals]):
     """Totals of spans of event time, by their start in epoch ms, oldest first.
 
-    Spans without reports and expired spans are not listed. Every access raises
-    NotReadyError until the changelogs have been read.
+    Spans without reports and expired spans are not listed. Every access raises NotReadyError until
+    the changelogs have been read.
     """
 
     context: Context

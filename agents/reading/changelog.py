@@ -1,8 +1,7 @@
 """Read all partitions of the changelogs into tails, without a consumer group.
 
 The end that a tail is measured against is the high watermark of the last fetch: it is correct on
-every
-broker, unlike the answer to a request for the end offset.
+every broker, unlike the answer to a request for the end offset.
 """
 
 import asyncio
@@ -145,8 +144,7 @@ class ChangelogReader:
         """Distinguish a log that was cut from one whose new leader does not know its end yet.
 
         What we have read was committed, so a new leader has it; its high watermark catches up once
-        its
-        followers have fetched. A leader that lacks it refuses the fetch as out of range.
+        its followers have fetched. A leader that lacks it refuses the fetch as out of range.
         """
         fetched_ms = self._consumer.last_poll_timestamp(partition)
         if end >= known or fetched_ms is None:

@@ -1,10 +1,10 @@
 """Contiguity: every message of a held partition is ingested once, whatever is lost on the way.
 
 A partition is read in sessions from its next offset on, and what is read passes through a bounded
-channel,
-which may be emptied or may deliver an item twice. So a batch counts only if it belongs to the
-current session and begins at the next offset or before it: known messages are skipped, and a gap
-starts a new session. So does a slice that was delivered but is neither in the channel nor taken.
+channel, which may be emptied or may deliver an item twice. So a batch counts only if it belongs to
+the current session and begins at the next offset or before it: known messages are skipped, and a
+gap starts a new session. So does a slice that was delivered but is neither in the channel nor
+taken.
 
 A partition is full until a flush has written what waits. Until then its batches wait, and its
 reader pauses.

@@ -21,8 +21,7 @@ class ControlReader:
     """Reads control topics from the beginning, with one consumer that the caller starts and stops.
 
     `on_order(topic, control)` is called for every order, `on_bad(topic, offset, why)` for an
-    invalid
-    message, which is skipped, and `on_error` for errors of the broker.
+    invalid message, which is skipped, and `on_error` for errors of the broker.
     """
 
     def __init__(

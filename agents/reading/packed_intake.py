@@ -1,15 +1,14 @@
 """Contiguity with packed messages: the source's offsets decide, and the source fills every gap.
 
 The frames topic is read without a group, from the position in the head on. What a packed message
-repeats
-is dropped. If one begins above the next offset, or none has come for a while although the source
-continues (the packer is down, or far behind), the source itself is read like any partition's. So
-nothing that happens to packers or to the frames topic can change a count. After a silence only the
-end of the source is checked at first, to give a packer time to pack what arrives.
+repeats is dropped. If one begins above the next offset, or none has come for a while although the
+source continues (the packer is down, or far behind), the source itself is read like any
+partition's. So nothing that happens to packers or to the frames topic can change a count. After a
+silence only the end of the source is checked at first, to give a packer time to pack what arrives.
 
 Only the source itself can show that a partition is idle: the end in a packed message was true when
-it was written, which may be long ago. So the source is also read while packed
-messages bring only reports of other specs.
+it was written, which may be long ago. So the source is also read while packed messages bring only
+reports of other specs.
 """
 
 import logging

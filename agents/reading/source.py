@@ -121,8 +121,8 @@ class _Session:
 class SourceReader:
     """Reads partitions on demand, with one consumer that the caller starts and stops.
 
-    `deliver(partition, item)` queues a `Batch` or `Outside`; `taken` must be called once it
-    has been taken. An `Outside` ends its session. `on_error` is called for all other errors of the
+    `deliver(partition, item)` queues a `Batch` or `Outside`; `taken` must be called once it has
+    been taken. An `Outside` ends its session. `on_error` is called for all other errors of the
     broker. With many partitions fetches are less frequent: each costs something for every
     partition, even if it returns nothing.
     """

@@ -1,10 +1,9 @@
 """The clock by which a worker decides: the wall clock, as long as the broker agrees with it.
 
-Setting a wall clock makes it jump, and what is decided before anybody notices would be
-final. So after a jump time continues by the monotonic clock until the broker's next timestamp shows
-which clock
-is right (`ldpstream.agents.state.skew`). A jump to the right time is then followed, one to a wrong
-time never.
+Setting a wall clock makes it jump, and what is decided before anybody notices would be final. So
+after a jump time continues by the monotonic clock until the broker's next timestamp shows which
+clock is right (`ldpstream.agents.state.skew`). A jump to the right time is then followed, one to a
+wrong time never.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """The read-only interface of a running pipeline for HTTP and metrics.
 
-The pipeline of `ldpstream.agents.worker` implements these protocols; anything else that keeps
-tails of a collection's changelog can do so, too.
+The pipeline of `ldpstream.agents.worker` implements these protocols; anything else that keeps tails
+of a collection's changelog can do so, too.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,8 @@
 """Encode the values of cells compactly: a chunk of counts, a pane's totals, a final's content, ...
 
 Counts use the smallest signed integer that holds them, and only the non-zero entries are stored
-where
-that is shorter. A chunk's value starts with its sum, and a pane's totals contain the sum over all
-its chunks: if they disagree, the state is torn.
+where that is shorter. A chunk's value starts with its sum, and a pane's totals contain the sum over
+all its chunks: if they disagree, the state is torn.
 """
 
 import struct

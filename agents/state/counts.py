@@ -1,9 +1,8 @@
 """Counts of open panes in memory, chunk by chunk, in space proportional to what was counted.
 
 A chunk is stored as bytes until it is touched, as a dictionary while few of its entries are
-non-zero, and
-then as an array. Arrays take at most `ARRAY_BYTES` together: beyond that the oldest become bytes
-again, because a single hostile message may open 65,535 panes.
+non-zero, and then as an array. Arrays take at most `ARRAY_BYTES` together: beyond that the oldest
+become bytes again, because a single hostile message may open 65,535 panes.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,10 +1,9 @@
 """The other states in a changelog, as they were when its reader started.
 
 A collection whose spec was changed continues in a state of its own, and the previous state stays in
-the
-topic. If the earlier spec is named in `accept`, the previous state's head says at which offset it
-handed over. A state without such an offset was left behind: nobody counts its reports or closes its
-windows.
+the topic. If the earlier spec is named in `accept`, the previous state's head says at which offset
+it handed over. A state without such an offset was left behind: nobody counts its reports or closes
+its windows.
 """
 
 from collections.abc import Mapping, Sequence

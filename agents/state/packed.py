@@ -3,14 +3,12 @@
 Little-endian: `u8 version = 0x81`, `u8 flags`, `u16 source partition`, `u32 n >= 1` messages, the
 source topic's id (16 bytes, zeros if the broker has none), `i64 after`, `i64 next`, `i64 end`,
 `u32 first`, `u32 length`; then n offsets and n lengths, each unless the flags make them redundant;
-then
-`i64` and n `u32`, the time at which each message arrived; then the messages' bytes. docs/wire.md
-specifies the format.
+then `i64` and n `u32`, the time at which each message arrived; then the messages' bytes.
+docs/wire.md specifies the format.
 
 The message covers the source's offsets `[after, next)` in full: an offset in this range that it
-does not
-contain does not exist. A reader therefore knows which messages it has already seen and what is
-missing, even if packers crash or overlap.
+does not contain does not exist. A reader therefore knows which messages it has already seen and
+what is missing, even if packers crash or overlap.
 """
 
 import struct

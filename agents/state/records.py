@@ -1,17 +1,14 @@
 """The records of a changelog: keys that are never written twice, and the head that decides.
 
 Rule 1, keys. Every record has its own key, `(name, epoch, seq)`. No key is ever written twice, and
-it
-is deleted only once it is dead, so compaction can never replace a record that somebody relies on.
-An
-epoch is a random number drawn each time a partition is loaded; seq counts the partition's heads.
+it is deleted only once it is dead, so compaction can never replace a record that somebody relies
+on. An epoch is a random number drawn each time a partition is loaded; seq counts the partition's
+heads.
 
 A key begins with the identity of its state: format version, the spec's fingerprint, the window's
 size and hop (which determine the pane's length) and the chunk's length. Records of another state
-are never mixed with ours:
-they belong to another spec (see `Context.accept`) or to an earlier configuration. A record of an
-unknown
-format is an error.
+are never mixed with ours: they belong to another spec (see `Context.accept`) or to an earlier
+configuration. A record of an unknown format is an error.
 
 Names:
 

@@ -2,11 +2,9 @@
 
 A changelog has `LogAppendTime`: the broker timestamps what it appends. That happens after the
 worker sent the record and before the acknowledgement arrived, so every acknowledgement bounds how
-far the worker's clock is
-ahead of the broker's. Idle closing and, unless the broker also timestamps the source, `future` and
-the
-bound by arrival rely on the worker's clock. Beyond a limit a worker should leave its partitions to
-others.
+far the worker's clock is ahead of the broker's. Idle closing and, unless the broker also timestamps
+the source, `future` and the bound by arrival rely on the worker's clock. Beyond a limit a worker
+should leave its partitions to others.
 """
 
 from dataclasses import dataclass

@@ -1,19 +1,17 @@
 """Read one partition's changelog and evaluate its records at the end of the log.
 
-Rule 5. A reader evaluates records only when it has reached the log's end (the high watermark of
-its last fetch), because in the middle of the log compaction can show a head that never won. In
-between it keeps showing the state of the last evaluation.
+Rule 5. A reader evaluates records only when it has reached the log's end (the high watermark of its
+last fetch), because in the middle of the log compaction can show a head that never won. In between
+it keeps showing the state of the last evaluation.
 
 Rules 2 and 3. Of the heads with one seq the first in the log wins, and the winner of the largest
 seq is the state. A cell is valid if its seq is not above the seq that the head's lineage names for
-its
-epoch. Of the valid cells of one name, the one with the largest seq is the value. Cells of panes
+its epoch. Of the valid cells of one name, the one with the largest seq is the value. Cells of panes
 below the head's `expired` and tokens of closed panes are not part of the state.
 
 Rule 9. A record that can never again be part of the state is dead, and owners delete it. An
-evaluation costs
-what was read since the last one, not what the state holds: a cell with a seq above the head's waits
-undecided, and once the head has passed it, it is live or dead for good.
+evaluation costs what was read since the last one, not what the state holds: a cell with a seq above
+the head's waits undecided, and once the head has passed it, it is live or dead for good.
 """
 
 from collections.abc import Mapping, Sequence
@@ -147,8 +145,7 @@ class Tail(Shown):
         """Hold a record back until the end of the log; the first record of a key counts."""
         if self._others.has(key):
             # What arrives after our start was written under a later configuration, which knows of
-            # our
-            # state, or by a worker that still has another configuration.
+            # our state, or by a worker that still has another configuration.
             if value is not None and self.head is None:
                 self._others.note(key, value)
             elif value is not None:

@@ -1,11 +1,10 @@
 """The tokens counted in open panes, and which of their chunks a flush has to write.
 
 A report whose token was already counted in its pane is a repeat. Only open panes are held, since a
-report for a
-closed pane is late whatever its token. A pane's tokens are stored in counting order, in chunks of
-1,024. A full chunk never changes, so a flush writes only the chunks from the last unfilled one on.
-In memory tokens are sorted runs, each less than half as long as the one before: 8 bytes per token
-and no Python loop over tokens.
+report for a closed pane is late whatever its token. A pane's tokens are stored in counting order,
+in chunks of 1,024. A full chunk never changes, so a flush writes only the chunks from the last
+unfilled one on. In memory tokens are sorted runs, each less than half as long as the one before: 8
+bytes per token and no Python loop over tokens.
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,10 +2,9 @@
 
 Windows are `[start, end)`, aligned to the UTC epoch: window number `i` is
 `[i * hop, i * hop + size)`. State is kept by pane, whose length is the greatest common divisor of
-size and hop:
-pane number `p` is `[p * pane, (p + 1) * pane)`. A report touches one pane, however many windows
-contain
-it, and every window is a whole number of panes. All times are epoch milliseconds.
+size and hop: pane number `p` is `[p * pane, (p + 1) * pane)`. A report touches one pane, however
+many windows contain it, and every window is a whole number of panes. All times are epoch
+milliseconds.
 
 A *pointer* is the first number not yet reached: panes below `closed` are closed, windows below
 `final` are decided. Pointers are computed, never advanced one by one: event time may begin in 2010,

@@ -62,8 +62,8 @@ class Stores:
     ) -> Mapping[TopicPartition, int]:
         """Give every tail its store; return the offsets from which tails continue, if not 0.
 
-        `topic_id` returns the id of a topic, empty if the broker has none. Stored values of
-        these collections and of `others` are kept, all else is dropped.
+        `topic_id` returns the id of a topic, empty if the broker has none. Stored values of these
+        collections and of `others` are kept, all else is dropped.
 
         Raises:
             StoreError: if the store cannot be opened.

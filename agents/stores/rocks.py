@@ -1,8 +1,7 @@
 """The database of a worker's local store: RocksDB, in its own directory.
 
 It is a copy of what the changelogs hold and can be deleted at any time. So a damaged database, or
-one of
-another format, is discarded. `ldpstream.agents.stores.rocks_store` specifies its contents.
+one of another format, is discarded. `ldpstream.agents.stores.rocks_store` specifies its contents.
 """
 
 import logging

@@ -2,8 +2,8 @@
 
 Each tail is stored with the topic (by its id), the state and the offset that it belongs to. Data of
 another topic or state, or of no current tail, is dropped and read again. One atomic batch has
-everything that an evaluation changed, and its offset. Only values may be written earlier,
-while a long log is read: nothing refers to them yet.
+everything that an evaluation changed, and its offset. Only values may be written earlier, while a
+long log is read: nothing refers to them yet.
 
 Keys: `format`; then, by a tail's digest of 8 bytes:
 
