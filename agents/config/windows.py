@@ -18,7 +18,7 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
     """Return the windows of the collection whose table is at `path`.
 
     Raises:
-        ConfigError: where its durations contradict each other.
+        ConfigError: if its durations contradict each other.
     """
     window = table.window
     size_ms = window.size

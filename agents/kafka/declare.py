@@ -1,4 +1,4 @@
-"""Creating a collection's topics, and refusing those that contradict its configuration."""
+"""Create a collection's topics, and refuse those that contradict its configuration."""
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.metadata import TopicState, describe
 
 # Small segments, so that compaction (which spares the newest segment) keeps a changelog short: it
-# is read in full at every start. The broker dates its records: that checks the workers' clocks.
+# is read in full at every start. The broker sets its timestamps, which checks the workers' clocks.
 _CHANGELOG: Final = {
     "cleanup.policy": "compact",
     "segment.bytes": str(64 << 20),
@@ -35,7 +35,7 @@ DELAYS_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 
 
 class TopicError(RuntimeError):
-    """A topic is not as the configuration says, or cannot be made so; the message says which."""
+    """A topic contradicts the configuration, or cannot be created; the message says which."""
 
 
 async def declare_topics(
@@ -47,7 +47,7 @@ async def declare_topics(
 ) -> Mapping[str, TopicState]:
     """Create the missing topics of a collection, and return the state of them all by name.
 
-    With `only` no other topics are asked about: one may see them only with a permission.
+    With `only` no other topics are described, because that requires a permission.
 
     A changelog or a frames topic with fewer partitions than its source is given more; everything
     else that exists is left as it is.
@@ -71,7 +71,7 @@ async def declare_topics(
         return found
     await _create(client, missing)
     found = await _await_topics(client, names, collection)
-    # Somebody else may have been faster with some of them: a device that sends, for one.
+    # Another client may have created some of them meanwhile: a device that sends, say.
     await _check_found(client, found, collection)
     return found
 
@@ -117,7 +117,7 @@ async def refused_topics(
     *,
     replication_factor: int,
 ) -> list[str]:
-    """Say which of a collection's missing topics a worker could not create, and why.
+    """Return which of a collection's missing topics a worker could not create, and why.
 
     Changes nothing on a broker that validates without creating. The embedded one creates.
 
@@ -157,7 +157,7 @@ async def _create(client: AIOKafkaAdminClient, missing: list[NewTopic]) -> None:
 
 
 def _refusals(response: Any) -> Iterator[str]:
-    """Say of an answer about creating topics which ones cannot be, and why."""
+    """Yield which topics a response says cannot be created, and why."""
     for name, code, *message in response.topic_errors:
         # Another worker may have been faster.
         if code and code != TopicAlreadyExistsError.errno:
@@ -168,7 +168,7 @@ def _refusals(response: Any) -> Iterator[str]:
 async def _await_topics(
     client: AIOKafkaAdminClient, names: Sequence[str], collection: CollectionConfig
 ) -> Mapping[str, TopicState]:
-    """Return the topics once all of them are there, with the source's partitions if they come."""
+    """Return the topics once all exist, with the source's partitions if they arrive in time."""
     found: Mapping[str, TopicState] = {}
     for delay_seconds in DELAYS_SECONDS:
         await asyncio.sleep(delay_seconds)
@@ -184,7 +184,7 @@ async def _await_topics(
 
 
 def lacking_partitions(partitions: int, collection: CollectionConfig) -> str | None:
-    """Say why nobody should send to a source with so many partitions; None: somebody may.
+    """Return why nobody may send to a source with this many partitions, or None.
 
     It may have more than the collection: an accepted spec keeps the number that its devices know.
     """
@@ -228,7 +228,7 @@ async def _check_changelog(
 async def _grow(
     client: AIOKafkaAdminClient, name: str, partitions: int, collection: CollectionConfig
 ) -> None:
-    """Give a topic as many partitions as its source has, where it has fewer."""
+    """Add partitions to a topic that has fewer than its source."""
     if partitions >= collection.partitions:
         return
     try:
@@ -253,9 +253,9 @@ async def _check_compacted(client: AIOKafkaAdminClient, name: str) -> None:
 
 
 async def warn_of_compression(client: AIOKafkaAdminClient, name: str) -> str | None:
-    """Say of an existing source what is unsafe about how it keeps compressed batches, if anything.
+    """Return what is unsafe about how an existing source keeps compressed batches, or None.
 
-    None also where the broker does not show its settings.
+    None also if the broker does not show its settings.
     """
     kept = await _setting(client, name, "compression.type")
     if kept is None or kept == "uncompressed":
@@ -267,7 +267,7 @@ async def warn_of_compression(client: AIOKafkaAdminClient, name: str) -> str | N
 
 
 async def warn_of_timestamps(client: AIOKafkaAdminClient, changelog: str) -> str | None:
-    """Say what an existing changelog lacks where its broker does not date it; None: nothing."""
+    """Return what is lost if the broker does not set a changelog's timestamps; None if it does."""
     kept = await _setting(client, changelog, "message.timestamp.type")
     if kept is None or kept == "LogAppendTime":
         return None
@@ -278,7 +278,7 @@ async def warn_of_timestamps(client: AIOKafkaAdminClient, changelog: str) -> str
 
 
 async def dates_arrivals(client: AIOKafkaAdminClient, source: str) -> bool:
-    """Return whether an existing source has the broker date reports, as far as it says so."""
+    """Return whether the broker sets an existing source's timestamps, as far as it says so."""
     return await _setting(client, source, "message.timestamp.type") in (None, "LogAppendTime")
 
 

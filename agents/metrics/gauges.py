@@ -71,7 +71,7 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "state_cells": ("Live cells of the state", _BY_PARTITION),
         "state_bytes": ("Bytes of the values of live cells", _BY_PARTITION),
         "state_dead_records": ("Changelog records waiting for deletion", _BY_PARTITION),
-        "accepted_ready": ("As ldpstream_ready, of specs accepted beside its own", _BY_SPEC),
+        "accepted_ready": ("As ldpstream_ready, of accepted specs", _BY_SPEC),
         "accepted_problems": ("As ldpstream_problems, of accepted specs", _BY_SPEC),
         "accepted_lag_records": (
             "As ldpstream_lag_records, of accepted specs",

@@ -79,7 +79,7 @@ def chunk_sum(data: bytes) -> int:
     """Return the sum of a chunk without decoding it.
 
     Raises:
-        RecordError: where the value is of another version or malformed.
+        RecordError: if the value is of another version or malformed.
     """
     check_version(data, "chunk of counts")
     if len(data) < _CHUNK.size:
@@ -92,7 +92,7 @@ def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
     """Return a chunk of this length as a writable int64 array.
 
     Raises:
-        RecordError: where the value is of another version, malformed or of another length.
+        RecordError: if the value is of another version, malformed or of another length.
     """
     total = chunk_sum(data)
     _, code, stated, _ = _CHUNK.unpack_from(data)
@@ -125,7 +125,7 @@ def decode_totals(data: bytes) -> Totals:
     """Return a pane's totals.
 
     Raises:
-        RecordError: where the value is of another version or malformed.
+        RecordError: if the value is of another version or malformed.
     """
     check_version(data, "pane total")
     try:
@@ -143,7 +143,7 @@ def decode_final(data: bytes) -> bytes:
     """Return a final's content.
 
     Raises:
-        RecordError: where the value is of another version.
+        RecordError: if the value is of another version.
     """
     check_version(data, "final")
     return data[1:]
@@ -158,7 +158,7 @@ def decode_part(data: bytes) -> tuple[int, int]:
     """Return the first pane of a part and how many reports it holds.
 
     Raises:
-        RecordError: where the value is of another version or malformed.
+        RecordError: if the value is of another version or malformed.
     """
     check_version(data, "part")
     try:
@@ -179,7 +179,7 @@ def released_sum(data: bytes) -> int:
     """Return the sum of a release's statistic, from the first bytes of its value.
 
     Raises:
-        RecordError: where the value is of another version or malformed.
+        RecordError: if the value is of another version or malformed.
     """
     check_version(data, "release")
     if len(data) < _RELEASE.size:
@@ -192,7 +192,7 @@ def decode_release(data: bytes) -> Release:
     """Return a release.
 
     Raises:
-        RecordError: where the value is of another version or malformed.
+        RecordError: if the value is of another version or malformed.
     """
     total = released_sum(data)
     _, n, _, entries = _RELEASE.unpack_from(data)

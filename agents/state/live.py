@@ -76,7 +76,7 @@ class LiveCells:
         return self._open_index.names(pane)
 
     def totals(self, pane: int) -> Totals:
-        """Return a pane's totals; zeros where it has none."""
+        """Return a pane's totals; zeros if it has none."""
         record = self._cells.get(Name("n", pane))
         return Totals() if record is None else decode_totals(record.start)
 
@@ -133,7 +133,7 @@ class LiveCells:
         With `one_report` an open pane has as many tokens as reports.
 
         Raises:
-            RecordError: naming the `partition`, where they disagree.
+            RecordError: naming the `partition`, if they disagree.
         """
         for pane in self._touched:
             (n, _, total), chunks = self.totals(pane), self._sums.get(pane, 0)

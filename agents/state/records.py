@@ -217,7 +217,7 @@ def decode_head(key: Key, data: bytes) -> Head:
     """Return the head with this key and value.
 
     Raises:
-        RecordError: where the value is of another version or malformed.
+        RecordError: if the value is of another version or malformed.
     """
     check_version(data, "head")
     try:

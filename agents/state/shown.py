@@ -57,7 +57,7 @@ class Shown:
         return self._live.names(pane)
 
     def totals(self, pane: int) -> Totals:
-        """Return a pane's totals; zeros where it has none."""
+        """Return a pane's totals; zeros if it has none."""
         return self._live.totals(pane)
 
     @property

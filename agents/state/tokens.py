@@ -37,7 +37,7 @@ def token_count(held: Held) -> int:
     """Return how many tokens a chunk's value holds.
 
     Raises:
-        RecordError: where it is of another version or no chunk.
+        RecordError: if it is of another version or no chunk.
     """
     check_version(held.start, "chunk of tokens")
     count, rest = divmod(held.size_bytes - 1, TOKEN_BYTES)
@@ -50,7 +50,7 @@ def decode_tokens(data: bytes) -> Numbers:
     """Return the tokens of a chunk.
 
     Raises:
-        RecordError: where the value is of another version or no chunk.
+        RecordError: if the value is of another version or no chunk.
     """
     token_count(Held(data, len(data)))
     return np.frombuffer(data, _STORED, offset=1).astype(np.uint64)

@@ -45,7 +45,7 @@ class _Given:
         """Refuse an epsilon where the policy holds all budgets itself."""
         if self.epsilon is not None:
             raise SpecError(
-                f"{self.path}.epsilon", "no epsilon beside a policy that holds the budgets itself"
+                f"{self.path}.epsilon", "no epsilon with a policy that holds the budgets itself"
             )
 
 

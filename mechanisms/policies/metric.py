@@ -182,7 +182,7 @@ class MetricPolicy(Policy):
         widths = ", ".join(repr(width) for width in self.widths)
         if self.rounded:
             return (
-                f"{steps}; numbers are rounded at random to one of the two values beside them, so "
+                f"{steps}; numbers are rounded at random to one of the two nearest values, so "
                 f"that any two numbers u and v are hidden from each other by "
                 f"(e^epsilon - 1)/width * |u - v| in each dimension, width {widths}"
             )

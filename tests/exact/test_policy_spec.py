@@ -173,8 +173,8 @@ BAD = [
         MODES,
         r"^c\.policy\.matrix\[2\]\[1\]: ",
     ),
-    ({"matrix": [[0]]}, 1.0, MODES, r"^c\.epsilon: expected no epsilon beside a policy that holds"),
-    ({"file": "f.csv"}, 1.0, MODES, r"^c\.epsilon: expected no epsilon beside a policy that holds"),
+    ({"matrix": [[0]]}, 1.0, MODES, r"^c\.epsilon: expected no epsilon with a policy that holds"),
+    ({"file": "f.csv"}, 1.0, MODES, r"^c\.epsilon: expected no epsilon with a policy that holds"),
     ({"file": "f.csv"}, None, {"size": 2000}, r"^c\.policy\.file: expected a domain of at most 1"),
 ]
 
