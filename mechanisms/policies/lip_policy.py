@@ -19,7 +19,7 @@ class LipPolicy(Policy):
     The values are (level, bit), numbered `2 * level + bit`. `thresholds` are the levels' realised
     channels `(q, r)`, from which the entries follow: between levels infinity, inside a level what
     the channel realises, `E[1, 0] = log(r/q)` and `E[0, 1] = log((1 - q)/(1 - r))`, as the nearest
-    floats above. LIP says more than these entries (it holds for the odds against the prior), and
+    floats above. LIP demands more than these entries (it holds for the odds against the prior), and
     less than LDP with epsilon would: **eps-LIP implies 2 eps-LDP**, and no better in general.
     Proof: at every y both `P(x|y)/P(x) = Q[x,y]/P(y)` and `Q[x',y]/P(y)` are within `e^+-eps`, so
     `Q[x,y]/Q[x',y] <= e^(2 eps)`; at P = 1/2 and small epsilon the best channel comes near to it.

@@ -1,4 +1,4 @@
-"""Whether one policy implies another: what a planner asks before it offers a mechanism for it."""
+"""Whether one policy implies another: a planner checks this before it offers a mechanism."""
 
 from collections.abc import Iterator
 from fractions import Fraction

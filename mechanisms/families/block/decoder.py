@@ -17,7 +17,7 @@ class BlockDecoder(DisclosedBlocks):
 
     `c = 2^64 / (2 T - 2^64)` belongs to the realised threshold T. Reports are handled in an order
     in which blocks of one size lie side by side ("slots"), so that one call transforms them all.
-    Nothing is held for each value but what the layout holds anyway.
+    Nothing is stored for each value beyond the layout.
     """
 
     def __init__(self, layout: BlockLayout, threshold: int) -> None:

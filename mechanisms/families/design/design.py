@@ -70,7 +70,7 @@ class DesignLayout:
 
     `designs` are the different ones, by ascending size of their blocks. For each block, int64
     `(blocks,)`: `kinds` numbers its design, `orders` is its number of reports, `starts` its first;
-    `thresholds`, uint64, is T (2^64 - 1 for a value alone, which nobody compares). For each value,
+    `thresholds`, uint64, is T (2^64 - 1 for a value alone, never compared). For each value,
     int64 `(k,)`: `offset` is its block's first report.
     """
 

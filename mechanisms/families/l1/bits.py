@@ -3,7 +3,7 @@
 In each dimension of m values, x is the vector `b = (-1, .., -1, +1, .., +1)`, +1 from entry x on:
 neighbours differ in one entry, which is flipped with probability `1/(e^epsilon + 1)`. Products of
 entries over the dimensions sum up to all ranges. Where the paper flips and sends the last entry
-too, here it is +1 as everybody knows, so it costs nothing, has no noise, and every marginal comes
+too, here it is always +1, so it costs nothing, has no noise, and every marginal comes
 for free.
 """
 

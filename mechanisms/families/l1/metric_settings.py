@@ -1,4 +1,4 @@
-"""The metric policy that a collection asks of a mechanism which adds budgets over steps (L1)."""
+"""The metric policy of a collection whose mechanism adds budgets over steps (L1)."""
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.interval import Interval

@@ -28,7 +28,7 @@ class SubsetLayout:
     """The tables that write, check and count reports.
 
     `kinds`, int64 `(blocks,)`, numbers the subsets of each block, `thresholds`, uint64 `(blocks,)`,
-    is their T (2^64 - 1 for a value alone, which nobody compares).
+    is their T (2^64 - 1 for a value alone, never compared).
     """
 
     def __init__(self, blocks: Blocks, subsets: Sequence[Subsets]) -> None:
