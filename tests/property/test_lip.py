@@ -1,4 +1,4 @@
-"""`lip` as configured and as devices use it: priors and budgets next to the value, documents."""
+"""`lip` as configured and as devices use it: priors and budgets beside the value, documents."""
 
 import math
 from pathlib import Path
@@ -100,18 +100,18 @@ def test_labels_and_columns_find_the_level_that_holds_the_prior(prior: float, bi
 
 
 BAD_ROWS = [
-    (["yes", 0.0], "a prior above 0 and below 1 next to the value"),
-    (["yes", 1.0], "a prior above 0 and below 1 next to the value"),
-    (["yes", -0.25], "a prior above 0 and below 1 next to the value"),
-    (["yes", 1.25], "a prior above 0 and below 1 next to the value"),
-    (["yes", math.nan], "a prior above 0 and below 1 next to the value"),
-    (["yes", "half"], "a prior above 0 and below 1 next to the value"),
+    (["yes", 0.0], "a prior above 0 and below 1 beside the value"),
+    (["yes", 1.0], "a prior above 0 and below 1 beside the value"),
+    (["yes", -0.25], "a prior above 0 and below 1 beside the value"),
+    (["yes", 1.25], "a prior above 0 and below 1 beside the value"),
+    (["yes", math.nan], "a prior above 0 and below 1 beside the value"),
+    (["yes", "half"], "a prior above 0 and below 1 beside the value"),
     (["perhaps", 0.3], "one of the 2 labels of the domain"),
-    (["yes"], "with a prior above 0 and below 1 next to it"),
-    (["yes", 0.3, 1.0], "with a prior above 0 and below 1 next to it"),
-    ("yes", "with a prior above 0 and below 1 next to it"),
-    ([], "with a prior above 0 and below 1 next to it"),
-    (None, "with a prior above 0 and below 1 next to it"),
+    (["yes"], "with a prior above 0 and below 1 beside it"),
+    (["yes", 0.3, 1.0], "with a prior above 0 and below 1 beside it"),
+    ("yes", "with a prior above 0 and below 1 beside it"),
+    ([], "with a prior above 0 and below 1 beside it"),
+    (None, "with a prior above 0 and below 1 beside it"),
 ]
 
 

@@ -55,7 +55,7 @@ class PriorDomain(Domain):
         """Describe what a value must be, and what accompanies it."""
         beside = [_PRIOR_EXPECTED] * self.prior.local
         beside += [self._epsilon_expected] * (len(self.epsilons) > 1)
-        return f"{self.values.expected}, with {' and '.join(beside)} next to it"
+        return f"{self.values.expected}, with {' and '.join(beside)} beside it"
 
     @cached_property
     def _epsilon_expected(self) -> str:
@@ -114,11 +114,11 @@ class PriorDomain(Domain):
             level = 0
             if self.prior.local:
                 if not 0.0 < numbers[0] < 1.0:
-                    return _Levels(found, f"{_PRIOR_EXPECTED} next to the value")
+                    return _Levels(found, f"{_PRIOR_EXPECTED} beside the value")
                 level = bisect_right(self.prior.edges, numbers[0]) - 1
             if len(self.epsilons) > 1:
                 if numbers[-1] not in self._places:
-                    return _Levels(found, f"{self._epsilon_expected} next to the value")
+                    return _Levels(found, f"{self._epsilon_expected} beside the value")
                 level = level * len(self.epsilons) + self._places[numbers[-1]]
             found.append(level)
         return _Levels(found, None)
