@@ -10,18 +10,10 @@ from typing import Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.bounds.anytime import anytime_distances, sampling_ceiling
+from ldpstream.estimators.bounds.choose import Ends, Forms, choose_bounds
 from ldpstream.estimators.bounds.clustered import stretched, thinned, with_sampling
-from ldpstream.estimators.bounds.intervals import (
-    bernstein_half_width,
-    bernstein_worst_half_width,
-    error_level,
-    joint_normal_half_width,
-    normal_half_width,
-    skewness_half_width,
-)
-from ldpstream.estimators.bounds.options import ANYTIME, Estimand, Method, OptionKeywords, Options
-from ldpstream.estimators.bounds.variance import exactly_known, sample_variance, variance
+from ldpstream.estimators.bounds.options import Estimand, Method, OptionKeywords, Options
+from ldpstream.estimators.bounds.variance import variance
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, set_sums, value_sums
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -38,7 +30,9 @@ class Estimate:
     (everything at n = 0; at n = 1 the population's error, and all inexact Bernstein bounds of
     counted symbols).
     `influence` is the most that one forged report moves the value. `confidence` is each query's
-    own, or where `simultaneous` that of all of them together.
+    own, or where `simultaneous` that of all of them together. `form` says of each how it was
+    bounded, text `(q,)`, empty at n = 0; `lowest` and `highest` are the bounds before they were cut
+    to what shares can be.
     """
 
     value: Floats
@@ -46,6 +40,9 @@ class Estimate:
     low: Floats
     high: Floats
     influence: Floats
+    lowest: Floats
+    highest: Floats
+    form: Forms
     n: int
     confidence: float
     method: Method
@@ -156,13 +153,15 @@ def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
         low=origin + unit * estimate.low,
         high=origin + unit * estimate.high,
         influence=unit * estimate.influence,
+        lowest=origin + unit * estimate.lowest,
+        highest=origin + unit * estimate.highest,
     )
 
 
 def bound(sums: Sums, n: int, options: Options) -> Estimate:
     """Turn sums over n reports into estimates with bounds.
 
-    With `normal` and `bernstein` of many statistics at once too: sums of shape `(..., q)`, each row
+    Of many statistics at once too, but with the anytime methods: sums of shape `(..., q)`, each row
     a call of its own.
     """
     factor = options.sampling.factor(options.estimand)
@@ -178,19 +177,34 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
 def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Options) -> Estimate:
     """Return the population's estimate with the sampling part of its variance multiplied.
 
-    Where bounds hold at every n the reports are as many fewer; where a part of an error is less
-    they stay as they are.
+    Asymptotic bounds are stretched. Those that hold at every n become Bernstein's of as many fewer
+    reports, since reports of one device are no longer tossed independently; where a part of an
+    error is less they stay as they are.
     """
     squared = plain.se**2
     se = np.sqrt(with_sampling(sums, n, squared, factor))
-    if options.method == "normal":
-        distances = plain.value - plain.low, plain.high - plain.value
+    if options.method in {"normal", "padded"}:
+        distances = plain.value - plain.lowest, plain.highest - plain.value
         below, above = stretched(sums, n, squared, distances, factor)
-        return replace(plain, se=se, low=plain.value - below, high=plain.value + above)
+        lowest, highest = plain.value - below, plain.value + above
+        low, high = lowest, highest
+        if options.method == "padded":
+            low, high = (np.clip(end, sums.bottom, sums.top) for end in (lowest, highest))
+        return replace(plain, se=se, low=low, high=high, lowest=lowest, highest=highest)
     if factor > 1.0:
         devices = max(1, int(n / factor))
+        if options.method == "exact":
+            options = replace(options, method="bernstein")
         few = _independent(thinned(sums, n / devices), devices, options)
-        return replace(plain, se=se, low=few.low, high=few.high)
+        return replace(
+            plain,
+            se=se,
+            low=few.low,
+            high=few.high,
+            lowest=few.lowest,
+            highest=few.highest,
+            form=few.form,
+        )
     return replace(plain, se=se)
 
 
@@ -202,54 +216,27 @@ def _independent(sums: Sums, n: int, options: Options) -> Estimate:
     """
     if n == 0:
         undefined = np.full(sums.total.size, np.nan)
-        value = se = below = above = influence = undefined
+        value = se = influence = undefined
+        ends = Ends(undefined, undefined, undefined, undefined, np.full(undefined.shape, ""))
     else:
         value, influence = sums.total / n, sums.spread / n
         se = np.sqrt(variance(sums, n, options.estimand))
-        known = exactly_known(sums, options.estimand)
-        below, above = (np.where(known, 0.0, part) for part in _distances(sums, n, se, options))
+        ends = choose_bounds(sums, n, se, options)
     return Estimate(
         value=value,
         se=se,
-        low=value - below,
-        high=value + above,
+        low=ends.low,
+        high=ends.high,
         influence=influence,
+        lowest=ends.lowest,
+        highest=ends.highest,
+        form=ends.form,
         n=n,
         confidence=options.confidence,
         method=options.method,
         estimand=options.estimand,
         simultaneous=options.simultaneous,
     )
-
-
-def _distances(sums: Sums, n: int, se: Floats, options: Options) -> tuple[Floats, Floats]:
-    """Return how far the truth may lie below and above each estimate."""
-    level = error_level(options.confidence, options.method, options.family_of(se.shape[-1]))
-    if options.method in ANYTIME:
-        return anytime_distances(sums, n, level, options)
-    half_width = _half_width(sums, n, se, level, options)
-    return half_width, half_width
-
-
-def _half_width(sums: Sums, n: int, se: Floats, level: float, options: Options) -> Floats:
-    if options.method == "bernstein":
-        if sums.reach is not None:
-            # The empirical bound needs the decoded reports' own variance, not an estimate of it.
-            worst = sums.ceiling
-            if options.estimand == "population":
-                worst, level = sampling_ceiling(sums, n, level)
-            return bernstein_worst_half_width(worst / n, sums.spread, n, level)
-        return bernstein_half_width(sample_variance(sums, n), sums.spread, n, level)
-    if not (options.simultaneous and sums.indicators):
-        return normal_half_width(se, level)
-    skewed = skewness_half_width(sums.spread, n, level)
-    # An error of w moves the noise by the slope, and w^2 or w, which the plug-ins subtract.
-    slope = np.maximum(sums.slope, 1.0)
-    if options.estimand == "population":
-        slope = np.maximum(slope, 2.0 * np.abs(sums.total) / n)
-        return joint_normal_half_width(se**2, slope, n, level) + skewed
-    most = normal_half_width(np.sqrt(sums.ceiling) / n, level)
-    return np.minimum(joint_normal_half_width(se**2, slope, n, level), most) + skewed
 
 
 def indicator(size: int, members: Integers) -> Floats:

@@ -111,6 +111,7 @@ def weight_sums(
     plain, weighted, squared = mechanism.powers(statistic)
     first, second = sums_of(weighted), sums_of(squared)
     typical = largest * (2 * largest + 1) / 6.0  # the mean square of uniform weights
+    nothing = np.zeros_like(first.total)
     sums = replace(
         second,
         total=first.total,
@@ -124,6 +125,14 @@ def weight_sums(
         peak=largest**2 * first.peak,
         typical_noise=typical * first.typical_noise,
         typical_sampling=typical * first.typical_sampling,
+        bottom=nothing,
+        top=largest * first.top,
+        fewest=first.fewest,
+        most=first.most,
+        deviation=largest * first.deviation,
+        tossed=nothing,
+        own=nothing,
+        other=nothing,
         indicators=False,
         reach=None if first.reach is None else np.full(first.total.size, float(largest)),
     )

@@ -81,10 +81,11 @@ confidence = 0.95
 # spread = { reports = 4, horizon = "1d" }      # of the panes of a day devices take part in 4
 estimand = "respondents"        # or "population": reporters are a sample of something larger;
                                 # or "active": of all who could have reported, by `spread`
-# method: normal, at one moment; bernstein: wider, and valid at every number of reports; anytime: at
-# every moment of a window at once, for numbers that are looked at all the time, narrowest at
-# `sharpest` reports; anytime-exact: that, valid at every number of reports too.
-method = "normal"
+# method: padded, at one moment, few reports or many; exact: proved at every number of reports, and
+# wider; anytime: at every moment of a window at once, for numbers that are looked at all the time,
+# narrowest at `sharpest` reports; anytime-exact: that, proved at every number of reports too; also
+# normal (wrong for rare values) and bernstein (see docs/guide-bounds.md).
+method = "padded"
 sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages
 

@@ -26,6 +26,7 @@ HEADER: Final = (
     *("kind", "name", "p", "value", "count", "se", "low", "high", "influence", "forged"),
     *("weight_total", "weight_se", "weight_low", "weight_high"),
     *("span_start", "span_end"),
+    "bound",
 )
 """`kind` is `value`, `range`, `linear` or `quantile`, `merged` for blocks that are told of together
 (its name is their runs), or `none` in a document without entries.
@@ -54,11 +55,12 @@ def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
     """Yield a row for each entry, as in `HEADER`; one without an entry where there is none."""
     span = document.span
     ends: list[Cell] = [None, None] if span is None else [span.start, span.end]
-    for row in _rows(document):
-        yield row + ends
+    for row, bound in _rows(document):
+        yield [*row, *ends, bound]
 
 
-def _rows(document: EstimateDocument) -> Iterator[list[Cell]]:
+def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
+    """Yield each row without its span, and how its bounds were made."""
     window = document.window
     head: list[Cell] = [
         document.collection,
@@ -69,7 +71,7 @@ def _rows(document: EstimateDocument) -> Iterator[list[Cell]]:
         document.withheld,
     ]
     if document.withheld:
-        yield [*head, *[None] * 7, "none", *[None] * (len(HEADER) - 16)]
+        yield [*head, *[None] * 7, "none", *[None] * (len(HEADER) - 17)], None
         return
     head += [
         document.late,
@@ -81,28 +83,28 @@ def _rows(document: EstimateDocument) -> Iterator[list[Cell]]:
         document.projection,
     ]
     empty = True
-    for entry in _entries(document):
+    for entry, bound in _entries(document):
         empty = False
-        yield head + entry
+        yield head + entry, bound
     if empty:
-        yield [*head, "none", *[None] * (len(HEADER) - 16)]
+        yield [*head, "none", *[None] * (len(HEADER) - 17)], None
 
 
-def _entries(document: EstimateDocument) -> Iterator[list[Cell]]:
+def _entries(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
     for value in document.distribution:
-        yield ["value", _text(value.value), None, *_share(value)]
+        yield ["value", _text(value.value), None, *_share(value)], value.bound
     for asked in document.ranges:
-        yield ["range", asked.name, None, *_share(asked)]
+        yield ["range", asked.name, None, *_share(asked)], asked.bound
     for one in document.linear:
         numbers = (one.mean, one.total, one.se, one.low, one.high, one.influence, one.forged)
-        yield ["linear", one.name, None, *numbers, *[None] * 4]
+        yield ["linear", one.name, None, *numbers, *[None] * 4], one.bound
     for quantile in document.quantiles:
         low, high = _text(quantile.low), _text(quantile.high)
         row: list[Cell] = ["quantile", None, quantile.p, _text(quantile.value), None, None]
-        yield [*row, low, high, *[None] * 6]
+        yield [*row, low, high, *[None] * 6], None
     if document.merged is not None:
         merged = document.merged
-        yield ["merged", runs_text(merged), None, None, merged.count, *[None] * 9]
+        yield ["merged", runs_text(merged), None, None, merged.count, *[None] * 9], None
 
 
 def runs_text(merged: MergedBlocks) -> str:

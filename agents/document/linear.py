@@ -43,6 +43,7 @@ def linear_estimates(
             high=row["high"],
             influence=row["influence"],
             forged=row["forged"],
+            bound=row["bound"],
         )
         for asked, row in zip(options.linear, rows, strict=True)
     ]

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from ldpstream.agents.query.options import Projection
-from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.estimators.bounds.options import Estimand, Form, Method
 from ldpstream.estimators.lip.mmse import CredibleMethod
 
 Number = float | None
@@ -49,6 +49,15 @@ Forged = Annotated[
 ]
 
 
+Bound = Annotated[
+    Form | None,
+    Field(
+        description="How low and high were made, as docs/guide-bounds.md has it; known: without "
+        "error; null if undefined"
+    ),
+]
+
+
 class WeightEstimate(Part):
     """The sum of the weights of the respondents with some value."""
 
@@ -56,6 +65,7 @@ class WeightEstimate(Part):
     se: Number = Field(description="Standard error of the sum")
     low: Number = Field(description="Lower confidence bound of the sum")
     high: Number = Field(description="Upper confidence bound of the sum")
+    bound: Bound = None
 
 
 Weight = Annotated[WeightEstimate | None, Field(description="Only of collections with weights")]
@@ -72,6 +82,7 @@ class ValueEstimate(Part):
     high: High
     influence: Influence
     forged: Forged = None
+    bound: Bound = None
     weight: Weight = None
 
 
@@ -86,6 +97,7 @@ class RangeEstimate(Part):
     high: High
     influence: Influence
     forged: Forged = None
+    bound: Bound = None
     weight: Weight = None
 
 
@@ -105,6 +117,7 @@ class LinearEstimate(Part):
         description="The least number of forged reports, of the n, that can move the mean by more "
         "than the distance to its nearer bound; null if no number can, or projected"
     )
+    bound: Bound = None
 
 
 class QuantileEstimate(Part):
@@ -210,7 +223,7 @@ class EstimateDocument(Part):
     estimand: Estimand = "respondents"
     confidence: float = Field(default=0.95, description="Of the bounds")
     method: Method = Field(
-        default="normal",
+        default="padded",
         description="anytime and anytime-exact hold at every moment of the window at once, the "
         "others at one moment",
     )

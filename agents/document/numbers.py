@@ -1,12 +1,13 @@
 """The numbers of an entry of a document: an undefined one is null."""
 
 import math
-from typing import Final, TypedDict
+from typing import Final, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.document.model import Number
+from ldpstream.estimators.bounds.options import Form
 from ldpstream.estimators.estimate import Estimate
 from ldpstream.estimators.forged import forged_reports
 
@@ -24,10 +25,18 @@ class Numbers(TypedDict):
     high: Number
     influence: Number
     forged: int | None
+    bound: Form | None
 
 
 _NOTHING: Final = Numbers(
-    share=None, count=None, se=None, low=None, high=None, influence=None, forged=None
+    share=None,
+    count=None,
+    se=None,
+    low=None,
+    high=None,
+    influence=None,
+    forged=None,
+    bound=None,
 )
 
 
@@ -49,9 +58,15 @@ def numbers(
         columns[2] = columns[5] = [None] * estimate.value.size
         forged = [None] * estimate.value.size
     rows = [
-        Numbers(share=s, count=c, se=e, low=low, high=high, influence=i, forged=m)
-        for s, c, e, low, high, i, m in zip(*columns, forged, strict=True)
+        Numbers(share=s, count=c, se=e, low=low, high=high, influence=i, forged=m, bound=b)
+        for s, c, e, low, high, i, m, b in zip(*columns, forged, forms(estimate), strict=True)
     ]
     for place in [] if told is None else np.flatnonzero(~told).tolist():
         rows[place] = _NOTHING
     return rows
+
+
+def forms(estimate: Estimate) -> list[Form | None]:
+    """Return how each entry was bounded; one text for all entries of a form."""
+    texts = {form: cast("Form", form) if form else None for form in set(estimate.form.tolist())}
+    return [texts[form] for form in estimate.form.tolist()]

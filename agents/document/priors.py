@@ -6,11 +6,21 @@ from typing import Final
 from ldpstream.agents.document.model import Calibration, LevelCalibration, MmseEstimate, Part
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.lip.calibration import SIGNIFICANCE, calibrate
-from ldpstream.estimators.lip.mmse import estimate_mmse
+from ldpstream.estimators.lip.mmse import CredibleMethod, estimate_mmse
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
+_CREDIBLE: Final[dict[Method, CredibleMethod]] = {
+    "padded": "normal",
+    "exact": "bernstein",
+    "normal": "normal",
+    "bernstein": "bernstein",
+    "anytime": "anytime",
+    "anytime-exact": "anytime",
+}
+"""How a posterior is bounded, whose variance is known whatever the reports."""
 LISTED: Final = 20
 """Most levels that a document names."""
 
@@ -36,7 +46,7 @@ def _mmse(
         totals.statistic,
         totals.n,
         confidence=options.confidence,
-        method="anytime" if options.method == "anytime-exact" else options.method,
+        method=_CREDIBLE[options.method],
         sharpest=options.sharpest,
     )
     share, count, se, low, high = (

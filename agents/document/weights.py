@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.document.model import RangeEstimate, ValueEstimate, WeightEstimate
+from ldpstream.agents.document.numbers import forms
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import OptionKeywords
@@ -91,8 +92,9 @@ def _weigh(entries: list[Entry], found: Estimate) -> list[Entry]:
     """Return entries with the sums whose means per respondent were found for them."""
     columns = (x * found.n for x in (found.value, found.se, found.low, found.high))
     weighed = []
-    for entry, *numbers in zip(entries, *(column.tolist() for column in columns), strict=True):
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for entry, numbers, form in zip(entries, rows, forms(found), strict=True):
         total, se, low, high = (x if math.isfinite(x) else None for x in numbers)
-        weight = WeightEstimate(total=total, se=se, low=low, high=high)
+        weight = WeightEstimate(total=total, se=se, low=low, high=high, bound=form)
         weighed.append(entry.model_copy(update={"weight": weight}))
     return weighed

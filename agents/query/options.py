@@ -176,7 +176,7 @@ class EstimateOptions:
     """
 
     estimand: Annotated[Estimand, Key(table="collection")] = "respondents"
-    method: Annotated[Method, Key(table="collection")] = "normal"
+    method: Annotated[Method, Key(table="collection")] = "padded"
     simultaneous: bool = False
     confidence: Annotated[float, Key(table="collection", type=Unit)] = 0.95
     sharpest: Annotated[

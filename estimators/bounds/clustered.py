@@ -11,7 +11,10 @@ from ldpstream.estimators.queries.sums import Sums
 
 Floats = NDArray[np.float64]
 
-_EXTENSIVE: Final = ("total", "squares", "offset", "floor", "ceiling", "noisy", "moment")
+_EXTENSIVE: Final = (
+    *("total", "squares", "offset", "floor", "ceiling", "noisy", "moment"),
+    *("fewest", "most", "tossed"),
+)
 
 
 def with_sampling(sums: Sums, n: int, plain: Floats, factor: float) -> Floats:
@@ -36,8 +39,11 @@ def stretched(
         near = np.clip(0.5, value - distances[0], value + distances[1])
         near = np.clip(near, 0.0, 1.0)
         changed = np.maximum(changed, plain + (factor - 1.0) * near * (1.0 - near) / n)
-    ratio = np.sqrt(np.divide(changed, plain, out=np.ones_like(plain), where=plain > 0.0))
-    return distances[0] * ratio, distances[1] * ratio
+    # Few reports may show no variance at all: then their bounds grow as if all of it were sampling.
+    unknown = np.full_like(plain, max(factor, 1.0))
+    ratio = np.sqrt(np.divide(changed, plain, out=unknown, where=plain > 0.0))
+    below, above = (np.maximum(distance, 0.0) * ratio for distance in distances)
+    return below, above
 
 
 def thinned(sums: Sums, factor: float) -> Sums:

@@ -5,10 +5,30 @@ from typing import Final, Literal, TypedDict, get_args
 
 from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling
 
-Method = Literal["normal", "bernstein", "anytime", "anytime-exact"]
-"""`normal`: z times the plug-in standard error. `bernstein`: empirical Bernstein, at every n.
-`anytime`: holds at every moment of a window at once, asymptotic. `anytime-exact`: the same, at
-every n."""
+Method = Literal["padded", "exact", "normal", "bernstein", "anytime", "anytime-exact"]
+"""`padded`: what covers for every query, few reports or many; `choose` says by which form.
+`exact`: the same where it is proved at every n, else Bernstein's. `normal`: z times the plug-in
+standard error. `bernstein`: empirical Bernstein, at every n. `anytime`: holds at every moment of a
+window at once, asymptotic. `anytime-exact`: the same, at every n."""
+
+Form = Literal[
+    "known",
+    "range",
+    "wilson",
+    "clopper-pearson",
+    "score",
+    "enumerated",
+    "block",
+    "product",
+    "padded",
+    "noise",
+    "normal",
+    "bernstein",
+    "anytime",
+    "anytime-exact",
+]
+"""How the bounds of one query were made (`choose`)."""
+
 ANYTIME: Final = frozenset({"anytime", "anytime-exact"})
 """Methods whose bounds may be looked at all the time."""
 
@@ -47,7 +67,7 @@ class Options:
     """
 
     confidence: float = 0.95
-    method: Method = "normal"
+    method: Method = "padded"
     estimand: Estimand = "respondents"
     simultaneous: bool = False
     family: int | None = None

@@ -81,6 +81,7 @@ class CountPrefixes:
         least = self._envelope(self.least, np.minimum)
         largest = self._envelope(self.largest, np.maximum)
         least[-1] = largest[-1] = 1.0  # the whole domain
+        nothing = np.zeros_like(estimated)
         return Sums(
             total=estimated,
             squares=whole + parts(squares),
@@ -95,6 +96,14 @@ class CountPrefixes:
             peak=self._envelope(self.noisiest, np.maximum) + 1.0,
             typical_noise=parts(self.typical),
             typical_sampling=self.held * (1.0 - self.held),
+            bottom=np.where(self.held < 1.0, 0.0, 1.0),
+            top=np.ones_like(estimated),
+            fewest=whole,
+            most=whole + parts(reports.astype(np.float64)),
+            deviation=np.maximum(largest, 1.0 - least),
+            tossed=nothing,
+            own=nothing,
+            other=nothing,
             disclosed=groups.disclosed,
             indicators=True,
             reach=None,

@@ -80,6 +80,8 @@ def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:
     if np.isnan(prefixes.high).any():
         return Quantiles(p, value, undefined, undefined)
     low, high = crossings(prefixes.low, prefixes.high, p)
+    # Bounds that were cut to what shares can be may leave the estimate outside.
+    value = np.clip(value, low, high)
     return Quantiles(p, value, low.astype(np.float64), high.astype(np.float64))
 
 

@@ -66,4 +66,7 @@ class LinearQueries(Queries):
     def linear_query(self, weights: Floats) -> Query:
         """Prepare any weights, float64 `(k,)`."""
         noise = self.linear.noise(weights)
-        return LinearQuery(weights, noise, *self.linear.span(weights), self.linear)
+        least, largest = self.linear.span(weights)
+        off = max(largest - float(weights.min()), float(weights.max()) - least)
+        deviation = off if noise.any() else 0.0
+        return LinearQuery(weights, noise, least, largest, deviation, decoder=self.linear)

@@ -21,13 +21,15 @@ class Query(ABC):
     """One linear query `w` with a decoder `h`, `Q h = w`.
 
     `weights` is `w`, float64 `(k,)`; `noise` is `v(x) = (Q h^2)[x] - w[x]^2`, float64 `(k,)`, >= 0;
-    `least` and `largest` bound `h` over all reports.
+    `least` and `largest` bound `h` over all reports. `deviation` is the most that a decoded report
+    is off from its user's weight, or what stands for it where larger ones hardly ever come.
     """
 
     weights: Floats
     noise: Floats
     least: float
     largest: float
+    deviation: float
 
     @abstractmethod
     def total(self, statistic: Statistic) -> float:

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.queries.groups import all_in_one
+from ldpstream.estimators.queries.groups import Groups, all_in_one
 from ldpstream.estimators.queries.queries import Queries, Query
 from ldpstream.mechanisms.interface.decoder import LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,14 @@ class Sums:
     peak: Floats
     typical_noise: Floats
     typical_sampling: Floats
+    bottom: Floats
+    top: Floats
+    fewest: Floats
+    most: Floats
+    deviation: Floats
+    tossed: Floats
+    own: Floats
+    other: Floats
     heaviest: Floats | None = None
 
     @property
@@ -99,6 +110,7 @@ def value_sums(
     reports, others = of_group[group], sizes[group] - 1
     quietest, noisiest = single.quietest, single.noisiest
     share = 1.0 / mechanism.size
+    tossed, own, other = _value_tosses(single, reports, n)
     return Sums(
         total=total,
         squares=single.second_moments,
@@ -114,9 +126,43 @@ def value_sums(
         # Few values are as noisy as the noisiest of a group, often the value itself alone.
         typical_noise=(noisiest + others * quietest) * share,
         typical_sampling=np.full_like(total, share * (1.0 - share)),
+        bottom=np.zeros_like(total),
+        top=np.ones_like(total),
+        fewest=np.zeros_like(total),
+        most=reports.astype(np.float64),
+        deviation=np.maximum(single.largest, 1.0 - single.least),
+        tossed=tossed,
+        own=own,
+        other=other,
         disclosed=of_value is not None,
         indicators=True,
         reach=np.ones(total.size) if isinstance(decoder, LinearDecoder) else None,
+    )
+
+
+def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floats, ...]:
+    """Return `tossed`, `own` and `other` of single values in groups of so many reports, `(q,)`.
+
+    A decoder between `least` and `largest` of mean w has no more noise than
+    `(largest - w)(w - least)`, and exactly that where it takes these two values alone (Bhatia,
+    Davis 2000): so the noise tells whether it does.
+    """
+    spread = single.largest - single.least
+    own = (single.largest - 1.0) * (1.0 - single.least)
+    other = -single.largest * single.least
+    slack = _ROUNDING * spread**2
+    two = (
+        (spread > 0.0)
+        & (np.abs(np.minimum(own, other) - single.quietest) <= slack)
+        & (np.abs(np.maximum(own, other) - single.noisiest) <= slack)
+    )
+    step = np.where(two, spread, 1.0)
+    # What is reported without noise is a part of all reports, not of its group's.
+    held = np.where(single.noisiest > 0.0, reports, n)
+    return (
+        np.where(two, held, 0.0),
+        np.where(two, (1.0 - single.least) / step, 0.0),
+        np.where(two, -single.least / step, 0.0),
     )
 
 
@@ -141,6 +187,9 @@ def query_sums(
     for query in prepared:
         quietest, noisiest = groups.value_extremes(query.noise)
         moments = groups.value_extremes(query.noise + query.weights**2)[1]
+        lightest, heaviest = groups.value_extremes(query.weights)
+        of_groups = reports, heaviest, noisiest
+        tosses = _set_tosses(query, groups, *of_groups) if indicators else (0.0, 0.0, 0.0)
         rows.append(
             (
                 query.total(statistic),
@@ -156,12 +205,44 @@ def query_sums(
                 float(moments.max()),
                 float(query.noise.mean()),
                 float(query.weights.var()),
+                float(lightest.min()),
+                float(heaviest.max()),
+                float((reports * lightest).sum()),
+                float((reports * heaviest).sum()),
+                query.deviation,
+                *tosses,
                 float(query.weights.max() - query.weights.min()),
             )
         )
-    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 14).T
+    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 22).T
     reach = columns[-1] if isinstance(queries.decoder, LinearDecoder) else None
     return Sums(groups.disclosed, indicators, reach, *columns[:-1])
+
+
+def _set_tosses(
+    query: Query,
+    groups: Groups,
+    reports: Integers,
+    heaviest: Floats,
+    noisiest: Floats,
+) -> tuple[float, float, float]:
+    """Return `tossed`, `own` and `other` of a set, as for single values."""
+    nothing = 0.0, 0.0, 0.0
+    held = np.flatnonzero(heaviest > 0.0)
+    spread = query.largest - query.least
+    if spread <= 0.0:
+        return nothing
+    if not noisiest.any():
+        # Whole groups: reported without noise.
+        return float(reports.sum()), 1.0, 0.0
+    if held.size != 1 or noisiest.sum() > noisiest[held[0]]:
+        return nothing
+    inside = groups.of_value == held[0]
+    weights, noise = query.weights[inside], query.noise[inside]
+    most = (query.largest - weights) * (weights - query.least)
+    if (np.abs(noise - most) > _ROUNDING * spread**2).any():
+        return nothing
+    return float(reports[held[0]]), (1.0 - query.least) / spread, -query.least / spread
 
 
 def check_counts(mechanism: Mechanism, statistic: Statistic, n: int) -> None:

@@ -19,13 +19,13 @@ from tests.exact.small_channels import BLOCKS, WARNER, block_statistic
 def test_normal_bounds_are_z_times_the_plug_in_error():
     statistic, n = np.array([60, 40]), 100
     # h = (2, -1) and (-1, 2): estimates 0.8 and 0.2, mean squares 2.8 and 2.2.
-    estimate = estimate_values(WARNER, statistic, n)
+    estimate = estimate_values(WARNER, statistic, n, method="normal")
     np.testing.assert_allclose(estimate.value, [0.8, 0.2])
     np.testing.assert_allclose(estimate.se, np.sqrt([(2.8 - 0.8) / n, (2.2 - 0.2) / n]))
     np.testing.assert_allclose(estimate.high - estimate.value, norm.ppf(0.975) * estimate.se)
     np.testing.assert_allclose(estimate.value - estimate.low, norm.ppf(0.975) * estimate.se)
     np.testing.assert_allclose(estimate.influence, 3.0 / n)
-    population = estimate_values(WARNER, statistic, n, estimand="population")
+    population = estimate_values(WARNER, statistic, n, method="normal", estimand="population")
     np.testing.assert_allclose(population.se**2, (2.8 - 0.64) / (n - 1))
 
 
@@ -75,8 +75,9 @@ def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: st
     weights = [indicator(mechanism.size, members) for members in sets]
     noises = [decoder.counts.noise_of(decoder.decode_set(w), w) for w in weights]
     ends = [groups.value_extremes(noise) for noise in noises]
-    values = estimate_values(mechanism, statistic, n, simultaneous=True, estimand=estimand)
-    as_set = estimate_sets(mechanism, statistic, n, sets, simultaneous=True, estimand=estimand)
+    options = {"method": "normal", "simultaneous": True, "estimand": estimand}
+    values = estimate_values(mechanism, statistic, n, **options)
+    as_set = estimate_sets(mechanism, statistic, n, sets, **options)
     decoder = mechanism.decoder()
     reports = np.full(mechanism.size, n)
     if decoder.groups() is not None:
@@ -112,6 +113,8 @@ def test_the_joint_cases_reach_what_they_are_named_after():
 def test_a_pointwise_interval_and_a_weighted_one_stay_z_standard_errors():
     weights = np.array([[0.5, 2.0]])
     for options in ({}, {"simultaneous": True}):
-        estimate = estimate_linear(WARNER, np.array([60, 40]), 100, weights, **options)
+        estimate = estimate_linear(
+            WARNER, np.array([60, 40]), 100, weights, method="normal", **options
+        )
         half = norm.ppf(0.975) * estimate.se
         np.testing.assert_allclose(estimate.high - estimate.value, half)

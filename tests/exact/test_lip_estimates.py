@@ -40,7 +40,7 @@ def test_the_prior_free_estimate_has_no_bias_and_the_variance_of_the_enumeration
         found = estimate_sets(MIXED, statistic, n, ones_of(MIXED))
         mean += float(probability) * found.value[0]
         square += float(probability) * found.value[0] ** 2
-        assert found.low[0] <= found.value[0] <= found.high[0]
+        assert found.lowest[0] <= found.value[0] <= found.highest[0]
     truth = sum(user % 2 for user in USERS) / n
     for user in USERS:
         q, r = (Fraction(t, WORD) for t in MIXED.thresholds[user // 2])

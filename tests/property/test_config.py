@@ -27,7 +27,7 @@ def test_defaults_are_those_documented():
     assert window.retention_ms == checkins.retention_ms == 7 * 86_400_000
     assert checkins.spec.precision_ms == 1_000
     assert (checkins.minimum, checkins.options.confidence) == (100, 0.95)
-    assert (checkins.options.estimand, checkins.options.method) == ("respondents", "normal")
+    assert (checkins.options.estimand, checkins.options.method) == ("respondents", "padded")
     assert checkins.rejected == "copy"
     assert checkins.topics.names() == (
         "checkins.reports",

@@ -18,7 +18,7 @@ FIELDS = [
     *("late", "rejected", "estimand", "confidence", "method", "simultaneous", "projection"),
     *("distribution", "ranges", "quantiles", "influence", "forged"),
 ]
-NUMBERS = ["share", "count", "se", "low", "high", "influence", "forged"]
+NUMBERS = ["share", "count", "se", "low", "high", "influence", "forged", "bound"]
 
 
 def test_the_fields_are_the_contract():
@@ -62,7 +62,9 @@ def test_a_withheld_document_holds_only_n_and_identification():
 
 
 @pytest.mark.parametrize("n", [0, 1])
-@pytest.mark.parametrize("method", ["normal", "bernstein", "anytime", "anytime-exact"])
+@pytest.mark.parametrize(
+    "method", ["padded", "exact", "normal", "bernstein", "anytime", "anytime-exact"]
+)
 @pytest.mark.parametrize("estimand", ["respondents", "population", "active"])
 @pytest.mark.parametrize("project", ["none", "simplex", "blocks"])
 def test_what_is_undefined_is_null(n: int, method: Any, estimand: Any, project: Any):

@@ -83,7 +83,7 @@ def test_configured_and_written_ranges_agree_with_the_domain(sizes: list[int], d
         (Size(10), {"confidence": ["nan"]}, "confidence: expected a number above 0 and below 1"),
         (Size(10), {"top": ["-1"]}, 'top: expected a whole number or "all", got -1'),
         (Size(10), {"top": ["some"]}, 'top: expected a whole number or "all", got some'),
-        (Size(10), {"method": ["exact"]}, "method: expected one of normal, bernstein, anyt"),
+        (Size(10), {"method": ["wilson"]}, "method: expected one of padded, exact, normal, b"),
         (Size(10), {"estimand": ["x"]}, "estimand: expected one of respondents, population"),
         (Size(10), {"project": ["x"]}, "project: expected one of none, simplex, blocks, got x"),
     ],
@@ -106,5 +106,5 @@ def test_what_is_asked_replaces_the_defaults_and_nothing_else():
     assert asked.top is None
     assert asked.ranges == (Range("2..3", ((2, 3),)),)
     assert asked.confidence == 0.9
-    assert (asked.quantiles, asked.method, asked.estimand) == ((0.5,), "normal", "respondents")
+    assert (asked.quantiles, asked.method, asked.estimand) == ((0.5,), "padded", "respondents")
     assert read_options(defaults, domain, {"quantile": ["0.1"]}).quantiles == (0.1,)

@@ -58,7 +58,7 @@ TEXTS: Final = {
     ],
     "quantile": ["0.5", "1e-9", "0.999999999999", "nan", "-1", "1"],
     "estimand": ["population", "respondents", "active", "x"],
-    "method": ["normal", "bernstein", "anytime", "anytime-exact", "exact"],
+    "method": ["normal", "bernstein", "anytime", "anytime-exact", "exact", "wilson"],
     "simultaneous": ["true", "false", "1"],
     "confidence": ["0.5", "0.9999999999999999", "1e-300", "5e-324", "1", "inf"],
     "project": ["none", "simplex", "blocks", "cone"],

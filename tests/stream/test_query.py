@@ -132,7 +132,7 @@ async def test_too_few_reports_are_withheld_and_the_minimum_said(
 
 
 async def test_tables_and_pictures_say_what_the_bounds_of_each_list_hold_for(url: str) -> None:
-    chosen = "95% bounds: normal, simultaneous, respondents"
+    chosen = "95% bounds: padded, simultaneous, respondents"
     for form in ([], ["--plot"], ["--plot", "--last", "2"]):
         asked = ["query", url, "city", *form]
         assert f"{chosen}; ranges pointwise\n" in (await ldpstream(*asked)).stdout
@@ -141,7 +141,7 @@ async def test_tables_and_pictures_say_what_the_bounds_of_each_list_hold_for(url
         projected = await ldpstream(*asked, "--simultaneous", "--project", "simplex")
         assert f"{chosen}; shares projected (simplex), bounds those of before" in projected.stdout
     every = await ldpstream("query", url, "city", "--top", "all")
-    assert "95% bounds: normal, pointwise, respondents\n" in every.stdout
+    assert "95% bounds: padded, pointwise, respondents\n" in every.stdout
 
 
 async def test_status_shows_every_collection(url: str, pipeline: Pipeline) -> None:

@@ -11,6 +11,7 @@
  * @property {number | null} high
  * @property {number | null} influence
  * @property {number | null} forged Reports that it takes to move the share beyond its bound.
+ * @property {string | null} [bound] How low and high were made.
  * @property {Weight | null} [weight]
  */
 

@@ -1,0 +1,274 @@
+"""Which bounds a query gets: the one rule, by method, estimand and what the reports are.
+
+| method | query | bounds |
+|---|---|---|
+| any | no noise and no sampling error | `known`: low = high = the estimate |
+| `padded` | two-valued, one group, population | `wilson`; `clopper-pearson` for few, and in lists |
+| | two-valued, respondents | `score`; `enumerated` where the noise is below 3 reports |
+| | a value of a disclosed block, population | `block`; `product` where the block has few reports |
+| | any other, population | `padded` |
+| | any other, respondents | `noise` |
+| `exact` | two-valued, as above | `clopper-pearson`, `enumerated`, `product`: proved at every n |
+| | any other | `bernstein`: proved at every n |
+| others | any other | the method's own, by its name |
+
+With fewer than 5 reports `padded` and `noise` say what is known anyway: `range`, from the least
+weight to the largest.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.anytime import anytime_distances, sampling_ceiling
+from ldpstream.estimators.bounds.enumerated import enumerated
+from ldpstream.estimators.bounds.intervals import (
+    bernstein_half_width,
+    bernstein_worst_half_width,
+    error_level,
+    joint_normal_half_width,
+    normal_half_width,
+    skewness_half_width,
+)
+from ldpstream.estimators.bounds.options import ANYTIME, Form, Options
+from ldpstream.estimators.bounds.padded import noisy, padded
+from ldpstream.estimators.bounds.two_valued import (
+    FEW,
+    FEW_IN_BLOCK,
+    Bools,
+    Floats,
+    Pair,
+    Tosses,
+    clopper_pearson,
+    in_block,
+    noise_deviation,
+    product,
+    quantile,
+    score,
+    wilson,
+)
+from ldpstream.estimators.bounds.variance import exactly_known, sample_variance
+from ldpstream.estimators.queries.sums import Sums
+
+Forms = NDArray[np.str_]
+
+_TEXT: Final = np.dtype("<U16")
+_FEWEST: Final = 5
+"""Reports: with fewer nothing is said of many-valued queries."""
+_SMOOTH: Final = 3.0
+"""Reports' worth of noise from which on its score interval is near enough to the exact one; in
+lists, further out in the tails, more (`z^2/4` times)."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Bounds of q shares, float64 `(q,)` each, and their forms, text of shape `(q,)`.
+
+    `lowest` and `highest` are the bounds before they are cut to what shares can be.
+    """
+
+    low: Floats
+    high: Floats
+    lowest: Floats
+    highest: Floats
+    form: Forms
+
+
+def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
+    """Return the bounds of queries over n >= 1 reports, by the rule above."""
+    level = error_level(options.confidence, options.method, options.family_of(se.shape[-1]))
+    known = exactly_known(sums, options.estimand)
+    value = sums.total / n
+    if options.method not in ("padded", "exact"):
+        low, high = _by_name(sums, n, se, level, options)
+        low, high = (np.where(known, value, end) for end in (low, high))
+        return Ends(low, high, low, high, np.where(known, "known", options.method))
+    known = known | (sums.spread <= 0.0) if options.estimand == "population" else known
+    rule = _padded if options.method == "padded" else _proved
+    lowest, highest, form = rule(sums, n, se, level, options)
+    lowest, highest = (np.where(known, value, end) for end in (lowest, highest))
+    if options.estimand == "population":
+        bottom, top = sums.bottom, sums.top
+    else:
+        bottom, top = sums.fewest / n, sums.most / n
+    low, high = (np.clip(end, bottom, top) for end in (lowest, highest))
+    return Ends(
+        low=np.where(known, value, low),
+        high=np.where(known, value, high),
+        lowest=lowest,
+        highest=highest,
+        form=np.where(known, "known", form),
+    )
+
+
+def _by_name(sums: Sums, n: int, se: Floats, level: float, options: Options) -> Pair:
+    """Return the bounds of the methods that know one form."""
+    value = sums.total / n
+    if options.method in ANYTIME:
+        below, above = anytime_distances(sums, n, level, options)
+        return value - below, value + above
+    if options.method == "bernstein":
+        half = _bernstein(sums, n, level, options)
+    else:
+        half = _normal(sums, n, se, level, options)
+    return value - half, value + half
+
+
+def _bernstein(sums: Sums, n: int, level: float, options: Options) -> Floats:
+    if sums.reach is None:
+        return bernstein_half_width(sample_variance(sums, n), sums.spread, n, level)
+    # The empirical bound needs the decoded reports' own variance, not an estimate of it.
+    worst = sums.ceiling
+    if options.estimand == "population":
+        worst, level = sampling_ceiling(sums, n, level)
+    return bernstein_worst_half_width(worst / n, sums.spread, n, level)
+
+
+def _normal(sums: Sums, n: int, se: Floats, level: float, options: Options) -> Floats:
+    if not (options.simultaneous and sums.indicators):
+        return normal_half_width(se, level)
+    skewed = skewness_half_width(sums.spread, n, level)
+    # An error of w moves the noise by the slope, and w^2 or w, which the plug-ins subtract.
+    slope = np.maximum(sums.slope, 1.0)
+    if options.estimand == "population":
+        slope = np.maximum(slope, 2.0 * np.abs(sums.total) / n)
+        return joint_normal_half_width(se**2, slope, n, level) + skewed
+    most = normal_half_width(np.sqrt(sums.ceiling) / n, level)
+    return np.minimum(joint_normal_half_width(se**2, slope, n, level), most) + skewed
+
+
+def _padded(
+    sums: Sums,
+    n: int,
+    se: Floats,  # noqa: ARG001  # plug-in errors are what these bounds do without
+    level: float,
+    options: Options,
+) -> tuple[Floats, Floats, Forms]:
+    """Return the bounds of `padded` before they are cut, and their forms."""
+    out = _Chosen.of(sums)
+    many, z = ~out.two, quantile(level)
+    if n < _FEWEST:
+        out.put(many, "range", lambda _: (n * sums.bottom / n, n * sums.top / n))
+    elif options.estimand == "population":
+        out.put(many, "padded", lambda _: padded(sums, n, level))
+    else:
+        out.put(many, "noise", lambda _: noisy(sums, n, level))
+    if not out.two.any():
+        return out.ends
+    tosses = out.tosses
+    if options.estimand == "respondents":
+        # A group without reports has no noise: it is known, and has no score.
+        some = out.two & (sums.ceiling > 0.0)
+        smooth = some & (noise_deviation(tosses) >= _SMOOTH * max(1.0, z**2 / 4.0))
+        ends = score(tosses, level)
+        smooth &= np.isfinite(ends[0])
+        part = tosses.reports / n
+        out.put(smooth, "score", lambda _: (ends[0] * part, ends[1] * part))
+        out.put(some & ~smooth, "enumerated", lambda at: _enumerated(out, at, n, level))
+        return out.ends
+    blocks = out.two & _in_blocks(sums)
+    alone = out.two & ~blocks
+    few = np.minimum(tosses.decisive, tosses.reports - tosses.decisive) < FEW * z**2
+    proved = few | options.simultaneous
+    out.put(alone & ~proved, "wilson", lambda _: wilson(tosses, level))
+    out.put(alone & proved, "clopper-pearson", lambda at: clopper_pearson(out.at(at), level))
+    ends = in_block(tosses, n, level)
+    scored = blocks & (tosses.reports >= FEW_IN_BLOCK * z**2) & np.isfinite(ends[0])
+    out.put(scored, "block", lambda _: ends)
+    out.put(blocks & ~scored, "product", lambda at: product(out.at(at), n, level))
+    return out.ends
+
+
+def _proved(
+    sums: Sums, n: int, se: Floats, level: float, options: Options
+) -> tuple[Floats, Floats, Forms]:
+    """Return the bounds of `exact` before they are cut, and their forms: proved at every n."""
+    out = _Chosen.of(sums)
+    value = sums.total / n
+
+    def bernstein(_: Bools) -> Pair:
+        half = np.broadcast_to(_bernstein(sums, n, level, options), se.shape)
+        # One report shows no variance: the weights' own range holds all the same.
+        unknown = np.isnan(half)
+        low, high = np.where(unknown, sums.bottom, value - half), value + half
+        return low, np.where(unknown, sums.top, high)
+
+    out.put(~out.two, "bernstein", bernstein)
+    if options.estimand == "respondents":
+        some = out.two & (sums.ceiling > 0.0)
+        out.put(some, "enumerated", lambda at: _enumerated(out, at, n, level))
+        return out.ends
+    blocks = out.two & _in_blocks(sums)
+    out.put(out.two & ~blocks, "clopper-pearson", lambda at: clopper_pearson(out.at(at), level))
+    out.put(blocks, "product", lambda at: product(out.at(at), n, level))
+    return out.ends
+
+
+def _in_blocks(sums: Sums) -> Bools:
+    """Return which two-valued queries are of values whose block is disclosed, not they."""
+    noisy_values = (sums.own < 1.0) | (sums.other > 0.0)
+    return np.broadcast_to(noisy_values & sums.disclosed, sums.total.shape)
+
+
+def _enumerated(out: "_Chosen", at: Bools, n: int, level: float) -> Pair:
+    tosses = out.at(at)
+    low, high = enumerated(tosses, level)
+    # Where an end is what the group has at most it was cut; the score says by how much.
+    below, above = score(tosses, level)
+    low = np.where(low <= 0.0, np.fmin(below, 0.0), low)
+    high = np.where(high >= 1.0, np.fmax(above, 1.0), high)
+    part = tosses.reports / n
+    return low * part, high * part
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Ends and forms as they are filled in; `two` says which queries are two-valued."""
+
+    tosses: Tosses
+    two: Bools
+    low: Floats
+    high: Floats
+    form: Forms
+
+    @classmethod
+    def of(cls, sums: Sums) -> "_Chosen":
+        shape = sums.total.shape
+        two = np.broadcast_to(sums.own > sums.other, shape)
+        own, other, reports = (
+            np.broadcast_to(column, shape) for column in (sums.own, sums.other, sums.tossed)
+        )
+        own = np.where(two, own, 1.0)
+        decisive = np.rint(sums.total * (own - other) + other * reports)
+        # Where there are no reports nothing is tossed; one stands for them, and is not used.
+        some = np.where(two, reports, 1.0)
+        tosses = Tosses(some, np.where(two, np.clip(decisive, 0.0, some), 0.0), own, other)
+        return cls(
+            tosses,
+            two,
+            np.full(shape, np.nan),
+            np.full(shape, np.nan),
+            np.full(shape, "", dtype=_TEXT),
+        )
+
+    @property
+    def ends(self) -> tuple[Floats, Floats, Forms]:
+        return self.low, self.high, self.form
+
+    def at(self, places: Bools) -> Tosses:
+        """Return the tosses at some places, arrays `(m,)`."""
+        of = self.tosses
+        return Tosses(of.reports[places], of.decisive[places], of.own[places], of.other[places])
+
+    def put(self, places: Bools, form: Form, ends: Callable[[Bools], Pair]) -> None:
+        """Fill in some places: from ends of all queries, or of these alone, `(m,)`."""
+        if not places.any():
+            return
+        for out, end in zip((self.low, self.high), ends(places), strict=True):
+            column = np.asarray(end)
+            of_these = column.shape == (np.count_nonzero(places),) and column.shape != places.shape
+            out[places] = column if of_these else np.broadcast_to(column, places.shape)[places]
+        self.form[places] = form

@@ -1,0 +1,108 @@
+"""Exact bounds of the respondents' share from decisive reports: two binomials, summed.
+
+Of N respondents a are inside: D is `Bin(a, own) + Bin(N - a, other)`, which grows with a. The
+bounds are the least and the largest a for which D is not in a tail of half the level: proved at
+every N (the test of each a is exact, and a is one of them).
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, gammaln, xlog1py, xlogy
+
+from ldpstream.estimators.bounds.two_valued import Floats, Pair, Tosses
+
+Integers = NDArray[np.int64]
+
+_REACH: Final = 8.0
+"""Standard deviations that are summed on either side, and so many whole numbers more:"""
+_MORE: Final = 25.0
+_PART: Final = 1 << 20
+"""Probabilities that are held at a time."""
+
+
+def enumerated(tosses: Tosses, level: float) -> Pair:
+    """Return the least and largest share, float64 `(q,)` each; arrays of `tosses` are `(q,)`."""
+    rows = np.stack([tosses.reports, tosses.decisive, tosses.own, tosses.other], axis=1)
+    # Values that as many reports support have the same bounds.
+    distinct, place = np.unique(rows, axis=0, return_inverse=True)
+    low, high = np.empty((2, len(distinct)))
+    step = max(1, int(_PART / _widths(distinct).max(initial=1.0)))
+    for first in range(0, len(distinct), step):
+        some = slice(first, first + step)
+        low[some], high[some] = _invert(distinct[some], level / 2.0)
+    place = place.reshape(-1)
+    return low[place], high[place]
+
+
+def _widths(rows: Floats) -> Floats:
+    """Return how many whole numbers are summed at most for each row."""
+    n, _, own, other = rows.T
+    largest = np.maximum(own * (1.0 - own), other * (1.0 - other))
+    width: Floats = np.minimum(2.0 * (_REACH * np.sqrt(n * largest) + _MORE), n) + 1.0
+    return width
+
+
+def _invert(rows: Floats, tail: float) -> Pair:
+    n, d, own, other = rows.T
+    # The least a with P(D >= d) > tail, and the largest with P(D <= d) > tail.
+    least = _first(n, lambda a: 1.0 - below(a, n, own, other, d - 1.0) > tail)
+    beyond = _first(n, lambda a: below(a, n, own, other, d) <= tail)
+    return np.minimum(least, n) / n, np.maximum(beyond - 1.0, 0.0) / n
+
+
+def _first(n: Floats, holds: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
+    """Return the least whole number in `0..n` from which on a condition holds, else n + 1."""
+    low, high = np.zeros_like(n), n + 1.0
+    while (low < high).any():
+        middle = np.floor((low + high) / 2.0)
+        inside = np.minimum(middle, n)
+        found = holds(inside) | (middle > n)
+        searching = low < high
+        high = np.where(searching & found, middle, high)
+        low = np.where(searching & ~found, middle + 1.0, low)
+    return low
+
+
+def below(a: Floats, n: Floats, own: Floats, other: Floats, most: Floats) -> Floats:
+    """Return `P(Bin(a, own) + Bin(n - a, other) <= most)`, float64 `(q,)` all of them.
+
+    The less spread of the two is summed over; 8 standard deviations and 25 more on either side
+    leave out less than 1e-14.
+    """
+    swap = a * own * (1.0 - own) > (n - a) * other * (1.0 - other)
+    size, chance = np.where(swap, n - a, a), np.where(swap, other, own)
+    rest, turned = np.where(swap, a, n - a), np.where(swap, own, other)
+    centre = np.rint(size * chance)
+    reach = np.ceil(_REACH * np.sqrt(size * chance * (1.0 - chance)) + _MORE)
+    first = np.maximum(centre - reach, 0.0)
+    last = np.minimum(centre + reach, size)
+    steps = np.arange(float((last - first).max(initial=0.0)) + 1.0)
+    at = first[:, None] + steps
+    inside = at <= last[:, None]
+    at = np.where(inside, at, last[:, None])
+    weights = np.where(inside, _probability(at, size[:, None], chance[:, None]), 0.0)
+    # The other's distribution function at `most - at`: its probabilities, added up from the least.
+    left = (most - first)[:, None] - steps
+    possible = (left >= 0.0) & (left <= rest[:, None])
+    found = _probability(np.clip(left, 0.0, rest[:, None]), rest[:, None], turned[:, None])
+    held = np.cumsum(np.where(possible, found, 0.0)[:, ::-1], axis=1)[:, ::-1]
+    held += _distribution(left[:, -1] - 1.0, rest, turned)[:, None]
+    summed: Floats = (weights * held).sum(axis=1)
+    return np.clip(summed, 0.0, 1.0)
+
+
+def _distribution(most: Floats, size: Floats, chance: Floats) -> Floats:
+    """Return `P(Bin(size, chance) <= most)`, an incomplete beta integral: float64 `(q,)`."""
+    some = (most >= 0.0) & (most < size)
+    ends = np.where(some, size - most, 1.0), np.where(some, most + 1.0, 1.0)
+    return np.where(some, betainc(*ends, 1.0 - chance), np.where(most < 0.0, 0.0, 1.0))
+
+
+def _probability(at: Floats, size: Floats, chance: Floats) -> Floats:
+    """Return the binomial probabilities."""
+    ways = gammaln(size + 1.0) - gammaln(at + 1.0) - gammaln(size - at + 1.0)
+    found: Floats = np.exp(ways + xlogy(at, chance) + xlog1py(size - at, -chance))
+    return found

@@ -1,0 +1,165 @@
+"""Bounds of shares whose decoder takes two values: the reports are then coin tosses.
+
+Each of N reports is decisive for the share or not: with probability `own` where the user is inside,
+`other` where not, so that the decoder is `(1{decisive} - other)/(own - other)` and D decisive
+reports give the share `(D/N - other)/(own - other)`. A binary channel, a report of one of k values,
+symmetric designs and Hadamard response in one block are of this kind; D is then a binomial variable
+of the population, and a sum of two of the respondents.
+
+Every form returns two arrays, the least and the largest share that agrees with D, and is not cut to
+[0, 1]. Arrays broadcast; `level` is the error allowed, in (0, 1).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtri
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Pair = tuple[Floats, Floats]
+
+FEW: Final = 4.0
+"""Times z^2: with fewer reports of one kind Wilson's interval errs too often."""
+FEW_IN_BLOCK: Final = 13.0
+"""Times z^2, 50 at 95%: the same for the reports of a block."""
+
+
+@dataclass(frozen=True)
+class Tosses:
+    """N reports, D of them decisive, and how often one is: float64 arrays that broadcast."""
+
+    reports: Floats
+    decisive: Floats
+    own: Floats
+    other: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """`own - other`: what is left of a share in the reports."""
+        return self.own - self.other
+
+    @property
+    def some(self) -> Floats:
+        """N, and 1 where there are none: whoever uses the rest knows."""
+        return np.maximum(self.reports, 1.0)
+
+    @property
+    def share(self) -> Floats:
+        """The unbiased estimate of the share among the N reports."""
+        return self.to_share(self.decisive / self.some)
+
+    @property
+    def own_noise(self) -> Floats:
+        """The variance of one decoded report of a user inside."""
+        return self.own * (1.0 - self.own) / self.gap**2
+
+    @property
+    def other_noise(self) -> Floats:
+        """The same of a user outside."""
+        return self.other * (1.0 - self.other) / self.gap**2
+
+    def to_share(self, decisive: Floats) -> Floats:
+        """Return the share that a part of decisive reports stands for."""
+        return (decisive - self.other) / self.gap
+
+
+def quantile(level: float) -> float:
+    """Return the normal quantile of a two-sided error."""
+    return float(-ndtri(level / 2.0))
+
+
+def wilson(tosses: Tosses, level: float) -> Pair:
+    """Return Wilson's interval of `D/N`, as shares of the population."""
+    z = quantile(level)
+    n, d = tosses.some, tosses.decisive
+    centre = d + z**2 / 2.0
+    half = z * np.sqrt(d * (n - d) / n + z**2 / 4.0)
+    low, high = ((centre + side * half) / (n + z**2) for side in (-1.0, 1.0))
+    return tosses.to_share(low), tosses.to_share(high)
+
+
+def clopper_pearson(tosses: Tosses, level: float) -> Pair:
+    """Return Clopper and Pearson's interval of `D/N`, as shares of the population.
+
+    Proved at every N, for every share. It holds for respondents too, where it is wider than needed:
+    D is then a sum of independent tosses of unlike coins, whose tails beyond the next whole number
+    are below the binomial's of the same mean (Hoeffding 1956, Theorem 5).
+    """
+    low, high = clopper_pearson_parts(tosses.decisive, tosses.reports, level)
+    return tosses.to_share(low), tosses.to_share(high)
+
+
+def clopper_pearson_parts(successes: Floats, trials: Floats, level: float) -> Pair:
+    """Return the interval of a binomial probability itself."""
+    d, n = np.broadcast_arrays(successes, trials)
+    some, missing = d > 0.0, d < n
+    low = betaincinv(np.where(some, d, 1.0), n - d + 1.0, level / 2.0)
+    high = betaincinv(d + 1.0, np.where(missing, n - d, 1.0), 1.0 - level / 2.0)
+    return np.where(some, low, 0.0), np.where(missing, high, 1.0)
+
+
+def score(tosses: Tosses, level: float) -> Pair:
+    """Return the respondents' score interval, each end half a person wider; NaN where it is empty.
+
+    All theta with `N (share - theta)^2 <= z^2 (v1 theta + v0 (1 - theta))`. The share is a whole
+    number of people over N: without their halves the interval covers 0.79 at worst, with them 0.93.
+    """
+    z = quantile(level)
+    n, share = tosses.some, tosses.share
+    slope = z**2 * (tosses.own_noise - tosses.other_noise) / n
+    square = slope**2 + 4.0 * slope * share + 4.0 * z**2 * tosses.other_noise / n
+    root = np.sqrt(np.where(square < 0.0, np.nan, square))
+    middle = 2.0 * share + slope
+    return (middle - root - 1.0 / n) / 2.0, (middle + root + 1.0 / n) / 2.0
+
+
+def noise_deviation(tosses: Tosses) -> Floats:
+    """Return the standard deviation of D around what the respondents give, at the estimate."""
+    share = np.clip(tosses.share, 0.0, 1.0)
+    mean_noise = share * tosses.own_noise + (1.0 - share) * tosses.other_noise
+    deviation: Floats = tosses.gap * np.sqrt(tosses.reports * mean_noise)
+    return deviation
+
+
+def in_block(tosses: Tosses, n: int, level: float) -> Pair:
+    """Return a score interval of the population's share, of a value in a disclosed block.
+
+    `tosses` are the block's, n the number of all reports: all theta with
+    `n (w - theta)^2 <= z^2 (v0 max(N/n, theta) + (1 + v1 - v0) theta - theta^2)`. The larger of two
+    right sides holds where either does: the hull of two quadratics' solutions. NaN where neither
+    has any.
+    """
+    z = quantile(level)
+    part = tosses.reports / n
+    share = tosses.share * part
+    v1, v0 = tosses.own_noise, tosses.other_noise
+    ends = [
+        _roots(n + z**2, 2.0 * n * share + z**2 * linear, n * share**2 - z**2 * constant)
+        for linear, constant in ((1.0 + v1 - v0, v0 * part), (1.0 + v1, 0.0 * part))
+    ]
+    lows, highs = zip(*ends, strict=True)
+    return np.fmin(*lows), np.fmax(*highs)
+
+
+def _roots(a: float, b: Floats, c: Floats) -> Pair:
+    """Return the roots of `a x^2 - b x + c`, NaN where there are none."""
+    square = b**2 - 4.0 * a * c
+    root = np.sqrt(np.where(square < 0.0, np.nan, square))
+    return (b - root) / (2.0 * a), (b + root) / (2.0 * a)
+
+
+def product(tosses: Tosses, n: int, level: float) -> Pair:
+    """Return the product of Clopper and Pearson's bounds of a block and of the share inside.
+
+    Each has half of the level. Proved at every n; of a block without reports only its own bound is
+    known.
+    """
+    block = clopper_pearson_parts(tosses.reports, np.full_like(tosses.reports, n), level / 2.0)
+    silent = tosses.reports <= 0.0
+    one = np.where(silent, 1.0, tosses.reports)
+    inside = Tosses(one, np.where(silent, 0.0, tosses.decisive), tosses.own, tosses.other)
+    low, high = (np.clip(end, 0.0, 1.0) for end in clopper_pearson(inside, level / 2.0))
+    return np.where(silent, 0.0, block[0] * low), np.where(silent, block[1], block[1] * high)
