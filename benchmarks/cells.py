@@ -3,11 +3,11 @@
     python -m benchmarks.cells --panes 10000,100000 --values 1000
     python -m benchmarks.cells --panes 2000 --values 43750
 
-Every line is a process of its own, without a broker: a tail takes in the changelog of one partition
-with so many closed panes that are kept, each with about three reports a value, in fetches of 500
-records. `tail` is the resident memory that this adds, RocksDB's own buffers and cache included,
-`cell` that by the number of live cells, `owner` what loading the partition adds to it, and `CPU`
-what taking it in took, of the making of its records as well.
+Every line is a process of its own, without a broker: a replica takes in the changelog of one
+partition with so many closed panes that are kept, each with about three reports a value, in fetches
+of 500 records. `replica` is the resident memory that this adds, RocksDB's own buffers and cache
+included, `cell` that by the number of live cells, `owner` what loading the partition adds to it,
+and `CPU` what taking it in took, of the making of its records as well.
 """
 
 import argparse
@@ -36,10 +36,10 @@ from ldpstream.agents.state.records import (
     encode_key,
     state_prefix,
 )
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore, StoredTail
+from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 MIB = 1 << 20
@@ -59,7 +59,7 @@ class Taken:
 
     cells: int
     values_bytes: int
-    tail_bytes: int
+    replica_bytes: int
     owner_bytes: int
     cpu_seconds: float
 
@@ -76,7 +76,7 @@ def main() -> None:
     if any(panes < PANES_A_FLUSH or panes % PANES_A_FLUSH for panes in sizes):
         parser.error(f"--panes: expected multiples of {PANES_A_FLUSH}")
     table = Table(title_justify="left", title=f"{given.values:,} values, one partition")
-    for column in ("panes", "cells", "values MiB", "store", "tail MiB", "B a cell", "owner MiB"):
+    for column in ("panes", "cells", "values MiB", "store", "replica MiB", "B a cell", "owner MiB"):
         table.add_column(column, justify="right")
     table.add_column("CPU s", justify="right")
     for panes in sizes:
@@ -87,8 +87,8 @@ def main() -> None:
                 f"{taken.cells:,}",
                 f"{taken.values_bytes / MIB:.1f}",
                 store,
-                f"{taken.tail_bytes / MIB:.1f}",
-                f"{taken.tail_bytes / taken.cells:,.0f}",
+                f"{taken.replica_bytes / MIB:.1f}",
+                f"{taken.replica_bytes / taken.cells:,.0f}",
                 f"{taken.owner_bytes / MIB:.1f}",
                 f"{taken.cpu_seconds:.1f}",
             )
@@ -119,21 +119,21 @@ def measure(panes: int, values: int, store: str, folder: Path) -> Taken:
     # What the making of records takes is not what they take.
     list(changelog(context, PANES_A_FLUSH))
     before = resident_bytes()
-    tail = Tail(context, 0)
+    replica = Replica(context, 0)
     if store == "rocksdb":
         state = state_prefix(context).hex()
-        stored = StoredTail(topic="changelog", partition=0, topic_id="01", state=state)
-        tail.resume(RocksStore(RocksDatabase(folder / store), stored))
+        stored = StoredReplica(topic="changelog", partition=0, topic_id="01", state=state)
+        replica.resume(RocksStore(RocksDatabase(folder / store), stored))
     begun = time.process_time()
-    _read(tail, changelog(context, panes))
+    _read(replica, changelog(context, panes))
     cpu_seconds = time.process_time() - begun
     after = resident_bytes()
-    owned = Partition.load(context, 0, [tail], epoch=EPOCH - 1)
+    owned = Partition.load(context, 0, [replica], epoch=EPOCH - 1)
     assert owned is not None
     return Taken(
-        cells=len(tail.cells),
-        values_bytes=tail.size_bytes,
-        tail_bytes=after - before,
+        cells=len(replica.cells),
+        values_bytes=replica.size_bytes,
+        replica_bytes=after - before,
         owner_bytes=resident_bytes() - after,
         cpu_seconds=cpu_seconds,
     )
@@ -173,8 +173,8 @@ def changelog(context: Context, panes: int) -> Iterator[Record]:
             offset += 1
 
 
-def _read(tail: Tail, records: Iterator[Record]) -> None:
-    """Let a tail read as from a broker: by fetches, and seldom at the end of the log."""
+def _read(replica: Replica, records: Iterator[Record]) -> None:
+    """Let a replica read as from a broker: by fetches, and seldom at the end of the log."""
     fetches, fetched = 0, list[Record]()
     for record in records:
         fetched.append(record)
@@ -182,10 +182,10 @@ def _read(tail: Tail, records: Iterator[Record]) -> None:
             fetches += 1
             position = record[0] + 1
             end = position + (fetches % _FETCHES_A_READ > 0)
-            tail.read(fetched, position=position, end=end)
+            replica.read(fetched, position=position, end=end)
             fetched = []
     position = record[0] + 1
-    assert tail.read(fetched, position=position, end=position)
+    assert replica.read(fetched, position=position, end=position)
 
 
 def resident_bytes() -> int:

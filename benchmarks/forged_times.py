@@ -19,7 +19,7 @@ from benchmarks.forged_broker import measure_on
 from ldpstream.agents.partition.arrival import Arrivals, Dates
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -69,9 +69,9 @@ def measure(window: WindowSpec, rule: str, *, seconds: int, away: bool) -> Late:
     mapping = {"mechanism": "binary", "epsilon": [1.0, 1.0], "domain": {"size": 2}}
     spec = CollectionSpec.from_mapping("bench", mapping, base=Path())
     context = Context(spec=spec, window=window, compose=lambda _: b"")
-    tail = Tail(context, 0)
-    tail.read([], position=0, end=0)
-    part = Partition.load(context, 0, [tail], epoch=1)
+    replica = Replica(context, 0)
+    replica.read([], position=0, end=0)
+    part = Partition.load(context, 0, [replica], epoch=1)
     assert part is not None
     honest, before = 0, list[int]()
     for records, now_ms, since_ms in _batches(window, seconds, away=away):

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.seeded import SeededEntropy
 
 from benchmarks.distance import total_variation
 from benchmarks.estimates import grid_blocks
 from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.queries.groups import known_totals
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry

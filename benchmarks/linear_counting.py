@@ -9,12 +9,12 @@ import time
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.seeded import SeededEntropy
 
 from ldpstream.estimators.planning.counting import gram_of, predicted_total_error
 from ldpstream.estimators.planning.scales import optimal_scales
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.families.matrix.workload import WORKLOADS

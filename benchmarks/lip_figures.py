@@ -31,6 +31,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from tests.seeded import SeededEntropy
 
 from benchmarks.lip_curves import (
     Curve,
@@ -43,7 +44,6 @@ from benchmarks.lip_curves import (
 )
 from benchmarks.lip_theory import paper_lip, symmetric_lip
 from ldpstream.estimators.lip.calibration import calibrate
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.lip.settings import Prior
 

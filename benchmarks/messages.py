@@ -14,7 +14,7 @@ import numpy as np
 
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -87,9 +87,9 @@ def measure(values: int, grace_ms: int, make: Callable[[Context], list[bytes]]) 
     """Ingest and flush; return a line of the table."""
     context = make_context(values, grace_ms=grace_ms, one_report=make is with_tokens)
     messages = make(context)
-    tail = Tail(context, 0)
-    tail.read([], position=0, end=0)
-    part = Partition.load(context, 0, [tail], epoch=1)
+    replica = Replica(context, 0)
+    replica.read([], position=0, end=0)
+    part = Partition.load(context, 0, [replica], epoch=1)
     assert part is not None
     gc.collect()
     started = time.perf_counter()
@@ -101,7 +101,7 @@ def measure(values: int, grace_ms: int, make: Callable[[Context], list[bytes]]) 
     assert flush is not None
     flushed = sum(len(key) + len(value) for key, value in flush.cells)
     copied = sum(len(copy.value) for copy in flush.copies)
-    part = Partition.load(context, 0, [tail], epoch=1)
+    part = Partition.load(context, 0, [replica], epoch=1)
     assert part is not None
     del flush
     gc.collect()

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.seeded import SeededEntropy
 
 from benchmarks.l1_variance import EXPONENT, random_ranges
 from benchmarks.simulate import Case, draw_by_privatizing, zipf
 from ldpstream.estimators.queries.ranges import range_values
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.decoder import Decoder

@@ -12,6 +12,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+from tests.seeded import SeededEntropy
 from tests.stream.harness import loaded
 
 from benchmarks.state_machine import MINUTE_MS, NOW_MS
@@ -19,9 +20,8 @@ from ldpstream.agents.partition.outcomes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import decode_key, state_prefix
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 A_FRAME = 1_000
@@ -61,9 +61,9 @@ def make_messages(context: Context, rng: np.random.Generator) -> list[bytes]:
     ]
 
 
-def fill(context: Context, millions: float) -> tuple[float, int, Tail, Partition]:
-    """Fill a window; return CPU seconds, bytes of tokens sent, the tail and the partition."""
-    tail, part = loaded(context, now_ms=NOW_MS)
+def fill(context: Context, millions: float) -> tuple[float, int, Replica, Partition]:
+    """Fill a window; return CPU seconds, bytes of tokens sent, the replica and the partition."""
+    replica, part = loaded(context, now_ms=NOW_MS)
     prefix, rng = state_prefix(context), np.random.default_rng(1)
     seconds, sent, offset, end = 0.0, 0, 0, 0
     for _ in range(round(millions * 1_000_000 / A_FRAME / A_FLUSH)):
@@ -78,27 +78,27 @@ def fill(context: Context, millions: float) -> tuple[float, int, Tail, Partition
             (end + at, key, value) for at, (key, value) in enumerate([*flush.cells, flush.head])
         ]
         end += len(records)
-        tail.read(records, position=end, end=end)
+        replica.read(records, position=end, end=end)
         assert part.settle() is Settled.WON
         for _, key, value in records:
             found = decode_key(prefix, key)
             if found is not None and found.name.kind == "token":
                 sent += len(key) + len(value)
     assert part.work.n == round(millions * 1_000_000)
-    return seconds, sent, tail, part
+    return seconds, sent, replica, part
 
 
 def measure(millions: float) -> str:
     """Return a line of the table."""
     plain, *_ = fill(make_context(one_report=False), millions)
     context = make_context(one_report=True)
-    seconds, sent, tail, _ = fill(context, millions)
+    seconds, sent, replica, _ = fill(context, millions)
     n = millions * 1_000_000
-    tokens = [cell for name, cell in tail.cells.items() if name.kind == "token"]
+    tokens = [cell for name, cell in replica.cells.items() if name.kind == "token"]
     kept = sum(len(cell.key) + cell.held.size_bytes for cell in tokens)
     tracemalloc.start()
     begun = time.process_time()
-    part = Partition.load(context, 0, [tail], epoch=2)
+    part = Partition.load(context, 0, [replica], epoch=2)
     load_s = time.process_time() - begun
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.seeded import SeededEntropy
 
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.exact.entropy import Entropy, SeededEntropy, bernoulli
+from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_choice import choose, realise
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry

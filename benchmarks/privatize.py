@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from tests.seeded import SeededEntropy
 
 from ldpstream.mechanisms import CollectionSpec, Entropy, SystemEntropy
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry

@@ -4,12 +4,12 @@
 
 For each number of open panes, a changelog is written to Apache Kafka by the state machine itself:
 every pane holds reports of every value, `--flushes` times added to. Then a fresh process reads it
-with the worker's own reader until every tail has been evaluated, and a worker is started. Seconds
-are those of reading (the clients are connected before), of loading what an owner holds of it, and
-from the start of the worker's process until it says `ready`. Memory is the reading process's peak,
-and how much of it came with reading. With `--store rocksdb` the second line of a size is the
-restart of a reader that has evaluated the changelog before (between the two a worker ran: with
-`--closed` it has stored finals).
+with the worker's own reader until every replica has been evaluated, and a worker is started.
+Seconds are those of reading (the clients are connected before), of loading what an owner holds of
+it, and from the start of the worker's process until it says `ready`. Memory is the reading
+process's peak, and how much of it came with reading. With `--store rocksdb` the second line of a
+size is the restart of a reader that has evaluated the changelog before (between the two a worker
+ran: with `--closed` it has stored finals).
 """
 
 import argparse
@@ -26,7 +26,7 @@ from rich.table import Table
 from tests.brokers import KINDS, Broker, broker
 from tests.processes import Worker
 
-from benchmarks.state import KEPT, OPEN, StateLab, fill, load_owned, open_tails, peak_bytes
+from benchmarks.state import KEPT, OPEN, StateLab, fill, load_owned, open_replicas, peak_bytes
 
 MIB = 1 << 20
 
@@ -123,18 +123,18 @@ def _recover(file: Path, sender: Any) -> None:
 
 
 async def _read(lab: StateLab) -> Recovered:
-    async with open_tails(lab) as (tails, read):
+    async with open_replicas(lab) as (replicas, read):
         before = peak_bytes()
         begun = time.perf_counter()
         await read()
         read_seconds = time.perf_counter() - begun
         begun = time.perf_counter()
-        owned = load_owned(lab, tails)
+        owned = load_owned(lab, replicas)
         load_seconds = time.perf_counter() - begun
         peak = peak_bytes()
-        assert len(owned) == len(tails)
+        assert len(owned) == len(replicas)
         return Recovered(
-            read_seconds, load_seconds, peak, peak - before, sum(len(t.cells) for t in tails)
+            read_seconds, load_seconds, peak, peak - before, sum(len(t.cells) for t in replicas)
         )
 
 

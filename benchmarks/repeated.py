@@ -12,10 +12,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.seeded import SeededEntropy
 
 from benchmarks.simulate import Case, draw_from_channel
 from ldpstream.estimators.queries.sums import Sums
-from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic

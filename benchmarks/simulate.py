@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.seeded import SeededEntropy
 
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]

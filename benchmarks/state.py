@@ -13,6 +13,7 @@ import numpy as np
 from aiokafka import AIOKafkaProducer, TopicPartition
 from tests.brokers import Broker
 from tests.processes import Worker
+from tests.seeded import SeededEntropy
 
 from ldpstream.agents.config import load_config
 from ldpstream.agents.kafka import clients
@@ -22,9 +23,8 @@ from ldpstream.agents.partition.outcomes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.stores.choice import Stores
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.interface.mechanism import Reports
 
 HOUR_MS = 3_600_000
@@ -137,25 +137,27 @@ async def fill(lab: StateLab, *, panes: int, flushes: int) -> tuple[int, int]:
     await lab.declare()
     written = [0, 0]
     async with producing(lab) as producer:
-        tails = [Tail(lab.context, p) for p in range(lab.collection.partitions)]
-        for tail in tails:
-            tail.read([], position=0, end=0)
-        for tail in tails:
-            await _fill_partition(lab, producer, tails, tail.partition, panes, flushes, written)
+        replicas = [Replica(lab.context, p) for p in range(lab.collection.partitions)]
+        for replica in replicas:
+            replica.read([], position=0, end=0)
+        for replica in replicas:
+            await _fill_partition(
+                lab, producer, replicas, replica.partition, panes, flushes, written
+            )
     return written[0], written[1]
 
 
 async def _fill_partition(
     lab: StateLab,
     producer: AIOKafkaProducer,
-    tails: Sequence[Tail],
+    replicas: Sequence[Replica],
     p: int,
     panes: int,
     flushes: int,
     written: list[int],
 ) -> None:
     spec, now_ms = lab.collection.spec, START_MS + panes * HOUR_MS
-    part = Partition.load(lab.context, p, tails, epoch=p + 1)
+    part = Partition.load(lab.context, p, replicas, epoch=p + 1)
     assert part is not None
     reports = lab.frames(2 * spec.mechanism.size, kinds=16)
     place, offset = 0, 0
@@ -177,7 +179,7 @@ async def _fill_partition(
                 place += 1
                 written[0] += 1
                 written[1] += len(key) + len(value)
-            tails[p].read(log, position=place, end=place)
+            replicas[p].read(log, position=place, end=place)
             assert part.settle() is Settled.WON
     await producer.flush()
 
@@ -187,26 +189,26 @@ class Collection:
 
     def __init__(self, lab: StateLab) -> None:
         self.config, self.context = lab.collection, lab.context
-        self.tails = [Tail(lab.context, p) for p in range(lab.collection.partitions)]
+        self.replicas = [Replica(lab.context, p) for p in range(lab.collection.partitions)]
 
 
 Read = Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager
-async def open_tails(lab: StateLab) -> AsyncIterator[tuple[list[Tail], Read]]:
-    """Yield tails and what reads them up to the end of their changelog, as a worker does."""
+async def open_replicas(lab: StateLab) -> AsyncIterator[tuple[list[Replica], Read]]:
+    """Yield replicas and what reads them up to the end of their changelog, as a worker does."""
     kafka = lab.config.kafka
     reader = clients.reader(kafka.bootstrap, kafka.options, committed_only=False)
     await reader.start()
     collection = Collection(lab)
-    tails, topics = collection.tails, await lab.declare()
+    replicas, topics = collection.replicas, await lab.declare()
     stores = Stores(lab.config.worker)
     evaluated, broken = asyncio.Event(), list[str]()
 
     def note(*problem: object) -> None:
         broken.extend(map(str, problem[1:]))
-        if broken or all(tail.head is not None for tail in tails):
+        if broken or all(replica.head is not None for replica in replicas):
             evaluated.set()
 
     def topic_id(name: str) -> bytes:
@@ -218,7 +220,7 @@ async def open_tails(lab: StateLab) -> AsyncIterator[tuple[list[Tail], Read]]:
         topic = lab.collection.topics.changelog
         changelog = ChangelogReader(
             reader,
-            {TopicPartition(topic, tail.partition): tail for tail in tails},
+            {TopicPartition(topic, replica.partition): replica for replica in replicas},
             resumed=resumed,
             on_read=note,
             on_broken=note,
@@ -235,15 +237,15 @@ async def open_tails(lab: StateLab) -> AsyncIterator[tuple[list[Tail], Read]]:
             raise RuntimeError(broken[0])
 
     try:
-        yield tails, read
+        yield replicas, read
     finally:
         stores.close()
         await reader.stop()
 
 
-def load_owned(lab: StateLab, tails: Sequence[Tail]) -> list[Partition]:
+def load_owned(lab: StateLab, replicas: Sequence[Replica]) -> list[Partition]:
     """Return what the owner of all partitions holds of them."""
-    loaded = [Partition.load(lab.context, p, tails, epoch=99) for p in range(len(tails))]
+    loaded = [Partition.load(lab.context, p, replicas, epoch=99) for p in range(len(replicas))]
     return [partition for partition in loaded if partition is not None]
 
 

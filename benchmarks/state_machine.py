@@ -1,18 +1,18 @@
 """Speed of the state machine, without a broker: `python -m benchmarks.state_machine`.
 
 Prints a table: reports a second from messages to counts, on one core, for frames of one report and
-of 1,000; the time of a flush and of its evaluation by a tail, and the state's size.
+of 1,000; the time of a flush and of its evaluation by a replica, and the state's size.
 """
 
 import time
 from pathlib import Path
 
 import numpy as np
+from tests.seeded import SeededEntropy
 from tests.stream.harness import loaded
 
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 DOMAINS = {
@@ -48,7 +48,7 @@ def measure(values: int, *, reports: int, times: int) -> str:
     """Ingest, flush and read back; return a line of the table."""
     context = make_context(values)
     messages = make_messages(context, reports=reports, messages=20 * BATCH, times=times)
-    tail, part = loaded(context, now_ms=NOW_MS)
+    replica, part = loaded(context, now_ms=NOW_MS)
     started, offset = time.perf_counter(), 0
     for at in range(0, len(messages), BATCH):
         batch = list(enumerate(messages[at : at + BATCH], start=offset))
@@ -61,7 +61,7 @@ def measure(values: int, *, reports: int, times: int) -> str:
     assert flush is not None
     records = [(at, key, value) for at, (key, value) in enumerate([*flush.cells, flush.head])]
     started = time.perf_counter()
-    tail.read(records, position=len(records), end=len(records))
+    replica.read(records, position=len(records), end=len(records))
     read_s = time.perf_counter() - started
     size = sum(len(key) + len(value) for _, key, value in records)
     return (

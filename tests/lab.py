@@ -25,7 +25,7 @@ from ldpstream.agents.config import CollectionConfig, load_config
 from ldpstream.agents.document import final_content
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import totals
 from tests.brokers import Broker
 from tests.configuring import collection, configuration
@@ -33,7 +33,7 @@ from tests.connected import Connected
 from tests.forked import Forked
 from tests.ledger import WINDOW_MS, Ledger
 from tests.processes import PATIENCE_SECONDS, Worker
-from tests.tails import read_tails
+from tests.replicas import read_replicas
 
 START_MS = 1_287_000_000_000 // WINDOW_MS * WINDOW_MS
 """October 2010: event time of a replay is far from the time on the wall."""
@@ -137,13 +137,13 @@ class Lab(Connected):
         `of` is the lab whose collection accepts this one, and says how many partitions it has.
         """
         topics = self.collection if of is None else of.collection
-        return [tail.head or Head() for tail in await self._tails(topics)]
+        return [replica.head or Head() for replica in await self._replicas(topics)]
 
     async def statistics(self) -> dict[int, NDArray[np.int64]]:
         """Return the statistic of every window of the ledger as the changelog tells it."""
-        tails, size_ms = await self._tails(self.collection), self.collection.window.size_ms
+        replicas, size_ms = await self._replicas(self.collection), self.collection.window.size_ms
         return {
-            start: totals(self._context, tails, start, start + size_ms).statistic
+            start: totals(self._context, replicas, start, start + size_ms).statistic
             for start in self.ledger.windows
         }
 
@@ -152,9 +152,9 @@ class Lab(Connected):
         compose = final_content(self.collection)
         return Context(spec=self.collection.spec, window=self.collection.window, compose=compose)
 
-    async def _tails(self, topics: CollectionConfig) -> list[Tail]:
+    async def _replicas(self, topics: CollectionConfig) -> list[Replica]:
         async with self.reader() as reader:
-            return await read_tails(reader, topics, self._context)
+            return await read_replicas(reader, topics, self._context)
 
     async def check_exact(self, *, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until every window of the ledger is final, and compare with the ledger.

@@ -56,8 +56,8 @@ def pack(
     config = load(config_file)
     # Only now: a configuration that is refused should not wait for the clients to be imported.
     from ldpstream.agents.kafka.clients import ClientOptionError, connection
+    from ldpstream.agents.packing.assigned import PackOptions
     from ldpstream.agents.packing.run import packed_collections, run_packer
-    from ldpstream.agents.packing.share import PackOptions
 
     if not packed_collections(config):
         raise Refused(

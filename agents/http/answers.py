@@ -151,7 +151,7 @@ class PartitionStatus(Answer):
     partition: int
     owned: bool = Field(description="By the worker that answers")
     next: int | None = Field(
-        description="First source offset not decided; null before the tail's end"
+        description="First source offset not decided; null before the replica's end"
     )
     end_offset: int | None = Field(description="End of the source; only its owner knows")
     lag: int | None = Field(description="Source records not decided")

@@ -40,20 +40,22 @@ def readable_collection(request: web.Request) -> ServedCollection:
         AnswerError: 404, where there is none; 503, where its state cannot be read.
     """
     served = named_collection(request)
-    if any(tail.head is None for tail in served.tails) or not served.tails:
+    if any(replica.head is None for replica in served.replicas) or not served.replicas:
         raise AnswerError(
             503, f"{served.config.name}: its state has not been read to the end yet; see /readyz"
         )
-    for tail in served.tails:
-        if tail.broken is not None:
-            raise AnswerError(503, f"{served.config.name}: its state cannot be used: {tail.broken}")
+    for replica in served.replicas:
+        if replica.broken is not None:
+            raise AnswerError(
+                503, f"{served.config.name}: its state cannot be used: {replica.broken}"
+            )
     return served
 
 
 def kept_windows(served: ServedCollection) -> list[WindowInfo]:
     """Return the windows with reports that are still whole, in order."""
     kept_ms = _kept_ms(served)
-    return [info for info in windows(served.context, served.tails) if info.start_ms >= kept_ms]
+    return [info for info in windows(served.context, served.replicas) if info.start_ms >= kept_ms]
 
 
 def check_span(
@@ -84,13 +86,13 @@ def check_span(
 
 def is_final(served: ServedCollection, end_ms: int) -> bool:
     """Return whether everything up to the edge of a pane is in windows that have been decided."""
-    head, window = served.tails[0].head, served.context.window
+    head, window = served.replicas[0].head, served.context.window
     return head is not None and end_ms // window.pane_ms <= window.closing(head.final)
 
 
 def _kept_ms(served: ServedCollection) -> int:
     """Return from when on nothing has expired in any partition; epoch ms."""
-    return first_kept(served.context, served.tails) * served.context.window.pane_ms
+    return first_kept(served.context, served.replicas) * served.context.window.pane_ms
 
 
 def _check_edge(window: WindowSpec, name: str, time_ms: int) -> None:

@@ -23,7 +23,7 @@ from ldpstream.agents.query.options import KEYS
 from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.served.served import ServedCollection, ServedPipeline
 from ldpstream.agents.state.records import REASONS
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import WindowInfo
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time
@@ -134,7 +134,7 @@ def describe_window(info: WindowInfo) -> WindowState:
 
 def describe_status(served: ServedCollection) -> CollectionStatus:
     """Return how far a collection is, as the winning heads of all partitions tell it."""
-    partitions = [_partition(served, tail) for tail in served.tails]
+    partitions = [_partition(served, replica) for replica in served.replicas]
     return CollectionStatus(
         collection=served.config.name,
         fingerprint=served.config.spec.fingerprint.hex(),
@@ -163,11 +163,11 @@ def _reasons(name: str, served: ServedCollection) -> Iterator[str]:
     said = f"{name} has stopped" if served.stopped else name
     yield from (f"{said}: {problem}" for problem in served.problems)
     if not served.ready and not served.problems:
-        yield f"{name}: {_unread(served.tails)}"
+        yield f"{name}: {_unread(served.replicas)}"
 
 
-def _unread(tails: Sequence[Tail]) -> str:
-    waiting = [str(partition) for partition, tail in enumerate(tails) if tail.head is None]
+def _unread(replicas: Sequence[Replica]) -> str:
+    waiting = [str(partition) for partition, replica in enumerate(replicas) if replica.head is None]
     if not waiting:
         return "the worker is starting"
     return f"the state of partitions {', '.join(waiting)} has not been read to its end yet"
@@ -178,13 +178,13 @@ def _time(clock_ms: int) -> str:
     return format_time(min(max(clock_ms, EARLIEST_MS), LATEST_MS))
 
 
-def _partition(served: ServedCollection, tail: Tail) -> PartitionStatus:
-    head = tail.head
-    owned = tail.partition in served.owned
+def _partition(served: ServedCollection, replica: Replica) -> PartitionStatus:
+    head = replica.head
+    owned = replica.partition in served.owned
     # Only its owner keeps an eye on where a partition ends.
-    end = served.end_offsets.get(tail.partition) if owned else None
+    end = served.end_offsets.get(replica.partition) if owned else None
     return PartitionStatus(
-        partition=tail.partition,
+        partition=replica.partition,
         owned=owned,
         next=None if head is None else head.next,
         end_offset=end,

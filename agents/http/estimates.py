@@ -128,7 +128,7 @@ async def stored_final(request: web.Request) -> web.Response:
     window = served.context.window
     record = None
     if start_ms % window.hop_ms == 0:
-        record = served.tails[0].cells.get(Name("final", start_ms // window.hop_ms))
+        record = served.replicas[0].cells.get(Name("final", start_ms // window.hop_ms))
     if record is None:
         raise AnswerError(404, "start: expected the start of a final window that is kept")
     body = decode_final(record.value)
@@ -160,7 +160,7 @@ async def _answer(
         span = check_span(served, start_ms, end_ms)
         final = is_final(served, span[1])
         try:
-            taken = answer(served.context, served.tails, *span, final=final)
+            taken = answer(served.context, served.replicas, *span, final=final)
         except BehindError as error:
             raise AnswerError(503, f"{config.name}: its state is being read; try again") from error
         job = Job(

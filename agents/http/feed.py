@@ -59,26 +59,26 @@ class Feed:
     @property
     def broken(self) -> bool:
         """Whether the state cannot be read (any more), so that events would mislead."""
-        tails = self.served.tails
-        return self._failed or any(t.head is None or t.broken is not None for t in tails)
+        replicas = self.served.replicas
+        return self._failed or any(t.head is None or t.broken is not None for t in replicas)
 
     @property
     def final(self) -> int:
         """The first window that is not decided."""
-        head = self.served.tails[0].head
+        head = self.served.replicas[0].head
         return NEVER if head is None else head.final
 
     def finals(self, after: int) -> list[int]:
         """Return the windows above `after` that have a stored final, in order."""
-        tail, window = self.served.tails[0], self.served.context.window
+        replica, window = self.served.replicas[0], self.served.context.window
         first = NEVER if after == NEVER else window.first_pane(after + 1)
-        panes = tail.panes(first, window.first_pane(self.final)) if self.final != NEVER else []
-        names = (name for pane in panes for name in tail.names(pane))
+        panes = replica.panes(first, window.first_pane(self.final)) if self.final != NEVER else []
+        names = (name for pane in panes for name in replica.names(pane))
         return [name.number for name in names if name.kind == "final" and name.number > after]
 
     def content(self, window: int) -> bytes | None:
         """Return a stored final; None once it has expired."""
-        record = self.served.tails[0].cells.get(Name("final", window))
+        record = self.served.replicas[0].cells.get(Name("final", window))
         return None if record is None else decode_final(record.value)
 
     def provisional(self, after: int) -> list[Provisional]:
@@ -107,7 +107,7 @@ class Feed:
             await asyncio.sleep(_TICK_SECONDS)
 
     async def _look(self) -> None:
-        heads = [tail.head for tail in self.served.tails]
+        heads = [replica.head for replica in self.served.replicas]
         if self.broken:
             return
         # A head is replaced, never changed: comparing identities tells whether anything was won.
@@ -125,17 +125,17 @@ class Feed:
 
     async def _compose(self) -> None:
         served = self.served
-        found = [w for w in windows(served.context, served.tails) if not w.final and w.n]
+        found = [w for w in windows(served.context, served.replicas) if not w.final and w.n]
         newest = {w.start_ms // served.context.window.hop_ms: w for w in found}
         newest = dict(list(newest.items())[-PROVISIONAL_WINDOWS:])
         for gone in self._provisional.keys() - newest.keys():
             del self._provisional[gone], self._made_of[gone]
         for number, window in newest.items():
-            seen = told_of(served.context, served.tails, window)
+            seen = told_of(served.context, served.replicas, window)
             if self._made_of.get(number) != seen:
                 span = window.start_ms, window.end_ms
                 try:
-                    taken = answer(served.context, served.tails, *span, final=False)
+                    taken = answer(served.context, served.replicas, *span, final=False)
                 except BehindError:
                     continue
                 document = await self._document(window, taken)

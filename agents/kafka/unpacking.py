@@ -34,7 +34,8 @@ _VALUE_BYTES: Final = 64
 _LEAST_BYTES: Final = 16
 """A batch with more than one record per this many bytes of its bound holds no reports."""
 
-# Of a record batch: offsets of its fields in bytes, https://kafka.apache.org/documentation/#recordbatch
+# Of a record batch: offsets of its fields in bytes,
+# https://kafka.apache.org/documentation/#recordbatch
 _HEAD_BYTES: Final = 61
 _MAGIC: Final = 16
 _NEWEST: Final = 2

@@ -109,20 +109,20 @@ def _add_collection(
     families["problems"].add_metric([name], float(len(served.problems)))
     stopped = any(one.stopped for one in (served, *served.accepted))
     families["collection_stopped"].add_metric([name], float(stopped))
-    for partition, tail in enumerate(served.tails):
+    for partition, replica in enumerate(served.replicas):
         labels = [name, str(partition)]
         families["owned"].add_metric(labels, float(partition in served.owned))
-        if tail.head is None:
+        if replica.head is None:
             continue
-        _add_lag(families["lag_records"], labels, served, partition, tail.head)
-        if tail.head.clock != NEVER:
-            families["watermark_seconds"].add_metric(labels, tail.head.clock / 1000)
-        families["idle"].add_metric(labels, float(tail.head.idle))
-        missing = sum(gap.offsets for gap in tail.head.gaps)
+        _add_lag(families["lag_records"], labels, served, partition, replica.head)
+        if replica.head.clock != NEVER:
+            families["watermark_seconds"].add_metric(labels, replica.head.clock / 1000)
+        families["idle"].add_metric(labels, float(replica.head.idle))
+        missing = sum(gap.offsets for gap in replica.head.gaps)
         families["missing_offsets"].add_metric(labels, float(missing))
-        families["state_cells"].add_metric(labels, float(len(tail.cells)))
-        families["state_bytes"].add_metric(labels, float(tail.size_bytes))
-        families["state_dead_records"].add_metric(labels, float(tail.dead_records))
+        families["state_cells"].add_metric(labels, float(len(replica.cells)))
+        families["state_bytes"].add_metric(labels, float(replica.size_bytes))
+        families["state_dead_records"].add_metric(labels, float(replica.dead_records))
 
 
 def _add_lag(
@@ -144,13 +144,13 @@ def _add_accepted(
     spec = [name, served.config.spec.fingerprint.hex()]
     families["accepted_ready"].add_metric(spec, float(served.ready))
     families["accepted_problems"].add_metric(spec, float(len(served.problems)))
-    for partition, tail in enumerate(served.tails):
+    for partition, replica in enumerate(served.replicas):
         labels = [*spec, str(partition)]
-        if tail.head is None:
+        if replica.head is None:
             continue
-        _add_lag(families["accepted_lag_records"], labels, served, partition, tail.head)
-        if tail.head.clock != NEVER:
-            seconds = tail.head.clock / 1000
+        _add_lag(families["accepted_lag_records"], labels, served, partition, replica.head)
+        if replica.head.clock != NEVER:
+            seconds = replica.head.clock / 1000
             families["accepted_watermark_seconds"].add_metric(labels, seconds)
 
 

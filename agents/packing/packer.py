@@ -26,11 +26,11 @@ from aiokafka.errors import (
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers, steady_ms
 from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.packing.assigned import AssignedPartition, PackHooks, PackOptions
 from ldpstream.agents.packing.batches import Run, runs
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.dating import Dating
 from ldpstream.agents.packing.sending import Sender
-from ldpstream.agents.packing.share import PackHooks, PackOptions, Share
 from ldpstream.agents.state.packed import Int64s, Packed
 
 RECORDS_A_STEP: Final = 20_000
@@ -68,7 +68,7 @@ class Packer(ConsumerRebalanceListener):
         self._sender = Sender(collections, topic_ids, producer, hooks)
         self._options = options
         self._hooks = hooks
-        self._shares: dict[TopicPartition, Share] = {}
+        self._shares: dict[TopicPartition, AssignedPartition] = {}
         self._committed = time.monotonic()
         self._batches = FIRST_BATCHES
         self._failure: BaseException | None = None
@@ -144,9 +144,9 @@ class Packer(ConsumerRebalanceListener):
                 await self._consumer.seek_to_beginning(source)
             self._begin(source, await self._consumer.position(source))
 
-    def _begin(self, source: TopicPartition, position: int) -> Share:
+    def _begin(self, source: TopicPartition, position: int) -> AssignedPartition:
         answers = Answers(self._consumer.last_poll_timestamp(source), steady_ms())
-        share = Share(source, Buffer(position), Dating(answers, position))
+        share = AssignedPartition(source, Buffer(position), Dating(answers, position))
         self._shares[source] = share
         return share
 
@@ -188,7 +188,7 @@ class Packer(ConsumerRebalanceListener):
                 share.began = time.monotonic()
             share.buffer.add(taken, arrived, appended=appended)
 
-    async def _dated(self, share: Share, taken: Sequence[Run]) -> tuple[Int64s, bool]:
+    async def _dated(self, share: AssignedPartition, taken: Sequence[Run]) -> tuple[Int64s, bool]:
         """Return when the records arrived, if there are any."""
         dating, now_ms = share.dating, steady_ms()
         dating.answers.look(self._consumer.last_poll_timestamp(share.source), now_ms)
@@ -221,15 +221,15 @@ class Packer(ConsumerRebalanceListener):
 
     # --- writing --------------------------------------------------------------------------------
 
-    def _full(self, share: Share) -> bool:
+    def _full(self, share: AssignedPartition) -> bool:
         return share.buffer.full(self._options.limit_bytes)
 
-    def _due(self, share: Share, now: float) -> bool:
+    def _due(self, share: AssignedPartition, now: float) -> bool:
         waited = (now - share.began) * 1000 >= self._options.linger_ms / 2
         soon = waited or share.astray or self._full(share)
         return share.flight is None and bool(share.buffer.values) and soon
 
-    def _launch(self, share: Share) -> None:
+    def _launch(self, share: AssignedPartition) -> None:
         end, held = self._consumer.highwater(share.source) or 0, share.buffer.records
         cut = list(share.buffer.cut(end=end, limit_bytes=self._options.limit_bytes))
         left_out = held - sum(len(packed.records) for packed in cut)
@@ -237,7 +237,9 @@ class Packer(ConsumerRebalanceListener):
         share.flight = asyncio.create_task(self._fly(share, cut, share.buffer.position, end))
         share.flight.add_done_callback(self._flown)
 
-    async def _fly(self, share: Share, cut: Sequence[Packed], stop: int, end: int) -> None:
+    async def _fly(
+        self, share: AssignedPartition, cut: Sequence[Packed], stop: int, end: int
+    ) -> None:
         """Send packed messages one by one; once acknowledged, their offsets may be committed."""
         try:
             await self._sender.send_all(share, cut)
@@ -285,5 +287,5 @@ class Packer(ConsumerRebalanceListener):
             if share is not None and share.acknowledged == offset:
                 share.acknowledged = None
 
-    def _named(self, share: Share) -> tuple[str, int]:
+    def _named(self, share: AssignedPartition) -> tuple[str, int]:
         return self._by_source[share.source.topic].name, share.source.partition

@@ -21,10 +21,10 @@ from ldpstream.agents.kafka.permissions import PACKER, missing_on_group, missing
 from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
 from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
 from ldpstream.agents.metrics.packing import PackMetrics
+from ldpstream.agents.packing.assigned import PackHooks, PackOptions
 from ldpstream.agents.packing.batches import take_whole
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.page import Health, check_page, serve_page
-from ldpstream.agents.packing.share import PackHooks, PackOptions
 from ldpstream.agents.pipeline.identity import MISSING_SECONDS
 from ldpstream.agents.process.console import set_up_logging
 from ldpstream.agents.process.leaving import run_and_leave

@@ -10,8 +10,8 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.packing.assigned import AssignedPartition, PackHooks
 from ldpstream.agents.packing.buffer import halves
-from ldpstream.agents.packing.share import PackHooks, Share
 from ldpstream.agents.state.packed import Packed, encode_packed
 
 RETRY_SECONDS: Final = 1.0
@@ -38,13 +38,13 @@ class Sender:
         self._hooks = hooks
         self._complaints: dict[TopicPartition, str] = {}
 
-    async def send_all(self, share: Share, cut: Sequence[Packed]) -> None:
+    async def send_all(self, share: AssignedPartition, cut: Sequence[Packed]) -> None:
         """Send messages of a partition one by one; stop early if it is given up."""
         left = list(reversed(cut))
         while left and not share.given_up:
             left += reversed(await self._send(share, left.pop()))
 
-    async def _send(self, share: Share, packed: Packed) -> Sequence[Packed]:
+    async def _send(self, share: AssignedPartition, packed: Packed) -> Sequence[Packed]:
         """Send one message until it is acknowledged; return what to send instead, if too large."""
         collection, partition = self._by_source[share.source.topic], share.source.partition
         name, frames = collection.name, collection.topics.frames

@@ -11,60 +11,62 @@ from collections.abc import Hashable, Mapping, Sequence
 from ldpstream.agents.partition.grouping import expired, reports_by_pane
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.parts import Part, Parts
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, lost_between, snapshot
 
 
 class BehindError(RuntimeError):
-    """A tail has not yet read what a part holds of its partition; retry in a moment."""
+    """A replica has not yet read what a part holds of its partition; retry in a moment."""
 
 
 def answer(
-    context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool
+    context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
 ) -> Snapshot:
     """Return what may be disclosed about `[start_ms, end_ms)` at this moment.
 
-    All tails must have reached their log's end. `final` says that all panes of the span are closed
-    in every partition.
+    All replicas must have reached their log's end. `final` says that all panes of the span are
+    closed in every partition.
 
     Raises:
         ValueError: if the span is empty, or begins or ends within a pane.
-        BehindError: if a tail is behind another one.
+        BehindError: if a replica is behind another one.
     """
     if context.minimum <= 1:
-        return snapshot(context, tails, start_ms, end_ms)
+        return snapshot(context, replicas, start_ms, end_ms)
     found = _panes(context, start_ms, end_ms)
-    return _answer(context, tails, tails[0].parts.touching(found.start, found.stop), found, final)
+    return _answer(
+        context, replicas, replicas[0].parts.touching(found.start, found.stop), found, final
+    )
 
 
 def final_totals(
-    context: Context, tails: Sequence[Tail], parts: Parts, start_ms: int, end_ms: int
+    context: Context, replicas: Sequence[Replica], parts: Parts, start_ms: int, end_ms: int
 ) -> WindowTotals:
     """Return the totals of a window's final, from the parts that end no later than the window."""
     if context.minimum <= 1:
-        return add_up(context, snapshot(context, tails, start_ms, end_ms))
+        return add_up(context, snapshot(context, replicas, start_ms, end_ms))
     found = _panes(context, start_ms, end_ms)
     ended = [p for p in parts.touching(found.start, found.stop) if p.end <= found.stop]
-    return add_up(context, _answer(context, tails, ended, found, final=True))
+    return add_up(context, _answer(context, replicas, ended, found, final=True))
 
 
-def told_of(context: Context, tails: Sequence[Tail], window: WindowInfo) -> Hashable:
+def told_of(context: Context, replicas: Sequence[Replica], window: WindowInfo) -> Hashable:
     """Return a value that changes whenever the answer about an open window may change."""
     seen = window.n, window.late
     if context.minimum <= 1:
         return seen
     panes = _panes(context, window.start_ms, window.end_ms)
-    parts = tuple(tails[0].parts.touching(panes.start, panes.stop))
-    released = tuple((p, one.n) for p, one in tails[0].released(panes.start, panes.stop))
+    parts = tuple(replicas[0].parts.touching(panes.start, panes.stop))
+    released = tuple((p, one.n) for p, one in replicas[0].released(panes.start, panes.stop))
     # The number of all reports is disclosed only if there is nothing else to disclose.
     return (parts, released, window.late) if parts or released else seen
 
 
-def first_kept(context: Context, tails: Sequence[Tail]) -> int:
-    """Return the first pane from which on all data is complete; all tails have a head."""
-    first = expired([tail.head for tail in tails if tail.head is not None])
+def first_kept(context: Context, replicas: Sequence[Replica]) -> int:
+    """Return the first pane from which on all data is complete; all replicas have a head."""
+    first = expired([replica.head for replica in replicas if replica.head is not None])
     if context.minimum > 1:
-        for part in tails[0].parts.touching(first, first + 1):
+        for part in replicas[0].parts.touching(first, first + 1):
             if part.first < first:
                 return part.end
     return first
@@ -78,30 +80,30 @@ def _panes(context: Context, start_ms: int, end_ms: int) -> range:
 
 
 def _answer(
-    context: Context, tails: Sequence[Tail], parts: Sequence[Part], asked: range, final: bool
+    context: Context, replicas: Sequence[Replica], parts: Sequence[Part], asked: range, final: bool
 ) -> Snapshot:
     """Return the sum of parts, each of which has panes in `asked`, and of releases."""
     pane_ms = context.window.pane_ms
     first, end = asked.start, asked.stop
     if parts:
         first, end = min(first, parts[0].first), max(end, parts[-1].end)
-    counted = reports_by_pane(tails, asked.start, asked.stop)
-    gone = first < expired([tail.head for tail in tails if tail.head is not None])
+    counted = reports_by_pane(replicas, asked.start, asked.stop)
+    gone = first < expired([replica.head for replica in replicas if replica.head is not None])
     chunks: list[tuple[int, bytes]] = []
     part_ends = []
     n = 0
     whole = final or context.minimum_block > 1
     if not gone and not (final and _pending(counted, parts)):
         for part in parts:
-            found = snapshot(context, tails, part.first * pane_ms, part.end * pane_ms)
+            found = snapshot(context, replicas, part.first * pane_ms, part.end * pane_ms)
             if found.n != part.n:
                 raise BehindError
             n += part.n
             chunks += found.chunks
             part_ends.append(len(chunks))
-        for pane, release in () if whole else tails[0].released(asked.start, asked.stop):
+        for pane, release in () if whole else replicas[0].released(asked.start, asked.stop):
             n += release.n
-            chunks += tails[0].released_chunks(pane)
+            chunks += replicas[0].released_chunks(pane)
     if not n:
         first, end = asked.start, asked.stop
     window = asked.start * pane_ms, asked.stop * pane_ms
@@ -111,10 +113,14 @@ def _answer(
         chunks=tuple(chunks),
         part_ends=tuple(part_ends),
         n=n or counted.total(),
-        late=sum(tail.totals(pane).late for tail in tails for pane in tail.panes(first, end)),
-        rejected=sum(sum(tail.head.rejected.values()) for tail in tails if tail.head is not None),
+        late=sum(
+            replica.totals(pane).late for replica in replicas for pane in replica.panes(first, end)
+        ),
+        rejected=sum(
+            sum(replica.head.rejected.values()) for replica in replicas if replica.head is not None
+        ),
         withheld=not n,
-        lost=lost_between(tails, first, end),
+        lost=lost_between(replicas, first, end),
         window=None if (first, end) == (asked.start, asked.stop) else window,
     )
 

@@ -16,7 +16,7 @@ from heapq import nsmallest
 from typing import Final
 
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
@@ -61,9 +61,11 @@ class SeenHeads:
         return next((clock for clock, p in self.slowest if p != partition), None)
 
 
-def see_heads(tails: Sequence[Tail], known_partitions: int) -> SeenHeads:
-    """Return the heads of this many partitions; fewer if a tail has not reached its end yet."""
-    return SeenHeads.of(tail.head for tail in tails[:known_partitions] if tail.head is not None)
+def see_heads(replicas: Sequence[Replica], known_partitions: int) -> SeenHeads:
+    """Return the heads of this many partitions; fewer if a replica has not reached its end yet."""
+    return SeenHeads.of(
+        replica.head for replica in replicas[:known_partitions] if replica.head is not None
+    )
 
 
 class IdleClock:

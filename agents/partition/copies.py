@@ -12,7 +12,7 @@ from typing import Final, Literal
 import numpy as np
 
 from ldpstream.agents.partition.batch import Int64s
-from ldpstream.agents.partition.judge import FATES, LATE, Judgement
+from ldpstream.agents.partition.classify import FATES, LATE, Classified
 from ldpstream.agents.state.context import Context
 from ldpstream.mechanisms.wire.frame import encode_frame
 
@@ -64,22 +64,22 @@ def make_copies(
     context: Context,
     partition: int,
     records: Sequence[tuple[int, bytes | None]],
-    judgement: Judgement,
+    classified: Classified,
 ) -> Iterator[Copy]:
     """Yield the copies needed for a classified batch of `(offset, message)`."""
     if context.copy_rejected:
-        for place, reason in judgement.batch.refused:
+        for place, reason in classified.batch.refused:
             offset, value = records[place]
             yield _copy(reason, partition, offset, (value or b"")[:COPY_BYTES])
-    total = np.bincount(judgement.batch.message, judgement.batch.count, len(records)).astype(int)
-    for (place, reason), parts in _concerned(judgement).items():
+    total = np.bincount(classified.batch.message, classified.batch.count, len(records)).astype(int)
+    for (place, reason), parts in _concerned(classified).items():
         if reason != "late" and not context.copy_rejected:
             continue
         offset, value = records[place]
         if value is not None and len(value) <= COPY_BYTES and sum(map(len, parts)) == total[place]:
             yield _copy(reason, partition, offset, value)
             continue
-        for frame in _frames(context, judgement, np.concatenate(parts)):
+        for frame in _frames(context, classified, np.concatenate(parts)):
             yield _copy(reason, partition, offset, frame)
 
 
@@ -92,15 +92,15 @@ def _copy(reason: str, partition: int, offset: int, value: bytes) -> Copy:
     return Copy("late" if reason == "late" else "rejected", value, headers)
 
 
-def _concerned(judgement: Judgement) -> dict[tuple[int, str], list[range | Int64s]]:
+def _concerned(classified: Classified) -> dict[tuple[int, str], list[range | Int64s]]:
     """Return the rows of the reports to copy, in parts, by message and reason."""
-    batch, good_count = judgement.batch, judgement.good_count
-    runs = np.flatnonzero((judgement.fate >= LATE) | (good_count < batch.count))
+    batch, good_count = classified.batch, classified.good_count
+    runs = np.flatnonzero((classified.fate >= LATE) | (good_count < batch.count))
     ends = np.cumsum(batch.count)[runs]
     found: dict[tuple[int, str], list[range | Int64s]] = {}
     for place, fate, good, count, end in zip(
         batch.message[runs].tolist(),
-        judgement.fate[runs].tolist(),
+        classified.fate[runs].tolist(),
         good_count[runs].tolist(),
         batch.count[runs].tolist(),
         ends.tolist(),
@@ -112,17 +112,17 @@ def _concerned(judgement: Judgement) -> dict[tuple[int, str], list[range | Int64
         elif good == count:
             found.setdefault((place, "late"), []).append(rows)
         else:
-            taken = judgement.good[rows.start : end]
-            for reason, bad in judgement.reasons(rows.start + np.flatnonzero(~taken)):
+            taken = classified.good[rows.start : end]
+            for reason, bad in classified.reasons(rows.start + np.flatnonzero(~taken)):
                 found.setdefault((place, reason), []).append(bad)
             if fate == LATE and good:
                 found.setdefault((place, "late"), []).append(rows.start + np.flatnonzero(taken))
     return found
 
 
-def _frames(context: Context, judgement: Judgement, rows: Int64s) -> Iterator[bytes]:
+def _frames(context: Context, classified: Classified, rows: Int64s) -> Iterator[bytes]:
     """Yield frames of these reports, each at most 64 KiB."""
-    batch = judgement.batch
+    batch = classified.batch
     run = np.searchsorted(np.cumsum(batch.count), rows, side="right")
     limit = (COPY_BYTES - _HEAD_BYTES) // (_RUN_BYTES + batch.payload.shape[1])
     for at in range(0, len(rows), limit):

@@ -3,30 +3,30 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ldpstream.agents.partition.judge import Judgement
+from ldpstream.agents.partition.classify import Classified
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.records import Head
 
 
-def count(cells: OwnedCells, work: Head, judgement: Judgement) -> Head:
+def count(cells: OwnedCells, work: Head, classified: Classified) -> Head:
     """Count a batch into the cells; return the head with the new watermark and numbers."""
     n = late = 0
-    for pane, reports in judgement.counted():
+    for pane, reports in classified.counted():
         cells.count(pane, reports)
         n += len(reports)
-    for pane, tokens in judgement.counted_tokens():
+    for pane, tokens in classified.counted_tokens():
         cells.count_tokens(pane, tokens)
-    for pane, few in judgement.late().items():
+    for pane, few in classified.late().items():
         late += few
         # An expired pane has no totals any more: its late reports count only in the head.
         if pane >= work.expired:
             cells.late(pane, few)
     return replace(
         work,
-        clock=judgement.clock,
+        clock=classified.clock,
         n=work.n + n,
         late=work.late + late,
-        rejected=_add(work.rejected, judgement.rejected()),
+        rejected=_add(work.rejected, classified.rejected()),
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import Int64s
-from ldpstream.agents.partition.judge import LATE, REJECTED, Judgement
+from ldpstream.agents.partition.classify import LATE, REJECTED, Classified
 
 LATENESS_MS: Final = (
     *(0, 100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000),
@@ -56,15 +56,15 @@ class Delays:
         return Delays(self.lateness + other.lateness, self.delay + other.delay)
 
     @classmethod
-    def of(cls, judgement: Judgement, arrived: Arrivals, *, pane_ms: int) -> Self:
+    def of(cls, classified: Classified, arrived: Arrivals, *, pane_ms: int) -> Self:
         """Return the delays of a classified batch, given when its messages arrived."""
-        batch, fate, good = judgement.batch, judgement.fate, judgement.good_count
+        batch, fate, good = classified.batch, classified.fate, classified.good_count
         if not len(fate):
             return cls()
         delay_ms = batch.per_run(arrived.clock_ms) - batch.time_ms
         taken = fate <= LATE
         decided = taken | (fate == REJECTED["future"])
-        late_ms = np.maximum(judgement.before - (judgement.pane + 1) * pane_ms + 1, 0)
+        late_ms = np.maximum(classified.before - (classified.pane + 1) * pane_ms + 1, 0)
         return cls(
             lateness=_bucketed(LATENESS_MS, late_ms, np.where(taken, good, 0)),
             delay=_bucketed(DELAY_MS, delay_ms, np.where(decided, good, 0)),

@@ -18,7 +18,7 @@ from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import lost_panes, windows_with
 
 FINALS_BYTES: Final = 4 << 20
@@ -33,12 +33,12 @@ class Decision(NamedTuple):
 
 
 def decide(
-    context: Context, tails: Sequence[Tail], heads: Sequence[Head], final: int, parts: Parts
+    context: Context, replicas: Sequence[Replica], heads: Sequence[Head], final: int, parts: Parts
 ) -> Decision:
     """Decide windows from `final` on, at most `context.finals_a_step` of them with reports.
 
-    `tails` and their winning `heads` are those of all partitions that finals wait for. `parts` must
-    be complete for all panes that these heads have closed.
+    `replicas` and their winning `heads` are those of all partitions that finals wait for. `parts`
+    must be complete for all panes that these heads have closed.
     """
     window = context.window
     end = window.final(min(head.closed for head in heads))
@@ -46,10 +46,10 @@ def decide(
         return Decision(final, [])
     panes = {
         pane
-        for tail in tails
-        for pane in tail.panes(window.first_pane(final), window.closing(end))
-        if tail.totals(pane).n
-    } | lost_panes(tails, window.first_pane(final), window.closing(end))
+        for replica in replicas
+        for pane in replica.panes(window.first_pane(final), window.closing(end))
+        if replica.totals(pane).n
+    } | lost_panes(replicas, window.first_pane(final), window.closing(end))
     contents: list[tuple[int, bytes]] = []
     for number in windows_with(window, sorted(panes), first=final):
         if number >= end:
@@ -57,7 +57,7 @@ def decide(
         if len(contents) == context.finals_a_step:
             return Decision(number, contents)
         try:
-            totals = final_totals(context, tails, parts, *window.span(number))
+            totals = final_totals(context, replicas, parts, *window.span(number))
         except BehindError:
             # A changelog reader that has started over is catching up.
             return Decision(number, contents)
@@ -66,18 +66,22 @@ def decide(
 
 
 def store_finals(
-    context: Context, cells: OwnedCells, work: Head, tails: Sequence[Tail], heads: Sequence[Head]
+    context: Context,
+    cells: OwnedCells,
+    work: Head,
+    replicas: Sequence[Replica],
+    heads: Sequence[Head],
 ) -> Head:
     """Add to partition 0's cells the finals that can be decided; return the head including them.
 
-    `tails` and `heads` are those of all partitions that this worker knows.
+    `replicas` and `heads` are those of all partitions that this worker knows.
     """
     partitions = max(work.partitions, len(heads))
     work = replace(work, partitions=partitions)
     if len(heads) < partitions or cells.finals_bytes >= FINALS_BYTES:
         return work
-    work = store_parts(context, cells, work, tails, heads)
-    decision = decide(context, tails, heads, work.final, cells.parts)
+    work = store_parts(context, cells, work, replicas, heads)
+    decision = decide(context, replicas, heads, work.final, cells.parts)
     for window, content in decision.contents:
         cells.final(window, content)
     # Windows without finals need not be published.

@@ -2,7 +2,7 @@
 
 1. Send the touched cells under the base's seq + 1, with the copies of late and rejected messages.
 2. When all of them are acknowledged, send the head.
-3. When the head is acknowledged, wait until our own tail shows a head of that seq.
+3. When the head is acknowledged, wait until our own replica shows a head of that seq.
 4. If it is ours, commit its next offset and continue. If it is another owner's, or any send failed,
    drop the partition and load it again.
 """
@@ -60,7 +60,7 @@ class Flushes:
         return encode_key(self._prefix, Key(name, self.epoch, seq))
 
     def settle(self, seen: Head | None) -> Settled:
-        """Return who won, given the head that our own tail shows."""
+        """Return who won, given the head that our own replica shows."""
         if seen is None or seen.seq <= self.base.seq:
             return Settled.WAITING
         won = self.flight

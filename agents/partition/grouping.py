@@ -20,7 +20,7 @@ from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 
 
 def group(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
@@ -35,12 +35,12 @@ def group(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
             first, n = None, 0
 
 
-def reports_by_pane(tails: Sequence[Tail], first: int, end: int) -> Counter[int]:
+def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counter[int]:
     """Return by pane the reports that all partitions have counted in the panes `[first, end)`."""
     found: Counter[int] = Counter()
-    for tail in tails:
-        for pane in tail.panes(first, end):
-            found[pane] += tail.totals(pane).n
+    for replica in replicas:
+        for pane in replica.panes(first, end):
+            found[pane] += replica.totals(pane).n
     return found
 
 
@@ -50,18 +50,22 @@ def expired(heads: Sequence[Head]) -> int:
 
 
 def store_parts(
-    context: Context, cells: OwnedCells, work: Head, tails: Sequence[Tail], heads: Sequence[Head]
+    context: Context,
+    cells: OwnedCells,
+    work: Head,
+    replicas: Sequence[Replica],
+    heads: Sequence[Head],
 ) -> Head:
     """Add to partition 0's cells the parts that are complete; return the head including them.
 
-    `tails` and their winning `heads` are those of all partitions.
+    `replicas` and their winning `heads` are those of all partitions.
     """
     first = max(work.grouped, expired(heads))
     end = min(head.closed for head in heads)
     if context.minimum <= 1 or end <= first:
         return work
     grouped = work.grouped
-    for part in group(context.minimum, sorted(reports_by_pane(tails, first, end).items())):
+    for part in group(context.minimum, sorted(reports_by_pane(replicas, first, end).items())):
         cells.add_part(part)
         grouped = part.end
     if grouped == work.grouped:

@@ -1,8 +1,9 @@
 """The state machine of one partition of one collection, in its owner's memory.
 
 Group membership is only a hint; the changelog decides who owns a partition. Records, the clock and
-other partitions' tails go in; what to write and to publish comes out. Nothing here reads a clock,
-draws a random number or talks to a broker: the caller passes the time, draws the epoch and sends.
+other partitions' replicas go in; what to write and to publish comes out. Nothing here reads a
+clock, draws a random number or talks to a broker: the caller passes the time, draws the epoch and
+sends.
 """
 
 from collections.abc import Sequence
@@ -13,15 +14,15 @@ import numpy as np
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import read_records
+from ldpstream.agents.partition.classify import Classified, classify
 from ldpstream.agents.partition.clock import Control, IdleClock, SeenHeads, see_heads
 from ldpstream.agents.partition.copies import WaitingCopies, make_copies
 from ldpstream.agents.partition.counting import count
+from ldpstream.agents.partition.cutover import ALONE, SiblingHeads, decided
 from ldpstream.agents.partition.delays import Delays
 from ldpstream.agents.partition.finals import store_finals
 from ldpstream.agents.partition.flushes import Flushes
 from ldpstream.agents.partition.grouping import expired
-from ldpstream.agents.partition.handover import ALONE, Beside, decided
-from ldpstream.agents.partition.judge import Judgement, judge
 from ldpstream.agents.partition.loading import loadable, starting_head
 from ldpstream.agents.partition.outcomes import Flush, Outcome, Publication, Settled
 from ldpstream.agents.partition.owned import OwnedCells
@@ -31,27 +32,27 @@ from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gaps import Gap, add_gap, end_gap
 from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.shown import DEAD_LIMIT
 from ldpstream.agents.state.skew import skew_limit_ms
-from ldpstream.agents.state.tail import Tail
 
 
 class Partition:
     """What an owner holds of one partition: the state it loaded, and what it has done since."""
 
-    def __init__(self, context: Context, tail: Tail, head: Head, *, epoch: int) -> None:
-        self.partition = tail.partition
+    def __init__(self, context: Context, replica: Replica, head: Head, *, epoch: int) -> None:
+        self.partition = replica.partition
         self.epoch = epoch
         self._context = context
         self._accept = frozenset(spec.fingerprint for spec in context.accept)
-        self._tail = tail
+        self._replica = replica
         self._flushes = Flushes(context, epoch, head)
         self._work = head
         self._changed = False
         self._torn = False
         self._own = False
         self._came_ms: int | None = None
-        self._cells = OwnedCells(context, epoch, head, tail.cells)
+        self._cells = OwnedCells(context, epoch, head, replica.cells)
         self._copies = WaitingCopies()
         self._delays = Delays()
         self._witnessed: Sequence[int] = ()
@@ -59,7 +60,7 @@ class Partition:
         self._open_gap: Gap | None = None
         self._decided = decided(head, ALONE)
         self._probes = UnbrokenProbes(context.gap_ms)
-        self._clock = IdleClock(context.window, tail.partition)
+        self._clock = IdleClock(context.window, replica.partition)
         self._releases = Releases(context, self._cells)
         self._publishing = Publishing(context.window, self._cells, head.published)
 
@@ -68,26 +69,30 @@ class Partition:
         cls,
         context: Context,
         partition: int,
-        tails: Sequence[Tail],
+        replicas: Sequence[Replica],
         *,
         epoch: int,
         source: bytes = b"",
-        beside: Beside = ALONE,
+        siblings: SiblingHeads = ALONE,
     ) -> Self | None:
-        """Load a partition from its tail; return None if that is not possible yet.
+        """Load a partition from its replica; return None if that is not possible yet.
 
-        It is not while its tail or partition 0's has not reached its log's end, or while it is not
-        `loadable`. `epoch` is a new random integer in `1..2^64-1`. `source` is the id of the source
-        topic, which the caller has compared with the one in the tail's head. `beside` has the heads
-        of the collection's other states.
+        It is not while its replica or partition 0's has not reached its log's end, or while it is
+        not `loadable`. `epoch` is a new random integer in `1..2^64-1`. `source` is the id of the
+        source topic, which the caller has compared with the one in the replica's head. `siblings`
+        has the heads of the collection's other states.
         """
-        first, tail = tails[0].head, tails[partition]
-        if first is None or tail.head is None or not loadable(context, partition, first, beside):
+        first, replica = replicas[0].head, replicas[partition]
+        if (
+            first is None
+            or replica.head is None
+            or not loadable(context, partition, first, siblings)
+        ):
             return None
-        self = cls(context, tail, tail.head, epoch=epoch)
-        self._work = starting_head(context, tail.head, first, beside, source=source)
-        self._changed = self._work.handover != tail.head.handover
-        self._decided = decided(self._work, beside)
+        self = cls(context, replica, replica.head, epoch=epoch)
+        self._work = starting_head(context, replica.head, first, siblings, source=source)
+        self._changed = self._work.cutover != replica.head.cutover
+        self._decided = decided(self._work, siblings)
         return self
 
     @property
@@ -102,7 +107,7 @@ class Partition:
         A call of `ingest` may exceed these limits by what its messages need. If the changelog holds
         too many dead records, a flush does not help; their deletion does.
         """
-        dead = self._tail.dead_records >= DEAD_LIMIT
+        dead = self._replica.dead_records >= DEAD_LIMIT
         return dead or self._copies.full or self._cells.full
 
     @property
@@ -141,14 +146,14 @@ class Partition:
             return
         self._expect(records[0][0])
         arrived = arrived or Arrivals.at(now_ms)
-        judgement = self._judge(records, arrived)
+        classified = self._classify(records, arrived)
         torn, self._torn = self._torn, True
-        self._copies.add(make_copies(self._context, self.partition, records, judgement))
+        self._copies.add(make_copies(self._context, self.partition, records, classified))
         self._end_gap(arrived, now_ms)
-        work = count(self._cells, self._work, judgement)
-        self._delays += Delays.of(judgement, arrived, pane_ms=self._context.window.pane_ms)
-        self._witnessed = judgement.witnessed
-        own = len(records) > judgement.batch.passed
+        work = count(self._cells, self._work, classified)
+        self._delays += Delays.of(classified, arrived, pane_ms=self._context.window.pane_ms)
+        self._witnessed = classified.witnessed
+        own = len(records) > classified.batch.passed
         if own:
             self._own = True
             self._probes.broken()
@@ -164,10 +169,12 @@ class Partition:
         if offset < self._work.next:
             raise ValueError("expected offsets of at least next")
 
-    def _judge(self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals) -> Judgement:
+    def _classify(
+        self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals
+    ) -> Classified:
         decided_here = self._decided.places(records)
         batch = read_records(self._context.spec, self._accept, records, decided=decided_here)
-        return judge(
+        return classify(
             self._context,
             batch,
             self._work,
@@ -272,7 +279,7 @@ class Partition:
     def clock(
         self,
         *,
-        tails: Sequence[Tail],
+        replicas: Sequence[Replica],
         controls: Sequence[Control],
         known_partitions: int,
         now_ms: int,
@@ -280,11 +287,12 @@ class Partition:
     ) -> None:
         """Advance time: idle closing, `close`, finals and releases (partition 0), expiry.
 
-        `tails` are those of all partitions and `known_partitions` is the source's number of
+        `replicas` are those of all partitions and `known_partitions` is the source's number of
         partitions according to the group's metadata. `now_ms` is from a monotonic clock. `seen` is
-        `see_heads(tails, known_partitions)`, for callers that compute it once for many partitions.
+        `see_heads(replicas, known_partitions)`, for callers that compute it once for many
+        partitions.
         """
-        seen = seen or see_heads(tails, known_partitions)
+        seen = seen or see_heads(replicas, known_partitions)
         heads = seen.heads
         if len(heads) < known_partitions:
             return
@@ -293,8 +301,8 @@ class Partition:
             self._work, seen, controls, idle=self._is_idle(now_ms), now_ms=now_ms
         )
         if self.partition == 0:
-            self._decide(tails[:known_partitions], heads)
-            self._release(tails[:known_partitions], heads, now_ms)
+            self._decide(replicas[:known_partitions], heads)
+            self._release(replicas[:known_partitions], heads, now_ms)
         self._expire(heads[0].published)
         # Neither advancing the clock without closing a pane nor expiring empty panes is worth a
         # flush: an idle partition writes a head only when a pane closes or something else changes.
@@ -302,13 +310,13 @@ class Partition:
         if work is not before:
             self._changed |= work != replace(before, clock=work.clock, expired=work.expired)
 
-    def _decide(self, tails: Sequence[Tail], heads: Sequence[Head]) -> None:
-        self._work = store_finals(self._context, self._cells, self._work, tails, heads)
+    def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
+        self._work = store_finals(self._context, self._cells, self._work, replicas, heads)
 
-    def _release(self, tails: Sequence[Tail], heads: Sequence[Head], now_ms: int) -> None:
+    def _release(self, replicas: Sequence[Replica], heads: Sequence[Head], now_ms: int) -> None:
         if len(heads) >= self._work.partitions:
             first = max(self._work.grouped, expired(heads))
-            self._changed |= self._releases.look(tails, first, now_ms=now_ms)
+            self._changed |= self._releases.look(replicas, first, now_ms=now_ms)
 
     def _expire(self, published: int) -> None:
         self._work = expire(self._context.window, self._cells, self._work, published)
@@ -322,8 +330,8 @@ class Partition:
         return self._flushes.start(self._work, self._cells, self._copies.take(), delays)
 
     def settle(self) -> Settled:
-        """Return who won, as our own tail shows it; after LOST this object must be dropped."""
-        return Settled.LOST if self._torn else self._flushes.settle(self._tail.head)
+        """Return who won, as our own replica shows it; after LOST this object must be dropped."""
+        return Settled.LOST if self._torn else self._flushes.settle(self._replica.head)
 
     def publications(self) -> list[Publication]:
         """Return the finals that a winning head has stored and that are not marked published.

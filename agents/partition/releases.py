@@ -20,7 +20,7 @@ import numpy as np
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.cells import Release, decode_chunk, encode_chunk
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 
 _END: Final = 1 << 62
 _NOTHING: Final = Release(0, 0, {})
@@ -45,10 +45,10 @@ class Releases:
         self._made: dict[tuple[int, int], int] = {}
         self._looked_ms: int | None = None
 
-    def look(self, tails: Sequence[Tail], first: int, *, now_ms: int) -> bool:
+    def look(self, replicas: Sequence[Replica], first: int, *, now_ms: int) -> bool:
         """Release what is ready of panes from `first` on; return whether anything was released.
 
-        `tails` are those of all partitions. Does nothing if the last call was less than
+        `replicas` are those of all partitions. Does nothing if the last call was less than
         `release_ms` ago.
         """
         context, minimum = self._context, self._context.minimum
@@ -60,7 +60,7 @@ class Releases:
         self._looked_ms = now_ms
         self._forget(first)
         released = False
-        for pane, counted in _counted(tails, first).items():
+        for pane, counted in _counted(replicas, first).items():
             n = sum(counted.values())
             candidate = self._candidates.get(pane)
             if candidate is not None:
@@ -70,7 +70,7 @@ class Releases:
                 released = True
             last = self._cells.released.get(pane, _NOTHING)
             if n >= last.n + minimum and _holds(counted, last):
-                self._candidates[pane] = _take(tails, pane, counted)
+                self._candidates[pane] = _take(replicas, pane, counted)
         return released
 
     def _forget(self, first: int) -> None:
@@ -98,12 +98,12 @@ class Releases:
         return encode_chunk(total)
 
 
-def _counted(tails: Sequence[Tail], first: int) -> dict[int, dict[int, int]]:
+def _counted(replicas: Sequence[Replica], first: int) -> dict[int, dict[int, int]]:
     """Return, by pane from `first` on, how many reports each partition has counted in it."""
     found: dict[int, dict[int, int]] = {}
-    for partition, tail in enumerate(tails):
-        for pane in tail.panes(first, _END):
-            n = tail.totals(pane).n
+    for partition, replica in enumerate(replicas):
+        for pane in replica.panes(first, _END):
+            n = replica.totals(pane).n
             if n:
                 found.setdefault(pane, {})[partition] = n
     return found
@@ -113,12 +113,12 @@ def _holds(counted: Mapping[int, int], release: Release) -> bool:
     return all(counted.get(partition, 0) >= n for partition, n in release.counted.items())
 
 
-def _take(tails: Sequence[Tail], pane: int, counted: Mapping[int, int]) -> Candidate:
+def _take(replicas: Sequence[Replica], pane: int, counted: Mapping[int, int]) -> Candidate:
     chunks: dict[int, list[tuple[bytes, bytes]]] = {}
-    for tail in tails:
-        for name in tail.names(pane):
+    for replica in replicas:
+        for name in replica.names(pane):
             if name.kind == "count":
-                cell = tail.cells[name]
+                cell = replica.cells[name]
                 chunks.setdefault(name.chunk, []).append((cell.key, cell.value))
-    total = sum(tail.totals(pane).sum for tail in tails)
+    total = sum(replica.totals(pane).sum for replica in replicas)
     return Candidate(Release(sum(counted.values()), total, dict(counted)), chunks)

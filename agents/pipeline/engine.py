@@ -16,19 +16,19 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.partition.clock import Control, newest, outstanding, see_heads
 from ldpstream.agents.partition.outcomes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.carrier import Carrier, SourceChangedError
-from ldpstream.agents.pipeline.flights import FLUSH_SECONDS, FlightHooks, Flights
-from ldpstream.agents.pipeline.handover import Others, Warner, waits_for
+from ldpstream.agents.pipeline.flush_writer import FlushWriter, SourceChangedError
 from ldpstream.agents.pipeline.hooks import Hooks
+from ldpstream.agents.pipeline.in_flight import FLUSH_SECONDS, InFlightFlushes, InFlightHooks
 from ldpstream.agents.pipeline.loading import Loader
 from ldpstream.agents.pipeline.rivals import Rivals
-from ldpstream.agents.reading.held import Held
+from ldpstream.agents.pipeline.sibling_specs import SiblingSpecs, Warner, waits_for
 from ldpstream.agents.reading.intake import Channel, Intake, IntakeHooks
-from ldpstream.agents.reading.pace import paced
+from ldpstream.agents.reading.interval import scaled_interval
+from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import SourceReader
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
 
 TICK_SECONDS: Final = 0.1
@@ -62,12 +62,12 @@ class Engine:
         spec = f" ({config.spec.fingerprint.hex()})" if context.accepted else ""
         self.title = f"{config.name}{spec}"
         self.accepted: tuple[Engine, ...] = ()
-        self.tails = [Tail(context, partition) for partition in range(config.partitions)]
+        self.replicas = [Replica(context, partition) for partition in range(config.partitions)]
         self.owned: frozenset[int] = frozenset()
         self._problems: list[str] = []
         self._notes: list[str] = []
         self._hooks = hooks
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, OwnedPartition] = {}
         self.news = asyncio.Event()
         taking = IntakeHooks(self.fail, self._took, hooks.now_ms, hooks.steady_ms)
         self.intake = (
@@ -75,19 +75,19 @@ class Engine:
             if config.topics.frames is None
             else PackedIntake(config, self._held, reader, frames, channel, taking, hooks.frames)
         )
-        self.others = Others()
+        self.others = SiblingSpecs()
         self._loader = Loader(
             self.title,
             config,
             context,
-            self.tails,
+            self.replicas,
             hooks.source_id,
             hooks.source_partitions,
         )
-        self._flights = Flights(
+        self._flights = InFlightFlushes(
             self.title,
-            Carrier(config.topics, hooks.sending, hooks.check_source),
-            FlightHooks(self._won, self._loader.pause, self._lost, self.fail),
+            FlushWriter(config.topics, hooks.sending, hooks.check_source),
+            InFlightHooks(self._won, self._loader.pause, self._lost, self.fail),
             every_seconds=min(FLUSH_SECONDS, config.publish_every_ms / 1000),
         )
         self._controls: list[Control] = []
@@ -98,8 +98,8 @@ class Engine:
 
     @property
     def ready(self) -> bool:
-        """Whether every tail has reached its log's end and there is no problem."""
-        return not self._problems and all(tail.head is not None for tail in self.tails)
+        """Whether every replica has reached its log's end and there is no problem."""
+        return not self._problems and all(replica.head is not None for replica in self.replicas)
 
     @property
     def settled(self) -> bool:
@@ -115,7 +115,7 @@ class Engine:
     def problems(self) -> Sequence[str]:
         """The problems that keep it from working, one sentence each."""
         missing = self.owned - self._held.keys()
-        waits = [waits_for(e.title, e.tails, missing) for e in self.accepted if e.stopped]
+        waits = [waits_for(e.title, e.replicas, missing) for e in self.accepted if e.stopped]
         found = (self._hooks.trouble(), self._rivals.problem, *waits)
         return *self._problems, *self._notes, *filter(None, found)
 
@@ -145,15 +145,15 @@ class Engine:
     def accept(self, engines: Iterable["Engine"]) -> None:
         """Share all topics with the engines of accepted specs; call it before the start."""
         self.accepted = tuple(engines)
-        self.others = Others(None, [engine.tails for engine in self.accepted])
+        self.others = SiblingSpecs(None, [engine.replicas for engine in self.accepted])
         for engine in self.accepted:
-            beside = [other.tails for other in self.accepted if other is not engine]
-            engine.others = Others(self.tails, beside)
+            siblings = [other.replicas for other in self.accepted if other is not engine]
+            engine.others = SiblingSpecs(self.replicas, siblings)
 
     def assign(self, partitions: Iterable[int]) -> None:
-        """Take over partitions; they are loaded at the next tick, from their tails."""
+        """Take over partitions; they are loaded at the next tick, from their replicas."""
         self.owned = frozenset(partitions)
-        if any(partition >= len(self.tails) for partition in self.owned):
+        if any(partition >= len(self.replicas) for partition in self.owned):
             name, source = self.config.name, self.config.topics.source
             self.fail(
                 f"topic {source} has more partitions than collection.{name}.partitions = "
@@ -187,13 +187,13 @@ class Engine:
 
     def order(self, control: Control) -> None:
         """Take an operator's order to close panes; `newest` limits how many wait."""
-        heads = [tail.head for tail in self.tails]
+        heads = [replica.head for replica in self.replicas]
         before = outstanding(self.context.window, self._controls, heads)
-        ends = {p: end for p, end in control.ends.items() if p < len(self.tails)}
+        ends = {p: end for p, end in control.ends.items() if p < len(self.replicas)}
         self._controls = newest([*before, replace(control, ends=ends)])
 
-    def tail_read(self, partition: int) -> None:
-        """Note that a tail has been evaluated: it may show who won a flush."""
+    def replica_read(self, partition: int) -> None:
+        """Note that a replica has been evaluated: it may show who won a flush."""
         self.news.set()
         held = self._held.get(partition)
         if held is not None:
@@ -207,7 +207,7 @@ class Engine:
             before = self._decided
             self.tick()
             # A replay decides thousands of windows, some at a time: yield to others in between.
-            pause = paced(TICK_SECONDS, len(self._held), most=_MOST_TICK_SECONDS)
+            pause = scaled_interval(TICK_SECONDS, len(self._held), most=_MOST_TICK_SECONDS)
             await asyncio.sleep(0 if self._decided > before else pause)
 
     @property
@@ -216,13 +216,13 @@ class Engine:
 
     def tick(self) -> None:
         """Do everything that is due, without waiting."""
-        self._rivals.look(self.tails, time.monotonic())
+        self._rivals.look(self.replicas, time.monotonic())
         if self._problems or self._hooks.trouble():
             return
         self._load()
         # No record is read during a tick, so the heads are the same for all partitions.
         known = self._loader.known_partitions()
-        seen = see_heads(self.tails, known)
+        seen = see_heads(self.replicas, known)
         self._flights.tick(time.monotonic(), len(self._held))
         for held in list(self._held.values()):
             if held.flight is None and held.state.settle() is Settled.LOST:
@@ -230,7 +230,7 @@ class Engine:
                 continue
             self.intake.look(held)
             held.state.clock(
-                tails=self.tails,
+                replicas=self.replicas,
                 controls=self._controls,
                 known_partitions=known,
                 now_ms=self._hooks.steady_ms(),
@@ -247,18 +247,18 @@ class Engine:
                 return
             if state is not None:
                 if not self.context.accepted:
-                    self._warner.loaded(state.work, self.tails[partition].left_behind)
-                held = self._held[partition] = Held(state)
+                    self._warner.loaded(state.work, self.replicas[partition].left_behind)
+                held = self._held[partition] = OwnedPartition(state)
                 self.intake.begin(held)
 
-    def _took(self, held: Held) -> None:
+    def _took(self, held: OwnedPartition) -> None:
         self._flights.soon(held)
 
     def _won(self, partition: int, following: int, outcome: Outcome, seconds: float) -> None:
         self.news.set()
         self._hooks.won(partition, following, outcome, seconds)
 
-    def _lost(self, held: Held) -> None:
+    def _lost(self, held: OwnedPartition) -> None:
         """Drop a partition that another owner has written to, or whose flush failed."""
         if self._held.get(held.partition) is held:
             log.debug("collection %s: partition %d is loaded again", self.title, held.partition)

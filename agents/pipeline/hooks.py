@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from ldpstream.agents.kafka.answers import steady_ms
 from ldpstream.agents.partition.outcomes import Outcome
-from ldpstream.agents.pipeline.carrier import Sending
+from ldpstream.agents.pipeline.flush_writer import Sending
 from ldpstream.agents.reading.taking import FramesHooks
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """The callbacks of an engine; see also `Carrier`."""
+    """The callbacks of an engine; see also `FlushWriter`."""
 
     sending: Sending
     source_id: Callable[[], bytes]

@@ -20,8 +20,8 @@ from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.kafka.metadata import TopicState, describe
-from ldpstream.agents.pipeline.carrier import SourceChangedError
 from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.flush_writer import SourceChangedError
 
 _WATCH_SECONDS: Final = 2.0
 MISSING_SECONDS: Final = 15.0

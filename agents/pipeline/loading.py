@@ -1,4 +1,4 @@
-"""Loading the partitions that a worker owns, from the tails of their changelog."""
+"""Loading the partitions that a worker owns, from the replicas of their changelog."""
 
 import logging
 import secrets
@@ -9,10 +9,10 @@ from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.carrier import SourceChangedError
-from ldpstream.agents.pipeline.handover import Others
+from ldpstream.agents.pipeline.flush_writer import SourceChangedError
+from ldpstream.agents.pipeline.sibling_specs import SiblingSpecs
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 
 RETRY_SECONDS: Final = 1.0
 
@@ -31,14 +31,14 @@ class Loader:
         title: str,
         config: CollectionConfig,
         context: Context,
-        tails: Sequence[Tail],
+        replicas: Sequence[Replica],
         source_id: Callable[[], bytes],
         source_partitions: Callable[[], int],
     ) -> None:
         self._title = title
         self._config = config
         self._context = context
-        self._tails = tails
+        self._replicas = replicas
         self._source_id = source_id
         self._source_partitions = source_partitions
         self._grown = False
@@ -53,12 +53,12 @@ class Loader:
 
         Trying the others one by one would take long with thousands of them.
         """
-        first = self._tails[0].head
+        first = self._replicas[0].head
         if first is None or not partitions:
             return []
         return [p for p in partitions if p == 0 or p < first.partitions]
 
-    def load(self, partition: int, others: Others) -> Partition | None:
+    def load(self, partition: int, others: SiblingSpecs) -> Partition | None:
         """Load a partition; return None if that is not possible yet.
 
         Raises:
@@ -66,16 +66,16 @@ class Loader:
         """
         if time.monotonic() < self._not_before.get(partition, 0.0):
             return None
-        beside = others.beside(partition)
-        if beside is None:
+        siblings = others.siblings(partition)
+        if siblings is None:
             return None
         state = Partition.load(
             self._context,
             partition,
-            self._tails,
+            self._replicas,
             epoch=secrets.randbelow((1 << 64) - 1) + 1,
             source=self._source_id(),
-            beside=beside,
+            siblings=siblings,
         )
         if state is not None and state.base.source not in {b"", state.work.source}:
             raise SourceChangedError(

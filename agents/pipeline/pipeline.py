@@ -36,15 +36,15 @@ from ldpstream.agents.pipeline.identity import TopicIdentity
 from ldpstream.agents.pipeline.progress import Group, Progress
 from ldpstream.agents.pipeline.publisher import Publisher
 from ldpstream.agents.pipeline.ranks import Rank, make_ranks, source_wait_ms, topic_partitions
-from ldpstream.agents.pipeline.surroundings import Surroundings
-from ldpstream.agents.pipeline.sweeper import sweep
+from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.pipeline.tasks import Tasks
+from ldpstream.agents.pipeline.tombstones import collect_tombstones
 from ldpstream.agents.pipeline.windowed import WindowedTable
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.intake import Channel
+from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.reading.orders import ControlReader
-from ldpstream.agents.reading.pace import paced
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.served.clock import WorkerClock
@@ -93,7 +93,7 @@ class Pipeline:
             config.kafka.bootstrap, config.kafka.options, watch=self.clock
         )
         self._channels = channels
-        around = Surroundings(self._producer, self._identity, self._progress, metrics, self.clock)
+        around = Services(self._producer, self._identity, self._progress, metrics, self.clock)
         self._ranks = make_ranks(
             [*config.collections.values()], self._frames, channels, around.hooks
         )
@@ -121,7 +121,7 @@ class Pipeline:
             KeyError: for a collection that is not configured.
         """
         engine = self.collections[name]
-        return WindowedTable(engine.context, engine.tails)
+        return WindowedTable(engine.context, engine.replicas)
 
     # --- the group ------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class Pipeline:
             self._spawn(self._frames.run())
         for rank in self._ranks:
             many = sum(engine.config.partitions for engine in rank.engines)
-            wait_ms = int(paced(_WAIT_MS, many, most=_MOST_WAIT_MS))
+            wait_ms = int(scaled_interval(_WAIT_MS, many, most=_MOST_WAIT_MS))
             changelog = await connections.reader(committed_only=False, wait_ms=wait_ms)
             source = await connections.reader(committed_only=True, wait_ms=source_wait_ms(many))
             self._run_rank(rank, changelog, source)
@@ -226,12 +226,14 @@ class Pipeline:
         reader = ChangelogReader(
             changelog,
             {
-                TopicPartition(topic, tail.partition): tail
+                TopicPartition(topic, replica.partition): replica
                 for topic, engine in by_changelog.items()
-                for tail in engine.tails
+                for replica in engine.replicas
             },
             resumed=resumed,
-            on_read=lambda partition: by_changelog[partition.topic].tail_read(partition.partition),
+            on_read=lambda partition: by_changelog[partition.topic].replica_read(
+                partition.partition
+            ),
             on_broken=lambda partition, why: by_changelog[partition.topic].fail(
                 f"its state in {partition.topic}[{partition.partition}] cannot be used: {why}"
             ),
@@ -248,7 +250,9 @@ class Pipeline:
         publisher = Publisher(
             engine, send=partial(self._send_keyed, topics.estimates), estimated=show
         )
-        sweeping = sweep(engine, partial(self._producer.send_records, topics.changelog))
+        sweeping = collect_tombstones(
+            engine, partial(self._producer.send_records, topics.changelog)
+        )
         for run in (engine.run(), publisher.run(), sweeping, self._identity.watch(engine)):
             self._tasks.spawn(run, engine.fail)
 

@@ -10,7 +10,7 @@ from aiokafka import TopicPartition
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.outcomes import Outcome
-from ldpstream.agents.reading.pace import paced
+from ldpstream.agents.reading.interval import scaled_interval
 
 _EVERY_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 5.0
@@ -85,5 +85,7 @@ class Progress:
     async def run(self) -> None:
         """Commit until cancelled."""
         while True:
-            await asyncio.sleep(paced(_EVERY_SECONDS, len(self._commits), most=_MOST_SECONDS))
+            await asyncio.sleep(
+                scaled_interval(_EVERY_SECONDS, len(self._commits), most=_MOST_SECONDS)
+            )
             await self.commit()

@@ -115,14 +115,14 @@ class Publisher:
 
     async def _publish_provisional(self) -> None:
         engine = self._engine
-        found = windows(engine.context, engine.tails)
+        found = windows(engine.context, engine.replicas)
         published: dict[int, Hashable] = {}
         for window in [w for w in found if not w.final and w.n][-PROVISIONAL_WINDOWS:]:
-            seen = told_of(engine.context, engine.tails, window)
+            seen = told_of(engine.context, engine.replicas, window)
             if self._published.get(window.start_ms) != seen:
                 span = window.start_ms, window.end_ms
                 try:
-                    taken = answer(engine.context, engine.tails, *span, final=False)
+                    taken = answer(engine.context, engine.replicas, *span, final=False)
                 except BehindError:
                     continue
                 await self._publish_window(window, taken)

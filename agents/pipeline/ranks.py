@@ -17,7 +17,7 @@ from ldpstream.agents.document import final_content
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.reading.intake import Channel
-from ldpstream.agents.reading.pace import paced
+from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.served.health import note_error
 from ldpstream.agents.state.context import Context
@@ -102,7 +102,7 @@ def _rank(
 
 def source_wait_ms(partitions: int) -> int:
     """Return how long a broker may hold a fetch of this many source partitions."""
-    return int(paced(_SOURCE_WAIT_MS, partitions, most=_MOST_SOURCE_WAIT_MS))
+    return int(scaled_interval(_SOURCE_WAIT_MS, partitions, most=_MOST_SOURCE_WAIT_MS))
 
 
 def finals_a_step(statistic_size: int) -> int:

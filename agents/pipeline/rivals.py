@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.mechanisms.base.times import format_duration
 
 RECENT_SECONDS: Final = 120.0
@@ -28,12 +28,12 @@ class Rivals:
         self.problem = ""
         """The problem, as text; empty if there is none."""
 
-    def look(self, tails: Iterable[Tail], seconds: float) -> None:
-        """Look at the tails; `seconds` is the monotonic clock."""
-        for tail in tails:
-            for windows, seq in tail.rivals.items():
-                if self._seen.get((tail.partition, *windows)) != seq:
-                    self._seen[tail.partition, *windows] = seq
+    def look(self, replicas: Iterable[Replica], seconds: float) -> None:
+        """Look at the replicas; `seconds` is the monotonic clock."""
+        for replica in replicas:
+            for windows, seq in replica.rivals.items():
+                if self._seen.get((replica.partition, *windows)) != seq:
+                    self._seen[replica.partition, *windows] = seq
                     self._moved[windows] = seconds
         recent = [w for w, moved in self._moved.items() if seconds - moved < RECENT_SECONDS]
         self.problem = self._describe(recent[0]) if recent else ""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import totals, windows
 
 
@@ -27,13 +27,13 @@ class _Spans(Mapping[int, WindowTotals]):
     """
 
     context: Context
-    tails: Sequence[Tail]
+    replicas: Sequence[Replica]
 
     def __getitem__(self, start_ms: int) -> WindowTotals:
         """Return the totals of the span that starts then."""
         if start_ms not in self._starts():
             raise KeyError(start_ms)
-        return totals(self.context, self.tails, start_ms, start_ms + self.size_ms)
+        return totals(self.context, self.replicas, start_ms, start_ms + self.size_ms)
 
     def __iter__(self) -> Iterator[int]:
         """Return the starts of the spans."""
@@ -49,16 +49,16 @@ class _Spans(Mapping[int, WindowTotals]):
         return self.context.window.pane_ms
 
     def _starts(self) -> Sequence[int]:
-        if any(tail.head is None for tail in self.tails):
+        if any(replica.head is None for replica in self.replicas):
             raise NotReadyError("the collection's changelogs have not been read to their ends yet")
         return self._listed()
 
     def _listed(self) -> Sequence[int]:
         found = {
             pane
-            for tail in self.tails
-            for pane in tail.all_panes()
-            if tail.totals(pane).n or tail.totals(pane).late
+            for replica in self.replicas
+            for pane in replica.all_panes()
+            if replica.totals(pane).n or replica.totals(pane).late
         }
         return [pane * self.size_ms for pane in sorted(found)]
 
@@ -77,18 +77,18 @@ class WindowedTable(_Spans):
     @property
     def panes(self) -> Mapping[int, WindowTotals]:
         """The same by pane: a report is in exactly one pane, however many windows contain it."""
-        return _Spans(self.context, self.tails)
+        return _Spans(self.context, self.replicas)
 
     def timestamp(self, seconds: float) -> WindowTotals:
         """Return the newest window that contains a time, in epoch seconds, even if it is empty."""
         self._starts()
         hop_ms = self.context.window.hop_ms
         start_ms = int(seconds * 1000) // hop_ms * hop_ms
-        return totals(self.context, self.tails, start_ms, start_ms + self.size_ms)
+        return totals(self.context, self.replicas, start_ms, start_ms + self.size_ms)
 
     def now(self) -> WindowTotals:
         """Return the newest window that contains the present, even if it is empty."""
         return self.timestamp(time.time())
 
     def _listed(self) -> Sequence[int]:
-        return [info.start_ms for info in windows(self.context, self.tails)]
+        return [info.start_ms for info in windows(self.context, self.replicas)]

@@ -1,6 +1,6 @@
-"""Read all partitions of the changelogs into tails, without a consumer group.
+"""Read all partitions of the changelogs into replicas, without a consumer group.
 
-The end that a tail is measured against is the high watermark of the last fetch: it is correct on
+The end that a replica is measured against is the high watermark of the last fetch: it is correct on
 every broker, unlike the answer to a request for the end offset.
 """
 
@@ -14,9 +14,9 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.reading.pace import PARTITIONS, paced
+from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.state.records import RecordError
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 
 log = logging.getLogger(__name__)
 
@@ -30,21 +30,22 @@ _SHORT_MS: Final = 30_000
 
 
 class ChangelogReader:
-    """Feeds tails from one consumer, which the caller creates, starts and stops.
+    """Feeds replicas from one consumer, which the caller creates, starts and stops.
 
-    - `on_read(partition)` is called whenever a tail has been evaluated.
+    - `on_read(partition)` is called whenever a replica has been evaluated.
     - `on_broken(partition, why)` is called when a log can no longer be trusted; it is not read any
       more.
     - `on_error` is called for every error of the broker that may be temporary.
-    - `resumed` has the offsets at which tails continue that a local store has restored. If such a
-      tail does not match its log or does not add up, the log is read once from its beginning
+    - `resumed` has the offsets at which replicas continue that a local store has restored. If such
+    a
+      replica does not match its log or does not add up, the log is read once from its beginning
       instead.
     """
 
     def __init__(
         self,
         consumer: AIOKafkaConsumer,
-        tails: Mapping[TopicPartition, Tail],
+        replicas: Mapping[TopicPartition, Replica],
         *,
         resumed: Mapping[TopicPartition, int] | None = None,
         on_read: Callable[[TopicPartition], None],
@@ -52,7 +53,7 @@ class ChangelogReader:
         on_error: Callable[[KafkaError], None],
     ) -> None:
         self._consumer = consumer
-        self._tails = dict(tails)
+        self._replicas = dict(replicas)
         self._resumed = dict(resumed or {})
         self._on_read = on_read
         self._on_broken = on_broken
@@ -62,9 +63,9 @@ class ChangelogReader:
         self._looked = float("-inf")
 
     async def run(self) -> None:
-        """Read from the beginning, or from where a tail was resumed, until cancelled."""
-        self._consumer.assign(list(self._tails))
-        await self._rewind(list(self._tails))
+        """Read from the beginning, or from where a replica was resumed, until cancelled."""
+        self._consumer.assign(list(self._replicas))
+        await self._rewind(list(self._replicas))
         for partition, offset in self._resumed.items():
             self._consumer.seek(partition, offset)
         while True:
@@ -73,7 +74,7 @@ class ChangelogReader:
                 found = await self._consumer.getmany(timeout_ms=_POLL_MS)
             except OffsetOutOfRangeError as error:
                 # A fetch may have been in flight when a partition was given up.
-                for partition in self._tails.keys() & error.args[0]:
+                for partition in self._replicas.keys() & error.args[0]:
                     await self._give_up(partition, "its end went back: it was created again or cut")
             except KafkaError as error:
                 self._on_error(error)
@@ -81,9 +82,11 @@ class ChangelogReader:
             else:
                 for partition in self._due(found):
                     await self._feed(partition, found.get(partition, []))
-            if len(self._tails) > PARTITIONS:
+            if len(self._replicas) > PARTITIONS:
                 # Every answer costs something for each partition, even if it is empty.
-                pause = paced(_PAUSE_SECONDS, len(self._tails), most=_MOST_PAUSE_SECONDS)
+                pause = scaled_interval(
+                    _PAUSE_SECONDS, len(self._replicas), most=_MOST_PAUSE_SECONDS
+                )
                 await asyncio.sleep(max(0.0, began + pause - time.monotonic()))
 
     def _due(self, found: Collection[TopicPartition]) -> list[TopicPartition]:
@@ -93,12 +96,14 @@ class ChangelogReader:
         take longer than reading what it returned.
         """
         now = time.monotonic()
-        known = len(self._tails) > PARTITIONS and len(self._seen) >= len(self._tails)
-        every_seconds = paced(_LOOK_SECONDS, len(self._tails) if known else 1, most=_MOST_SECONDS)
+        known = len(self._replicas) > PARTITIONS and len(self._seen) >= len(self._replicas)
+        every_seconds = scaled_interval(
+            _LOOK_SECONDS, len(self._replicas) if known else 1, most=_MOST_SECONDS
+        )
         if (found or known) and now - self._looked < every_seconds:
-            return [partition for partition in found if partition in self._tails]
+            return [partition for partition in found if partition in self._replicas]
         self._looked = now
-        return list(self._tails)
+        return list(self._replicas)
 
     async def _rewind(self, partitions: Sequence[TopicPartition]) -> None:
         while True:
@@ -131,7 +136,7 @@ class ChangelogReader:
         evaluated, wrong = False, list[str]()
         with contained(wrong.append):
             try:
-                evaluated = self._tails[partition].read(records, position=position, end=end)
+                evaluated = self._replicas[partition].read(records, position=position, end=end)
             except RecordError as error:
                 wrong.append(str(error))
         if wrong:
@@ -161,11 +166,11 @@ class ChangelogReader:
                 "not fit: %s",
                 *(*partition, why),
             )
-            self._tails[partition].restart()
+            self._replicas[partition].restart()
             self._seen.pop(partition, None)
             self._short_since_ms.pop(partition, None)
             await self._rewind([partition])
             return
-        del self._tails[partition]
+        del self._replicas[partition]
         self._consumer.pause(partition)
         self._on_broken(partition, why)

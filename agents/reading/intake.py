@@ -24,7 +24,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import steady_ms
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.reading.held import Held
+from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 
 SHORT_SECONDS: Final = 10.0
@@ -49,7 +49,7 @@ class IntakeHooks:
 
     fail: Callable[[str], None]
     """Called if the source is not the topic that was counted from, and for unexpected errors."""
-    took: Callable[[Held], None]
+    took: Callable[[OwnedPartition], None]
     """Called when something has been taken in that the next flush may write."""
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     steady_ms: Callable[[], int] = steady_ms
@@ -66,7 +66,7 @@ class Intake:
     def __init__(
         self,
         config: CollectionConfig,
-        held: Mapping[int, Held],
+        held: Mapping[int, OwnedPartition],
         reader: SourceReader,
         channel: Channel,
         hooks: IntakeHooks,
@@ -78,7 +78,7 @@ class Intake:
         self._channel = channel
         self._hooks = hooks
 
-    def begin(self, held: Held) -> None:
+    def begin(self, held: OwnedPartition) -> None:
         """Start reading for a loaded partition."""
         self._read(held)
 
@@ -86,7 +86,7 @@ class Intake:
         """Stop reading a partition."""
         self._reader.end(self._source(partition))
 
-    def look(self, held: Held) -> None:
+    def look(self, held: OwnedPartition) -> None:
         """Continue with waiting batches, and read lost ones again; call it at every tick."""
         self._take_waiting(held)
         if self._lost(held, self._reader.given(self._source(held.partition))):
@@ -99,27 +99,30 @@ class Intake:
             if held is not None and item.session == held.session:
                 self._in_turn(held, self._take, item)
 
-    def _take_waiting(self, held: Held) -> None:
+    def _take_waiting(self, held: OwnedPartition) -> None:
         while held.waiting and not held.state.full:
             take, item = held.waiting.popleft()
             take(held, item)
 
     def _in_turn(
-        self, held: Held, take: Callable[[Held, Any], None], item: Batch | Outside
+        self,
+        held: OwnedPartition,
+        take: Callable[[OwnedPartition, Any], None],
+        item: Batch | Outside,
     ) -> None:
         if held.waiting or held.state.full:
             held.waiting.append((take, item))
         else:
             take(held, item)
 
-    def _lost(self, held: Held, given: int) -> bool:
+    def _lost(self, held: OwnedPartition, given: int) -> bool:
         """Return whether a delivered item will never be taken."""
         away = given > len(held.waiting) and self._channel.empty()
         # What has just left the channel is taken before the next check, so it is not missed twice.
         held.missed = held.missed + 1 if away else 0
         return held.missed >= _MISSED
 
-    def _take(self, held: Held, item: Batch | Outside) -> None:
+    def _take(self, held: OwnedPartition, item: Batch | Outside) -> None:
         if item.session != held.session:
             return
         self._reader.taken(self._source(held.partition), item.session)
@@ -136,7 +139,7 @@ class Intake:
             return
         self._ingest(held, item)
 
-    def _ingest(self, held: Held, batch: Batch) -> None:
+    def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
         state, following = held.state, held.state.next
         known = bisect_left(batch.records, following, key=itemgetter(0))
         if known < len(batch.records):
@@ -154,7 +157,7 @@ class Intake:
             now_ms=now_ms,
         )
 
-    def _outside(self, held: Held, outside: Outside) -> None:
+    def _outside(self, held: OwnedPartition, outside: Outside) -> None:
         """Continue where the source now begins, or stop if it ends before the requested offset."""
         following = held.state.next
         if min(outside.asked, following) >= outside.beginning:
@@ -162,7 +165,7 @@ class Intake:
         else:
             self._skip(held, max(outside.beginning, following))
 
-    def _skip(self, held: Held, beginning: int) -> None:
+    def _skip(self, held: OwnedPartition, beginning: int) -> None:
         """Continue at an offset, because nothing before it is left."""
         lost = held.state.skip_to(beginning, now_ms=self._hooks.now_ms())
         if lost:
@@ -177,7 +180,7 @@ class Intake:
             )
         self._read(held)
 
-    def _short(self, held: Held, batch: Batch) -> None:
+    def _short(self, held: OwnedPartition, batch: Batch) -> None:
         """Tolerate for a while that a log ends before our next offset: its leader may be new."""
         now = self._hooks.seconds()
         held.short_since = held.short_since or now
@@ -191,7 +194,7 @@ class Intake:
             f"again; `ldpstream reset {self._config.name}` starts over with it"
         )
 
-    def _read(self, held: Held) -> None:
+    def _read(self, held: OwnedPartition) -> None:
         """Start a session at the next offset."""
         held.state.interrupted()
         held.missed = 0

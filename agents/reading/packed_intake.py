@@ -20,8 +20,8 @@ from aiokafka import TopicPartition
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.frames_reading import Due, Reading, decided_by
-from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import SHORT_SECONDS, Channel, Intake, IntakeHooks
+from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.reading.taking import FramesHooks, Taken, take
 from ldpstream.agents.state.packed import PackedError, decode_packed
@@ -41,7 +41,7 @@ class PackedIntake(Intake):
     def __init__(
         self,
         config: CollectionConfig,
-        held: Mapping[int, Held],
+        held: Mapping[int, OwnedPartition],
         reader: SourceReader,
         frames: SourceReader,
         channel: Channel,
@@ -56,7 +56,7 @@ class PackedIntake(Intake):
         idle_ms = config.window.idle_ms
         self._silent_seconds = min(SILENT_SECONDS, (idle_ms or 1_000_000) / 2000)
 
-    def begin(self, held: Held) -> None:
+    def begin(self, held: OwnedPartition) -> None:
         """Start with a loaded partition: read the frames topic from the position in its head."""
         now = self._hooks.seconds()
         self._reading[held.partition] = Reading(heard=now, own=now)
@@ -69,7 +69,7 @@ class PackedIntake(Intake):
         if self._reading.pop(partition, None) is not None:
             self._tell.lag(partition, None)
 
-    def look(self, held: Held) -> None:
+    def look(self, held: OwnedPartition) -> None:
         """Do what is due; read the source of a partition that gets no packed messages."""
         self._take_waiting(held)
         reading, now = self._reading[held.partition], self._hooks.seconds()
@@ -95,7 +95,7 @@ class PackedIntake(Intake):
             if held is not None:
                 self._in_turn(held, self._take_frames, item)
 
-    def _take_frames(self, held: Held, item: Batch | Outside) -> None:
+    def _take_frames(self, held: OwnedPartition, item: Batch | Outside) -> None:
         reading = self._reading[held.partition]
         if item.session != reading.session:
             return
@@ -109,7 +109,7 @@ class PackedIntake(Intake):
         else:
             self._messages(held, reading, item)
 
-    def _messages(self, held: Held, reading: Reading, batch: Batch) -> None:
+    def _messages(self, held: OwnedPartition, reading: Reading, batch: Batch) -> None:
         """Take packed messages one by one; those that do not fit wait."""
         now_ms = self._hooks.now_ms()
         dates = batch.dates.times_ms or [now_ms] * len(batch.records)
@@ -127,10 +127,10 @@ class PackedIntake(Intake):
         reading.at_end = batch.stop >= batch.end
         self._taken_frames(held)
 
-    def _taken_frames(self, held: Held) -> None:
+    def _taken_frames(self, held: OwnedPartition) -> None:
         self._frames.taken(self._topic(held.partition), self._reading[held.partition].session)
 
-    def _ingest(self, held: Held, batch: Batch) -> None:
+    def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
         """Take what was read of the source; resume packed messages once a gap is filled."""
         reading, state = self._reading[held.partition], held.state
         before, decided = state.next, decided_by(state)
@@ -149,7 +149,7 @@ class PackedIntake(Intake):
         if reading.hole is not None:
             self._fill(held, reading, batch)
 
-    def _outside(self, held: Held, outside: Outside) -> None:
+    def _outside(self, held: OwnedPartition, outside: Outside) -> None:
         """Skip lost messages of the source only if they have not been packed either."""
         reading, following = self._reading[held.partition], held.state.next
         beginning = outside.beginning
@@ -167,7 +167,12 @@ class PackedIntake(Intake):
     # --- one packed message ---------------------------------------------------------------------
 
     def _take_packed(
-        self, held: Held, reading: Reading, offset: int, value: bytes | None, packed_ms: int
+        self,
+        held: OwnedPartition,
+        reading: Reading,
+        offset: int,
+        value: bytes | None,
+        packed_ms: int,
     ) -> Taken | None:
         """Take a packed message; return None for an unusable one."""
         partition, state = held.partition, held.state
@@ -203,7 +208,7 @@ class PackedIntake(Intake):
                 self._end_source(held)
         return taken
 
-    def _note_own(self, held: Held, before: int) -> None:
+    def _note_own(self, held: OwnedPartition, before: int) -> None:
         if decided_by(held.state) > before:
             self._reading[held.partition].own = self._hooks.seconds()
 
@@ -214,7 +219,7 @@ class PackedIntake(Intake):
             *(self._config.topics.frames, partition, offset, error),
         )
 
-    def _fill(self, held: Held, reading: Reading, batch: Batch) -> None:
+    def _fill(self, held: OwnedPartition, reading: Reading, batch: Batch) -> None:
         """Resume packed messages when the gap before one is filled, or cannot be filled."""
         assert reading.hole is not None
         if held.state.next >= reading.after:
@@ -226,14 +231,14 @@ class PackedIntake(Intake):
             reading.hole = None
             self._read_frames(held)
 
-    def _filled(self, held: Held, reading: Reading) -> None:
+    def _filled(self, held: OwnedPartition, reading: Reading) -> None:
         """Resume at the packed message before which something was missing."""
         reading.hear(self._hooks.seconds())
         reading.hole = None
         self._end_source(held)
         self._read_frames(held)
 
-    def _shorter(self, held: Held, reading: Reading) -> None:
+    def _shorter(self, held: OwnedPartition, reading: Reading) -> None:
         """Start over with a frames topic that ends before our position, after some time."""
         now = self._hooks.seconds()
         if not reading.short:
@@ -243,15 +248,15 @@ class PackedIntake(Intake):
             held.state.frames_at(0)
             self._read_frames(held)
 
-    def _read_frames(self, held: Held) -> None:
+    def _read_frames(self, held: OwnedPartition) -> None:
         reading = self._reading[held.partition]
         reading.at_end = False
         reading.session = self._frames.begin(self._topic(held.partition), held.state.frames)
 
-    def _reads(self, held: Held) -> bool:
+    def _reads(self, held: OwnedPartition) -> bool:
         return self._reader.reads(self._source(held.partition))
 
-    def _end_source(self, held: Held) -> None:
+    def _end_source(self, held: OwnedPartition) -> None:
         held.state.interrupted()
         held.session = 0
         self._reader.end(self._source(held.partition))

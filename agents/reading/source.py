@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.kafka.answers import Answers, steady_ms
 from ldpstream.agents.partition.arrival import UNDATED, Dates
-from ldpstream.agents.reading.pace import PARTITIONS, paced
+from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 
 POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000
@@ -201,7 +201,7 @@ class SourceReader:
                 await asyncio.sleep(_RETRY_SECONDS)
             read = len(self._sessions)
             if read > PARTITIONS and not behind:
-                pause = paced(_PAUSE_SECONDS, read, most=_MOST_PAUSE_SECONDS)
+                pause = scaled_interval(_PAUSE_SECONDS, read, most=_MOST_PAUSE_SECONDS)
                 await asyncio.sleep(max(0.0, began + pause - time.monotonic()))
 
     async def poll(self) -> bool:

@@ -1,7 +1,7 @@
 """The read-only interface of a running pipeline for HTTP and metrics.
 
-The pipeline of `ldpstream.agents.worker` implements these protocols; anything else that keeps tails
-of a collection's changelog can do so, too.
+The pipeline of `ldpstream.agents.worker` implements these protocols; anything else that keeps
+replicas of a collection's changelog can do so, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,10 @@ from typing import Protocol
 
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch
-from ldpstream.agents.stores.choice import Tailed
+from ldpstream.agents.stores.choice import Replicated
 
 
-class ServedCollection(Tailed, Protocol):
+class ServedCollection(Replicated, Protocol):
     """One collection as one worker sees it."""
 
     @property
@@ -30,7 +30,7 @@ class ServedCollection(Tailed, Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether every tail has reached its log's end."""
+        """Whether every replica has reached its log's end."""
 
     @property
     def stopped(self) -> bool:

@@ -1,9 +1,9 @@
-"""Where a tail keeps the values of cells: in memory, or in a store that outlives the process.
+"""Where a replica keeps the values of cells: in memory, or in a store that outlives the process.
 
-The changelog is the state. A store is only a copy of what a tail has evaluated, and can be deleted
-at any time. The tail holds each cell's key and the first bytes of its value, which are enough to
-update the pane's sums; a store may keep the rest elsewhere. After a restart, a store returns the
-result of one evaluation at the log's end (rule 5), never anything read after it.
+The changelog is the state. A store is only a copy of what a replica has evaluated, and can be
+deleted at any time. The replica holds each cell's key and the first bytes of its value, which are
+enough to update the pane's sums; a store may keep the rest elsewhere. After a restart, a store
+returns the result of one evaluation at the log's end (rule 5), never anything read after it.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ class StoreError(RuntimeError):
     """A local store cannot be used; the message says where it is and what to do."""
 
 
-class Held(NamedTuple):
+class KeptValue(NamedTuple):
     """What stays in memory of a value (its first bytes, or all), and the value's length."""
 
     start: bytes
@@ -28,7 +28,7 @@ class CellRecord(NamedTuple):
     """A cell as the log holds it.
 
     `start` and `size_bytes` describe the part of its value in memory, enough to update its pane's
-    sums. They are two fields rather than a `Held` because there may be a million cells.
+    sums. They are two fields rather than a `KeptValue` because there may be a million cells.
     """
 
     key: bytes
@@ -40,9 +40,9 @@ class CellRecord(NamedTuple):
     store: "CellStore"
 
     @property
-    def held(self) -> Held:
+    def held(self) -> KeptValue:
         """The part of its value in memory, as its store knows it."""
-        return Held(self.start, self.size_bytes)
+        return KeptValue(self.start, self.size_bytes)
 
     @property
     def value(self) -> bytes:
@@ -62,7 +62,7 @@ class HeadRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What a tail had evaluated at the store's last commit.
+    """What a replica had evaluated at the store's last commit.
 
     `position` is the offset up to which the log was evaluated. `known` has every key in the log
     below it: for a live or undecided cell the part of its value held in memory, None for a dead
@@ -71,22 +71,22 @@ class Evaluated:
 
     position: int
     winner: HeadRecord | None
-    known: Mapping[bytes, Held | None]
+    known: Mapping[bytes, KeptValue | None]
 
 
 class CellStore(Protocol):
-    """Keeps the values of one tail's cells; changes take effect at the next `commit`."""
+    """Keeps the values of one replica's cells; changes take effect at the next `commit`."""
 
     def resume(self) -> Evaluated | None:
         """Return what was committed last; None if nothing usable is stored."""
 
-    def keep(self, key: bytes, value: bytes) -> Held:
+    def keep(self, key: bytes, value: bytes) -> KeptValue:
         """Store the value of a cell that has been read, and return what stays in memory."""
 
-    def value(self, key: bytes, held: Held) -> bytes:
+    def value(self, key: bytes, held: KeptValue) -> bytes:
         """Return the value stored under a key."""
 
-    def add(self, key: bytes, held: Held) -> None:
+    def add(self, key: bytes, held: KeptValue) -> None:
         """Note that a cell whose value is stored is in the log."""
 
     def bury(self, key: bytes) -> None:
@@ -103,21 +103,21 @@ class CellStore(Protocol):
 
 
 class MemoryStore:
-    """Keeps every value in the tail's memory; nothing survives a restart."""
+    """Keeps every value in the replica's memory; nothing survives a restart."""
 
     def resume(self) -> Evaluated | None:
         """Return None."""
         return None
 
-    def keep(self, key: bytes, value: bytes) -> Held:  # noqa: ARG002 (the protocol's)
+    def keep(self, key: bytes, value: bytes) -> KeptValue:  # noqa: ARG002 (the protocol's)
         """Leave the whole value in memory."""
-        return Held(value, len(value))
+        return KeptValue(value, len(value))
 
-    def value(self, key: bytes, held: Held) -> bytes:  # noqa: ARG002 (the protocol's)
+    def value(self, key: bytes, held: KeptValue) -> bytes:  # noqa: ARG002 (the protocol's)
         """Return the value, all of which is in memory."""
         return held.start
 
-    def add(self, key: bytes, held: Held) -> None:
+    def add(self, key: bytes, held: KeptValue) -> None:
         """Do nothing."""
 
     def bury(self, key: bytes) -> None:

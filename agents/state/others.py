@@ -80,8 +80,6 @@ class OtherStates:
     def left_behind(self) -> Sequence[bytes]:
         """Return the fingerprints of specs, neither ours nor accepted, that never handed over."""
         states = {
-            state_fingerprint(state)
-            for state, head in self._heads.items()
-            if head.handover == NEVER
+            state_fingerprint(state) for state, head in self._heads.items() if head.cutover == NEVER
         }
         return sorted(states - self._known)

@@ -97,7 +97,7 @@ class Head:
     - `source`: the id of the source topic, 16 bytes; empty if the broker has none.
     - `frames`: the offset at which to continue reading the frames topic; it decides nothing.
     - `lineage` (rule 3): for each epoch with live cells, the last seq that this epoch won.
-    - `handover`: from this source offset on, messages that are not frames of this state's spec are
+    - `cutover`: from this source offset on, messages that are not frames of this state's spec are
       left to the state of another spec; NEVER if all are decided here.
     - `gaps`: the unexpired panes that may lack some of the `lost` offsets.
     """
@@ -120,7 +120,7 @@ class Head:
     source: bytes = b""
     frames: int = 0
     lineage: Mapping[int, int] = field(default_factory=dict)
-    handover: int = NEVER
+    cutover: int = NEVER
     grouped: int = NEVER
     gaps: tuple[Gap, ...] = ()
     end: int = 0
@@ -203,7 +203,7 @@ def encode_head(head: Head) -> bytes:
         *(head.rejected.get(reason, 0) for reason in REASONS),
         head.source,
         head.frames,
-        head.handover,
+        head.cutover,
         head.grouped,
         head.end,
     )
@@ -221,7 +221,7 @@ def decode_head(key: Key, data: bytes) -> Head:
     """
     check_version(data, "head")
     try:
-        _, idle, *numbers, source, frames, handover, grouped, end = _HEAD.unpack_from(data)
+        _, idle, *numbers, source, frames, cutover, grouped, end = _HEAD.unpack_from(data)
         gaps_end = _HEAD.size + _ENTRIES.size + _GAP.size * _number_at(data, _HEAD.size)
         gaps = _GAP.iter_unpack(data[_HEAD.size + _ENTRIES.size : gaps_end])
         entries = _number_at(data, gaps_end)
@@ -231,7 +231,7 @@ def decode_head(key: Key, data: bytes) -> Head:
     if len(lineage) != entries:
         raise RecordError("changelog head has a torn lineage")
     counted = (numbers[0], *numbers[3:7], *numbers[10:], frames)
-    moments = (*numbers[1:3], *numbers[7:10], handover, grouped, end)
+    moments = (*numbers[1:3], *numbers[7:10], cutover, grouped, end)
     if min(counted) < 0 or max(map(abs, (*counted, *moments))) > _MOST:
         raise RecordError("changelog head has numbers out of range")
     counts = zip(REASONS, numbers[11:], strict=True)
@@ -254,7 +254,7 @@ def decode_head(key: Key, data: bytes) -> Head:
         source=source if any(source) else b"",
         frames=frames,
         lineage=lineage,
-        handover=handover,
+        cutover=cutover,
         grouped=grouped,
         gaps=tuple(Gap(*gap) for gap in gaps),
         end=end,

@@ -1,4 +1,4 @@
-"""The read-only side of a tail: one partition's state when the end of its log was last reached."""
+"""The read-only side of a replica: a partition's state when its log was last read to the end."""
 
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.state.cell_store import Held
+from ldpstream.agents.state.cell_store import KeptValue
 from ldpstream.agents.state.records import VERSION, RecordError, check_version
 from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
 
@@ -33,7 +33,7 @@ def encode_tokens(tokens: Numbers) -> bytes:
     return bytes((VERSION,)) + tokens.astype(_STORED, copy=False).tobytes()
 
 
-def token_count(held: Held) -> int:
+def token_count(held: KeptValue) -> int:
     """Return how many tokens a chunk's value holds.
 
     Raises:
@@ -52,7 +52,7 @@ def decode_tokens(data: bytes) -> Numbers:
     Raises:
         RecordError: if the value is of another version or no chunk.
     """
-    token_count(Held(data, len(data)))
+    token_count(KeptValue(data, len(data)))
     return np.frombuffer(data, _STORED, offset=1).astype(np.uint64)
 
 

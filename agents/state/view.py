@@ -1,6 +1,6 @@
-"""Add up all partitions' tails to the exact totals of any span of whole panes.
+"""Add up all partitions' replicas to the exact totals of any span of whole panes.
 
-Any worker can answer, whichever partitions it owns, because it tails all of them.
+Any worker can answer, whichever partitions it owns, because it replicas all of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from ldpstream.agents.state.cells import decode_chunk, decode_final
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.gaps import NOTHING_LOST, Lost, lost
 from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.interface.mechanism import Statistic
 
@@ -53,7 +53,7 @@ class Snapshot:
     part_ends: tuple[int, ...] = ()
 
 
-def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> Snapshot:
+def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int) -> Snapshot:
     """Return what `[start_ms, end_ms)` holds over all partitions; `add_up` may run in any thread.
 
     Expired panes count as empty.
@@ -66,21 +66,23 @@ def snapshot(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int
         raise ValueError(f"expected a span of whole panes of {pane_ms} ms")
     chunks: list[tuple[int, bytes]] = []
     n = late = rejected = 0
-    for tail in tails:
-        if tail.head is not None:
-            rejected += sum(tail.head.rejected.values())
-        for pane in tail.panes(start_ms // pane_ms, end_ms // pane_ms):
-            pane_totals = tail.totals(pane)
+    for replica in replicas:
+        if replica.head is not None:
+            rejected += sum(replica.head.rejected.values())
+        for pane in replica.panes(start_ms // pane_ms, end_ms // pane_ms):
+            pane_totals = replica.totals(pane)
             n, late = n + pane_totals.n, late + pane_totals.late
-            names = (name for name in tail.names(pane) if name.kind == "count")
-            chunks += [(name.chunk, tail.cells[name].value) for name in names]
-    missing = lost_between(tails, start_ms // pane_ms, end_ms // pane_ms)
+            names = (name for name in replica.names(pane) if name.kind == "count")
+            chunks += [(name.chunk, replica.cells[name].value) for name in names]
+    missing = lost_between(replicas, start_ms // pane_ms, end_ms // pane_ms)
     return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, lost=missing)
 
 
-def lost_between(tails: Iterable[Tail], first: int, end: int) -> Lost:
+def lost_between(replicas: Iterable[Replica], first: int, end: int) -> Lost:
     """Return what retention deleted unread that may have belonged to the panes `[first, end)`."""
-    return lost((() if tail.head is None else tail.head.gaps for tail in tails), first, end)
+    return lost(
+        (() if replica.head is None else replica.head.gaps for replica in replicas), first, end
+    )
 
 
 def add_up(context: Context, taken: Snapshot) -> WindowTotals:
@@ -111,19 +113,21 @@ def _statistic(context: Context, chunks: Sequence[tuple[int, bytes]]) -> Statist
     return statistic
 
 
-def totals(context: Context, tails: Sequence[Tail], start_ms: int, end_ms: int) -> WindowTotals:
+def totals(
+    context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int
+) -> WindowTotals:
     """Return the totals of `[start_ms, end_ms)` over all partitions: `add_up` of `snapshot`."""
-    return add_up(context, snapshot(context, tails, start_ms, end_ms))
+    return add_up(context, snapshot(context, replicas, start_ms, end_ms))
 
 
-def lost_panes(tails: Iterable[Tail], first: int, end: int) -> set[int]:
+def lost_panes(replicas: Iterable[Replica], first: int, end: int) -> set[int]:
     """Return the unexpired panes of `[first, end)` that may have lost messages."""
     return {
         pane
-        for tail in tails
-        if tail.head is not None
-        for gap in tail.head.gaps
-        for pane in gap.panes(max(first, tail.head.expired), end)
+        for replica in replicas
+        if replica.head is not None
+        for gap in replica.head.gaps
+        for pane in gap.panes(max(first, replica.head.expired), end)
     }
 
 
@@ -135,25 +139,25 @@ def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER
         first = max(first, holding.stop)
 
 
-def windows(context: Context, tails: Sequence[Tail]) -> list[WindowInfo]:
+def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
     """Return all unexpired windows with reports, in order.
 
     A window is `final` once partition 0 has decided it, and `published` once that is recorded.
     """
     window = context.window
     n_late: dict[int, tuple[int, int]] = {}
-    for tail in tails:
-        for pane in tail.all_panes():
+    for replica in replicas:
+        for pane in replica.all_panes():
             n, late = n_late.get(pane, (0, 0))
-            pane_totals = tail.totals(pane)
+            pane_totals = replica.totals(pane)
             if pane_totals.n or pane_totals.late:
                 n_late[pane] = n + pane_totals.n, late + pane_totals.late
-        closed = NEVER if tail.head is None else tail.head.closed
-        for pane in lost_panes((tail,), NEVER, closed):
+        closed = NEVER if replica.head is None else replica.head.closed
+        for pane in lost_panes((replica,), NEVER, closed):
             n_late.setdefault(pane, (0, 0))
-    gaps = [() if tail.head is None else tail.head.gaps for tail in tails]
+    gaps = [() if replica.head is None else replica.head.gaps for replica in replicas]
     panes = sorted(n_late)
-    head = tails[0].head if tails else None
+    head = replicas[0].head if replicas else None
     final, published = (NEVER, NEVER) if head is None else (head.final, head.published)
     sums_n = [0, *accumulate(n_late[pane][0] for pane in panes)]
     sums_late = [0, *accumulate(n_late[pane][1] for pane in panes)]
@@ -179,12 +183,12 @@ def windows(context: Context, tails: Sequence[Tail]) -> list[WindowInfo]:
     return found
 
 
-def final_content(context: Context, tails: Sequence[Tail], start_ms: int) -> bytes | None:
+def final_content(context: Context, replicas: Sequence[Replica], start_ms: int) -> bytes | None:
     """Return the stored final of the window that starts then, or None.
 
     None before the window is final, after it has expired, and for a window without reports.
     """
-    if not tails or start_ms % context.window.hop_ms:
+    if not replicas or start_ms % context.window.hop_ms:
         return None
-    record = tails[0].cells.get(Name("final", start_ms // context.window.hop_ms))
+    record = replicas[0].cells.get(Name("final", start_ms // context.window.hop_ms))
     return None if record is None else decode_final(record.value)

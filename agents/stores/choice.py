@@ -1,4 +1,4 @@
-"""Which store the tails of a worker keep their values in: memory, or RocksDB under `data`."""
+"""Which store the replicas of a worker keep their values in: memory, or RocksDB under `data`."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from ldpstream.agents.config import CollectionConfig, WorkerConfig
 from ldpstream.agents.state.cell_store import CellStore, StoreError
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import RecordError, state_prefix
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 
 if TYPE_CHECKING:
     from ldpstream.agents.stores.rocks import RocksDatabase
@@ -30,7 +30,7 @@ def why_no_store(worker: WorkerConfig) -> str | None:
     return _MISSING if worker.store == "rocksdb" and find_spec("rocksdict") is None else None
 
 
-class Tailed(Protocol):
+class Replicated(Protocol):
     """A collection whose changelog is read."""
 
     @property
@@ -42,7 +42,7 @@ class Tailed(Protocol):
         """What the collection's state machine needs."""
 
     @property
-    def tails(self) -> Sequence[Tail]:
+    def replicas(self) -> Sequence[Replica]:
         """The reader of every partition's changelog, by partition."""
 
 
@@ -55,12 +55,12 @@ class Stores:
 
     def open(
         self,
-        collections: Iterable[Tailed],
+        collections: Iterable[Replicated],
         topic_id: Callable[[str], bytes],
         *,
-        others: Iterable[Tailed] = (),
+        others: Iterable[Replicated] = (),
     ) -> Mapping[TopicPartition, int]:
-        """Give every tail its store; return the offsets from which tails continue, if not 0.
+        """Give every replica its store; return the offsets from which replicas continue, if not 0.
 
         `topic_id` returns the id of a topic, empty if the broker has none. Stored values of these
         collections and of `others` are kept, all else is dropped.
@@ -74,25 +74,27 @@ class Stores:
             raise StoreError(why)
         # Imported only here, because the package is an extra.
         from ldpstream.agents.stores.rocks import RocksDatabase
-        from ldpstream.agents.stores.rocks_store import RocksStore, StoredTail, drop_others
+        from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica, drop_others
 
-        def name(collection: Tailed, tail: Tail) -> StoredTail:
-            return StoredTail(
+        def name(collection: Replicated, replica: Replica) -> StoredReplica:
+            return StoredReplica(
                 topic=collection.config.topics.changelog,
-                partition=tail.partition,
+                partition=replica.partition,
                 topic_id=topic_id(collection.config.topics.changelog).hex(),
                 state=state_prefix(collection.context).hex(),
             )
 
         if self._database is None:
             self._database = RocksDatabase(self._worker.data / _FOLDER)
-        tails = [(collection, tail) for collection in collections for tail in collection.tails]
-        stored = [name(collection, tail) for collection, tail in tails]
-        kept = [name(other, tail) for other in others for tail in other.tails]
+        replicas = [
+            (collection, replica) for collection in collections for replica in collection.replicas
+        ]
+        stored = [name(collection, replica) for collection, replica in replicas]
+        kept = [name(other, replica) for other in others for replica in other.replicas]
         drop_others(self._database, [*stored, *kept])
         offsets = {}
-        for (_, tail), what in zip(tails, stored, strict=True):
-            offset = _resume(tail, RocksStore(self._database, what), what.topic)
+        for (_, replica), what in zip(replicas, stored, strict=True):
+            offset = _resume(replica, RocksStore(self._database, what), what.topic)
             if offset:
                 offsets[TopicPartition(what.topic, what.partition)] = offset
         return offsets
@@ -104,14 +106,14 @@ class Stores:
             self._database = None
 
 
-def _resume(tail: Tail, store: CellStore, topic: str) -> int:
+def _resume(replica: Replica, store: CellStore, topic: str) -> int:
     try:
-        return tail.resume(store)
+        return replica.resume(store)
     except RecordError as error:
         log.warning(
             "the state of %s[%d] is read from the changelog's beginning: the stored one cannot be "
             "used: %s",
-            *(topic, tail.partition, error),
+            *(topic, replica.partition, error),
         )
-        tail.restart()
+        replica.restart()
         return 0

@@ -1,11 +1,11 @@
-"""Store a tail's cells in a worker's database, and the offset up to which they were evaluated.
+"""Store a replica's cells in a worker's database, and the offset up to which they were evaluated.
 
-Each tail is stored with the topic (by its id), the state and the offset that it belongs to. Data of
-another topic or state, or of no current tail, is dropped and read again. One atomic batch has
+Each replica is stored with the topic (by its id), the state and the offset that it belongs to. Data
+of another topic or state, or of no current replica, is dropped and read again. One atomic batch has
 everything that an evaluation changed, and its offset. Only values may be written earlier, while a
 long log is read: nothing refers to them yet.
 
-Keys: `format`; then, by a tail's digest of 8 bytes:
+Keys: `format`; then, by a replica's digest of 8 bytes:
 
 - `p`: its point, that is, what it belongs to and up to where it was evaluated;
 - `s`: present while values have been written ahead of their batch;
@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from rocksdict import WriteBatch as Batch
 
-from ldpstream.agents.state.cell_store import Evaluated, HeadRecord, Held, StoreError
+from ldpstream.agents.state.cell_store import Evaluated, HeadRecord, KeptValue, StoreError
 from ldpstream.agents.stores.rocks import RocksDatabase, after
 
 START_BYTES: Final = 25
@@ -36,8 +36,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredTail:
-    """What a tail's stored values belong to."""
+class StoredReplica:
+    """What a replica's stored values belong to."""
 
     topic: str
     partition: int
@@ -53,9 +53,9 @@ class StoredTail:
         return blake2b(name.encode(), digest_size=8).digest()
 
 
-def drop_others(database: RocksDatabase, tails: Iterable[StoredTail]) -> None:
-    """Drop the data of tails that this worker no longer has."""
-    wanted = {tail.digest for tail in tails}
+def drop_others(database: RocksDatabase, replicas: Iterable[StoredReplica]) -> None:
+    """Drop the data of replicas that this worker no longer has."""
+    wanted = {replica.digest for replica in replicas}
     for key, point in list(database.scan(b"p")):
         if key[1:] not in wanted:
             was = json.loads(point)
@@ -68,7 +68,7 @@ def drop_others(database: RocksDatabase, tails: Iterable[StoredTail]) -> None:
 
 
 def _drop(database: RocksDatabase, digest: bytes) -> None:
-    """Drop everything stored under a tail's digest."""
+    """Drop everything stored under a replica's digest."""
     batch = Batch(raw_mode=True)
     for kind in (b"p", b"s"):
         batch.delete(kind + digest)
@@ -78,13 +78,13 @@ def _drop(database: RocksDatabase, digest: bytes) -> None:
 
 
 class RocksStore:
-    """The values of one tail's cells in the database; see `CellStore`."""
+    """The values of one replica's cells in the database; see `CellStore`."""
 
-    def __init__(self, database: RocksDatabase, tail: StoredTail) -> None:
+    def __init__(self, database: RocksDatabase, replica: StoredReplica) -> None:
         self._database = database
-        self._tail = tail
-        self._digest = tail.digest
-        self._cut = len(bytes.fromhex(tail.state))
+        self._replica = replica
+        self._digest = replica.digest
+        self._cut = len(bytes.fromhex(replica.state))
         self._batch = Batch(raw_mode=True)
         self._batch_bytes = 0
         # The new content of `m` by record; None: the record is gone.
@@ -100,12 +100,12 @@ class RocksStore:
         if why := self._why_not(point):
             log.warning(
                 "the state of %s[%d] is read from the changelog's beginning: %s",
-                *(self._tail.topic, self._tail.partition, why),
+                *(self._replica.topic, self._replica.partition, why),
             )
             self.clear()
             return None
-        prefix = bytes.fromhex(self._tail.state)
-        known: dict[bytes, Held | None] = {}
+        prefix = bytes.fromhex(self._replica.state)
+        known: dict[bytes, KeptValue | None] = {}
         for key, stored in self._database.scan(b"m" + self._digest):
             record = prefix + key[9:]
             if stored == _DEAD:
@@ -114,20 +114,20 @@ class RocksStore:
                 known[record] = None
             else:
                 size = int.from_bytes(stored[:_LENGTH_BYTES], "little")
-                known[record] = Held(stored[_LENGTH_BYTES:], size)
+                known[record] = KeptValue(stored[_LENGTH_BYTES:], size)
         self._drop_unknown(known, prefix)
         return Evaluated(point["position"], _winner(point["winner"]), known)
 
     def _why_not(self, point: dict[str, Any]) -> str:
-        if not self._tail.topic_id:
+        if not self._replica.topic_id:
             return "the broker gives topics no ids, so the stored one may be of another topic"
-        if point["topic_id"] != self._tail.topic_id:
+        if point["topic_id"] != self._replica.topic_id:
             return "the stored one is of another topic of this name"
-        if {name: point[name] for name in asdict(self._tail)} != asdict(self._tail):
+        if {name: point[name] for name in asdict(self._replica)} != asdict(self._replica):
             return "the stored one is of another partition or specification"
         return ""
 
-    def _drop_unknown(self, known: dict[bytes, Held | None], prefix: bytes) -> None:
+    def _drop_unknown(self, known: dict[bytes, KeptValue | None], prefix: bytes) -> None:
         """Drop values that were written ahead of a batch that never followed."""
         if self._database.get(b"s" + self._digest) is None:
             return
@@ -141,7 +141,7 @@ class RocksStore:
     def _at(self, kind: bytes, key: bytes) -> bytes:
         return kind + self._digest + key[self._cut :]
 
-    def keep(self, key: bytes, value: bytes) -> Held:
+    def keep(self, key: bytes, value: bytes) -> KeptValue:
         """Write a value that is longer than what stays in memory."""
         if len(value) > START_BYTES:
             self._batch.put(self._at(b"v", key), value)
@@ -149,9 +149,9 @@ class RocksStore:
             if self._batch_bytes > _BATCH_BYTES:
                 self._batch.put(b"s" + self._digest, b"")
                 self._write()
-        return Held(value[:START_BYTES], len(value))
+        return KeptValue(value[:START_BYTES], len(value))
 
-    def value(self, key: bytes, held: Held) -> bytes:
+    def value(self, key: bytes, held: KeptValue) -> bytes:
         """Return a value that was stored and committed.
 
         Raises:
@@ -162,12 +162,12 @@ class RocksStore:
         value = self._database.get(self._at(b"v", key))
         if value is None or len(value) != held.size_bytes:
             raise StoreError(
-                f"the store lacks a value of {self._tail.topic}[{self._tail.partition}]: delete it "
-                "while no worker runs"
+                "the store lacks a value of "
+                f"{self._replica.topic}[{self._replica.partition}]: delete it while no worker runs"
             )
         return value
 
-    def add(self, key: bytes, held: Held) -> None:
+    def add(self, key: bytes, held: KeptValue) -> None:
         """Note a cell."""
         self._changed[key] = held.size_bytes.to_bytes(_LENGTH_BYTES, "little") + held.start
 
@@ -191,7 +191,7 @@ class RocksStore:
                 batch.delete(self._at(b"v", key))
         self._changed.clear()
         told = None if winner is None else _tell(winner)
-        point = {**asdict(self._tail), "position": position, "winner": told}
+        point = {**asdict(self._replica), "position": position, "winner": told}
         batch.put(b"p" + self._digest, json.dumps(point).encode())
         batch.delete(b"s" + self._digest)
         self._write()
@@ -201,7 +201,7 @@ class RocksStore:
         self._database.write(batch)
 
     def clear(self) -> None:
-        """Drop everything stored for this tail."""
+        """Drop everything stored for this replica."""
         self._batch, self._batch_bytes = Batch(raw_mode=True), 0
         self._changed.clear()
         _drop(self._database, self._digest)

@@ -80,7 +80,7 @@ def main() -> None:
     for part in given.only:
         print(f"{part}, after {(time.monotonic() - begun) / 60:.1f} minutes", file=sys.stderr)
         getattr(run, part)()
-    run.judge((time.monotonic() - begun) / 60)
+    run.classify((time.monotonic() - begun) / 60)
     sys.exit(bool(run.failures) or not all(target.met for target in run.judged))
 
 
@@ -140,7 +140,7 @@ class Run:
                 self._report.write("partitions", markdown(show.many(found)))
         self._report.show("partitions", show.many(found))
 
-    def judge(self, minutes: float) -> None:
+    def classify(self, minutes: float) -> None:
         """Say what was reached, what failed, and how it was measured."""
         if self.judged:
             self._report.show("targets", show.targets(self.judged))

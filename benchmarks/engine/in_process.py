@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.seeded import SeededEntropy
 
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 VALUES, EPSILON = 1_000, 1.0

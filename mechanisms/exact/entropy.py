@@ -15,9 +15,6 @@ WORD = 1 << 64
 
 Words = NDArray[np.uint64]
 
-_NOISE = int.from_bytes(b"noise", "big")
-"""Keeps seeded noise apart from other uses of the same seed."""
-
 
 class Entropy(Protocol):
     """A source of independent, uniform 64-bit words."""
@@ -36,22 +33,6 @@ class SystemEntropy:
     def words(self, n: int) -> Words:
         """Return `n` fresh words, uint64 of shape `(n,)`."""
         return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
-
-
-class SeededEntropy:
-    """A reproducible generator (PCG64) for tests and simulation. Never for privacy.
-
-    Its words are others than those of `numpy.random.default_rng(seed)`: a simulation draws its
-    values there, and noise out of the same words would depend on them.
-    """
-
-    def __init__(self, seed: int) -> None:
-        sequence = np.random.SeedSequence(seed, spawn_key=(_NOISE,))
-        self._bits = np.random.PCG64(sequence)
-
-    def words(self, n: int) -> Words:
-        """Return the next `n` words, uint64 of shape `(n,)`."""
-        return self._bits.random_raw(n)
 
 
 def bernoulli(entropy: Entropy, threshold: int, n: int) -> NDArray[np.bool_]:

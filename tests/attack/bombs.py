@@ -98,9 +98,9 @@ def _batch(records_packed: bytes, *, codec: int, records: int) -> Batch:
     return Batch(head + after)
 
 
-def _pack(codec: str, head: bytes, zeros: int, tail: bytes) -> bytes:
-    """Return `head`, so many zero bytes and `tail`, packed without making them all."""
-    parts = [head, *[bytes(min(_MIB, zeros - at)) for at in range(0, zeros, _MIB)], tail]
+def _pack(codec: str, head: bytes, zeros: int, replica: bytes) -> bytes:
+    """Return `head`, so many zero bytes and `replica`, packed without making them all."""
+    parts = [head, *[bytes(min(_MIB, zeros - at)) for at in range(0, zeros, _MIB)], replica]
     if codec == "gzip":
         packer = zlib.compressobj(9, zlib.DEFLATED, 31)
         return b"".join(map(packer.compress, parts)) + packer.flush()

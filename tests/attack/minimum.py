@@ -44,7 +44,7 @@ async def hopping_panes(stand: Stand) -> Outcome:
         await asyncio.sleep(5 if stand.short else 8)
         found = list(_spans(worker, panes=10))
         found += await _published(stand, file)
-    return _judge(found)
+    return _classify(found)
 
 
 async def provisional_steps(stand: Stand) -> Outcome:
@@ -65,7 +65,7 @@ async def provisional_steps(stand: Stand) -> Outcome:
         await asyncio.sleep(3)
         found += _spans(worker, panes=1)
         found += await _published(stand, file)
-    outcome = _judge(found)
+    outcome = _classify(found)
     if outcome.held and all(one["withheld"] or one["final"] for one in found):
         return Outcome(False, "nothing is told of an open window")
     return outcome
@@ -149,7 +149,7 @@ def _counts(document: Mapping[str, Any]) -> tuple[int, ...] | None:
     return tuple(round(counts[name]) for name in _BLOCKS)
 
 
-def _judge(documents: Sequence[Mapping[str, Any]]) -> Outcome:
+def _classify(documents: Sequence[Mapping[str, Any]]) -> Outcome:
     """Subtract answers from answers: some 1 to 19 reports in the difference are isolated.
 
     Only what certainly holds one another is subtracted: final spans that are nested, and a span

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.reading.pace import PARTITIONS
+from ldpstream.agents.reading.interval import PARTITIONS
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS

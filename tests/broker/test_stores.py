@@ -10,7 +10,7 @@ from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.stores.choice import Stores
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.broker
 WINDOWS = 4
 
 
-class Counted(Tail):
-    """A tail that counts the records it is given."""
+class Counted(Replica):
+    """A replica that counts the records it is given."""
 
     given = 0
 
-    def read(self, records, *, position: int, end: int) -> bool:  # noqa: ANN001 (the tail's)
+    def read(self, records, *, position: int, end: int) -> bool:  # noqa: ANN001 (the replica's)
         self.given += len(records)
         return super().read(records, position=position, end=end)
 
@@ -39,7 +39,7 @@ class Collection:
         self.context = Context(
             spec=self.config.spec, window=self.config.window, compose=lambda _: b""
         )
-        self.tails = [Counted(self.context, p) for p in range(self.config.partitions)]
+        self.replicas = [Counted(self.context, p) for p in range(self.config.partitions)]
 
 
 async def send(lab: Lab, *, windows: range) -> None:
@@ -80,7 +80,7 @@ async def test_a_restart_reads_what_the_changelog_has_gained(
         refused.process.stdout.close()
         assert worker.terminate() == 0
     collection, stores = Collection(lab), Stores(lab.config.worker)
-    partitions = [TopicPartition(changelog, tail.partition) for tail in collection.tails]
+    partitions = [TopicPartition(changelog, replica.partition) for replica in collection.replicas]
     async with lab.admin() as admin, lab.reader() as reader:
         found = (await describe(admin, [changelog]))[changelog].id
         assert found is not None
@@ -88,21 +88,21 @@ async def test_a_restart_reads_what_the_changelog_has_gained(
         ends = await end_offsets(reader, partitions)
         read = ChangelogReader(
             reader,
-            dict(zip(partitions, collection.tails, strict=True)),
+            dict(zip(partitions, collection.replicas, strict=True)),
             resumed=resumed,
             on_read=lambda _: None,
             on_broken=lambda _, why: pytest.fail(why),
             on_error=lambda error: pytest.fail(repr(error)),
         )
         task = asyncio.create_task(read.run())
-        await eventually(lambda: all(tail.head is not None for tail in collection.tails))
+        await eventually(lambda: all(replica.head is not None for replica in collection.replicas))
         task.cancel()
-    for partition, tail in zip(partitions, collection.tails, strict=True):
-        assert tail.given == ends[partition] - resumed[partition]
+    for partition, replica in zip(partitions, collection.replicas, strict=True):
+        assert replica.given == ends[partition] - resumed[partition]
         # What it wrote as it left may not have been read back.
         assert resumed[partition] >= ends[partition] / 2
     stores.close()
-    assert [tail.head for tail in collection.tails] == await lab.heads()
+    assert [replica.head for replica in collection.replicas] == await lab.heads()
     with lab.worker() as worker:
         await send(lab, windows=range(2, WINDOWS))
         await lab.close(START_MS + WINDOWS * WINDOW_MS)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoder, LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES, LISTED
+from tests.seeded import SeededEntropy
 
 Matrix = NDArray[np.float64]
 COUNTED = {name: m for name, m in INSTANCES.items() if isinstance(m.decoder(), CountDecoder)}

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
+from tests.seeded import SeededEntropy
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import pytest
 
 from ldpstream.mechanisms import MECHANISMS, ValueOutsideDomainError
 from ldpstream.mechanisms.base.canonical import canonical_json
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from tests.conformance.instances import INSTANCES, LISTED, SYMBOLS, certificate, is_listed
+from tests.seeded import SeededEntropy
 
 EVERY = pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())
 EVERY_LISTED = pytest.mark.parametrize("mechanism", LISTED.values(), ids=LISTED.keys())

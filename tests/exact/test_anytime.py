@@ -15,7 +15,6 @@ from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.sums import Sums, linear_sums, set_sums, value_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.lip.settings import Prior
@@ -24,6 +23,7 @@ from tests.conformance.instances import INSTANCES
 from tests.exact.dense import Dense, block_channel, random_channel
 from tests.exact.paths import failing
 from tests.exact.test_quantiles import CASES, statistic_of
+from tests.seeded import SeededEntropy
 
 ESTIMANDS = ("respondents", "population")
 ANYTIME = ("anytime", "anytime-exact")

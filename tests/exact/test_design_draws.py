@@ -12,7 +12,6 @@ import pytest
 from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.exact.entropy import (
     WORD,
-    SeededEntropy,
     bernoulli_each,
     uniform_below,
     uniform_below_each,
@@ -21,6 +20,7 @@ from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from tests.exact.test_draws import Scripted
+from tests.seeded import SeededEntropy
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
 BLOCKS = [Blocks.one(2), Blocks.one(9), UNEQUAL]

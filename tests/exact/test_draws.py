@@ -7,18 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.exact.entropy import (
-    WORD,
-    SeededEntropy,
-    SystemEntropy,
-    bernoulli,
-    uniform_below,
-)
+from ldpstream.mechanisms.exact.entropy import WORD, SystemEntropy, bernoulli, uniform_below
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
+from tests.seeded import SeededEntropy
 
 # The others draw as often as they need: tests of their own enumerate them.
 SMALL = {

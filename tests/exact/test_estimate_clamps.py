@@ -7,13 +7,13 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.dense import Dense, random_channel
 from tests.exact.small_channels import BLOCKS, WARNER, block_statistic
+from tests.seeded import SeededEntropy
 
 ESTIMANDS = ("respondents", "population")
 KINDS = [(estimand, method) for estimand in ESTIMANDS for method in ("normal", "bernstein")]

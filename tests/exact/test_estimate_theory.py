@@ -19,11 +19,11 @@ from ldpstream.estimators.planning.predict import (
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.sums import Sums, linear_sums, set_sums, value_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from tests.exact.dense import Dense, block_channel, random_channel
+from tests.seeded import SeededEntropy
 
 CHANNELS = {
     "two values": random_channel(1, 2, 2),

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from ldpstream.estimators.estimate import Estimate, estimate_linear, estimate_sets, estimate_values
 from ldpstream.estimators.forged import forged_reports
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from tests.seeded import SeededEntropy
 
 N = 5
 MECHANISMS = {

@@ -14,11 +14,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy, fair_coins
+from ldpstream.mechanisms.exact.entropy import WORD, fair_coins
 from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
 from ldpstream.mechanisms.exact.powers import Powers
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.geometric_reference import as_specified
+from tests.seeded import SeededEntropy
 
 HALF = Fraction(1, 2)
 

@@ -8,11 +8,11 @@ import pytest
 
 from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_choice import choose, realise
 from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from tests.seeded import SeededEntropy
 
 SPACES = [(2, 2), (2, 3), (2, 6), (3, 2), (3, 4), (5, 3), (7, 2), (11, 3)]
 EVERY = pytest.mark.parametrize(

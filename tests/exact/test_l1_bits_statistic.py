@@ -7,8 +7,8 @@ import pytest
 
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms import SpecError
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.l1.bits import L1Bits
+from tests.seeded import SeededEntropy
 
 
 @pytest.mark.parametrize("shape", [(2,), (9,), (3, 4), (2, 3, 4), (2, 2, 2, 3), (40, 3)])

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.ledger import Ledger, LedgerError, Release
 from tests.exact.ledgers import HOUR_MS, START_MS, content, open_ledger, spec
 from tests.exact.test_vectors import spec_of
+from tests.seeded import SeededEntropy
 
 
 def test_the_file_holds_no_value(tmp_path: Path):

@@ -6,7 +6,6 @@ import pytest
 from ldpstream.estimators.estimate import estimate_linear
 from ldpstream.estimators.planning.predict import predicted_linear_variances
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.high_low import HighLow
@@ -17,6 +16,7 @@ from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
+from tests.seeded import SeededEntropy
 
 PAIRED = Blocks(np.array([0, 0, 1, 1]))
 MECHANISMS: dict[str, Mechanism] = {

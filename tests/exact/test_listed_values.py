@@ -14,11 +14,11 @@ from ldpstream.estimators.bounds.projection import project_blocks
 from ldpstream.estimators.estimate import Estimate, estimate_values
 from ldpstream.estimators.weights import estimate_public_weights
 from ldpstream.mechanisms.exact import walsh
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface import decoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from tests.conformance.instances import INSTANCES
+from tests.seeded import SeededEntropy
 
 ALL = pytest.mark.parametrize("name", INSTANCES)
 FIELDS = ("value", "se", "low", "high", "influence")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.powers import Powers, PowerTable
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.row_codec import RowCodec
@@ -12,6 +12,7 @@ from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 from tests.exact.geometric_reference import matrix_as_specified
+from tests.seeded import SeededEntropy
 
 ONE = BlockPolicy(1.0, Blocks.one(6))
 MECHANISMS = {

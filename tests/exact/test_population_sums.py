@@ -5,8 +5,8 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from tests.seeded import SeededEntropy
 
 
 @pytest.mark.parametrize("n", [20, 200])

@@ -11,10 +11,10 @@ from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.planning.predict import predicted_linear_variances
 from ldpstream.estimators.weights import estimate_weights
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
+from tests.seeded import SeededEntropy
 
 LARGEST = 4
 IDS = pytest.mark.parametrize("mechanism_id", ["l1-bits", "l1-geometric"])

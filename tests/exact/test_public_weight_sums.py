@@ -8,10 +8,10 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.weights import estimate_public_weights, weight_sums
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from tests.exact.weighing import KINDS, SETS, absorbed, some_statistic, weighted
+from tests.seeded import SeededEntropy
 
 
 @KINDS

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.weights.public import LARGEST_PUBLIC_WEIGHT, PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.exact.weighing import IDS, KINDS, PLAIN, absorbed, spec_of, weighted
+from tests.seeded import SeededEntropy
 
 
 @IDS

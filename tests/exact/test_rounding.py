@@ -14,9 +14,10 @@ from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainEr
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.parse import Interval, RoundedInterval
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
-from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.rounding import grid_position, round_at_random
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from tests.seeded import SeededEntropy
 
 CHANNELS = Path(__file__).parents[1] / "vectors" / "channels"
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import ValueOutsideDomainError, decode_frame
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from tests.exact.specs import BASE, make
+from tests.seeded import SeededEntropy
 
 
 def test_a_frame_holds_private_reports_and_cut_times(tmp_path: Path):

@@ -15,13 +15,14 @@ from ldpstream.estimators.planning.predict import (
 )
 from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
-from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.subset.subsets import Subsets, best_subsets
 from ldpstream.mechanisms.interface.decoder import Decoder
 from tests.exact.enumeration import rising_shares, rows_of, variance_of
 from tests.exact.subset_reference import EVERY, decoders_of
+from tests.seeded import SeededEntropy
 
 N = 1000
 

@@ -9,7 +9,7 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms import Blocks, SpecError
-from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK, SubsetSelection
 from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
@@ -17,6 +17,7 @@ from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, rows_of, times
 from tests.exact.subset_reference import CASES, EVERY, decoders_of, listed
 from tests.exact.test_draws import Scripted
+from tests.seeded import SeededEntropy
 
 
 @EVERY

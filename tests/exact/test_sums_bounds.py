@@ -9,9 +9,9 @@ from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estima
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.sum_prefixes import ChainPrefixes, SetPrefixes
 from ldpstream.estimators.queries.ranges import range_values
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from tests.seeded import SeededEntropy
 
 LEVEL = math.log(2 / 0.05)
 EPSILON = 1.0

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from tests.seeded import SeededEntropy
 
 IDS = pytest.mark.parametrize("mechanism_id", ["l1-bits", "l1-geometric"])
 KINDS = pytest.mark.parametrize("kind", [L1BitsPublicWeights, L1GeometricPublicWeights])

@@ -5,11 +5,11 @@ import random
 import numpy as np
 
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.fuzz.expected import Rules
 from tests.fuzz.messages import Fuzzer
 from tests.fuzz.reports import possible_reports
+from tests.seeded import SeededEntropy
 
 SPREAD_MS = 200
 

@@ -48,7 +48,7 @@ from ldpstream.agents.state.records import (
     encode_key,
     state_prefix,
 )
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import add_up, snapshot, windows
 from ldpstream.agents.state.windows import NEVER, WindowSpec
@@ -128,7 +128,7 @@ _HEADS = (
         rejected=dict.fromkeys(REASONS, 3),
         source=ID,
         frames=7,
-        handover=4,
+        cutover=4,
         lineage={5: 9},
     ),
 )
@@ -223,29 +223,29 @@ def fuzz_changelog(rng: random.Random) -> bool:
             log.insert(at, (key, None))
         else:
             log[at] = key, mutated(value or b"", rng)
-    tail, end, at = Tail(CONTEXT, 0), len(log), 0
+    replica, end, at = Replica(CONTEXT, 0), len(log), 0
     try:
         while at < end:
             stop = min(end, at + rng.choice((1, 3, end)))
             some = [(offset, *log[offset]) for offset in range(at, stop)]
-            tail.read(some, position=stop, end=rng.choice((stop, end)))
+            replica.read(some, position=stop, end=rng.choice((stop, end)))
             at = stop
-        tail.read([], position=end, end=end)
-        _use(tail)
+        replica.read([], position=end, end=end)
+        _use(replica)
     except RecordError:
         return False
     return True
 
 
-def _use(tail: Tail) -> None:
-    """Do with a tail that was read whatever a worker does with it."""
-    found = windows(CONTEXT, [tail])
+def _use(replica: Replica) -> None:
+    """Do with a replica that was read whatever a worker does with it."""
+    found = windows(CONTEXT, [replica])
     for window in found[:3]:
-        add_up(CONTEXT, snapshot(CONTEXT, [tail], window.start_ms, window.end_ms))
-    part = Partition.load(CONTEXT, 0, [tail], epoch=3)
+        add_up(CONTEXT, snapshot(CONTEXT, [replica], window.start_ms, window.end_ms))
+    part = Partition.load(CONTEXT, 0, [replica], epoch=3)
     if part is not None:
         part.ingest([(part.next, frame((30, 1), (31, 0)))], now_ms=50)
-        part.clock(tails=[tail], controls=[], known_partitions=1, now_ms=90)
+        part.clock(replicas=[replica], controls=[], known_partitions=1, now_ms=90)
         part.flush()
         with suppress(ValueError):
             part.publications()

@@ -10,7 +10,7 @@ import numpy as np
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from tests.seeded import SeededEntropy
 
 LABELS = {
     "mechanism": "high-low",

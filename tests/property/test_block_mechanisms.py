@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldpstream.mechanisms import Blocks
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from tests.exact.block_reference import REFERENCES
+from tests.seeded import SeededEntropy
 
 epsilons = st.floats(0.01, 60.0)
 budgets = st.floats(1e-9, 1e300)

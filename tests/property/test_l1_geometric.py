@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
-from ldpstream.mechanisms.exact.entropy import WORD, SeededEntropy
+from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.powers import Powers
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.policies.metric import MetricPolicy
+from tests.seeded import SeededEntropy
 
 epsilons = st.floats(0.01, 60.0)
 shapes = st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple)

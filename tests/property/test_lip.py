@@ -16,9 +16,9 @@ from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.lip.mmse import estimate_mmse
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.policies.lip import interval_around
+from tests.seeded import SeededEntropy
 
 ILL: dict[str, Any] = {
     "mechanism": "lip",

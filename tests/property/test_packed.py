@@ -24,7 +24,7 @@ from ldpstream.agents.state.packed import (
     decode_packed,
     encode_packed,
 )
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.packing import make_records
@@ -133,10 +133,10 @@ def make_source(rng: random.Random) -> list[Record]:
 
 
 def loaded(context: Context = CONTEXT) -> Partition:
-    tail = Tail(context, 3)
-    tail.read([], position=0, end=0)
-    assert tail.head is not None
-    return Partition(context, tail, replace(tail.head, source=ID), epoch=1)
+    replica = Replica(context, 3)
+    replica.read([], position=0, end=0)
+    assert replica.head is not None
+    return Partition(context, replica, replace(replica.head, source=ID), epoch=1)
 
 
 def outcome(part: Partition) -> tuple[object, ...]:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import Entropy, SystemEntropy
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from tests.conformance.instances import INSTANCES, LISTED
+from tests.seeded import SeededEntropy
 from tests.soak import chosen
 
 DRAWS = chosen(50_000, soak=200_000)

@@ -13,9 +13,9 @@ from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
 from ldpstream.estimators.queries.ranges import range_values
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from tests.seeded import SeededEntropy
 from tests.soak import chosen
 
 REPETITIONS = chosen(250, soak=1000)

@@ -11,9 +11,9 @@ from scipy.stats import binom
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.lip.calibration import calibrate
 from ldpstream.estimators.lip.mmse import estimate_mmse
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.lip.settings import Prior
+from tests.seeded import SeededEntropy
 
 REPETITIONS = 2000
 TAIL = 1e-7

@@ -12,11 +12,11 @@ from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estima
 from ldpstream.estimators.planning.counting import predicted_total_error
 from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
+from tests.seeded import SeededEntropy
 
 SIZE, N, REPETITIONS = 12, 60, 1500
 LINE, ANY = MetricPolicy(0.8, (SIZE,)), BlockPolicy(1.0, Blocks.one(SIZE))

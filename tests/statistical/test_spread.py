@@ -16,8 +16,8 @@ from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, sampling_of
 from ldpstream.estimators.estimate import Estimate, estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from tests.seeded import SeededEntropy
 
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]

@@ -13,7 +13,7 @@ from ldpstream.agents.partition.outcomes import Flush, Publication, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import encode_frame
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -55,13 +55,13 @@ def frame(*reports: tuple[int, int], spec: CollectionSpec | None = None) -> byte
     return encode_frame(spec.fingerprint, times_ms, payload)
 
 
-def loaded(context: Context, *, now_ms: int) -> tuple[Tail, Partition]:
-    """Return an empty partition and its tail."""
-    tail = Tail(context, 0)
-    tail.read([], position=0, end=0)
-    part = Partition.load(context, 0, [tail], epoch=1)
+def loaded(context: Context, *, now_ms: int) -> tuple[Replica, Partition]:
+    """Return an empty partition and its replica."""
+    replica = Replica(context, 0)
+    replica.read([], position=0, end=0)
+    part = Partition.load(context, 0, [replica], epoch=1)
     assert part is not None
-    return tail, part
+    return replica, part
 
 
 class Cluster:
@@ -73,7 +73,7 @@ class Cluster:
         self.source: list[list[bytes | None]] = [[] for _ in range(8)]
         self.log: list[list[tuple[int, bytes, bytes | None]]] = [[] for _ in range(8)]
         self.read = [0] * 8
-        self.tails = [Tail(context, p) for p in range(8)]
+        self.replicas = [Replica(context, p) for p in range(8)]
         self.parts: dict[int, Partition] = {}
         self.controls: list[Control] = []
         self.probed_ms: dict[int, int] = {}
@@ -86,10 +86,10 @@ class Cluster:
     def catch_up(self, p: int) -> None:
         records = self.log[p][self.read[p] :]
         self.read[p] = len(self.log[p])
-        self.tails[p].read(records, position=self.read[p], end=self.read[p])
+        self.replicas[p].read(records, position=self.read[p], end=self.read[p])
 
     def head(self, p: int = 0) -> Head:
-        head = self.tails[p].head
+        head = self.replicas[p].head
         assert head is not None
         return head
 
@@ -100,7 +100,7 @@ class Cluster:
         """A new owner loads the partition; the one before is gone."""
         self.parts.pop(p, None)
         self.probed_ms.pop(p, None)
-        part = Partition.load(self.context, p, self.tails, epoch=next(self.epochs))
+        part = Partition.load(self.context, p, self.replicas, epoch=next(self.epochs))
         if part is not None:
             self.parts[p] = part
         return part
@@ -131,7 +131,7 @@ class Cluster:
         if probed:
             self.probe(p)
         self.part(p).clock(
-            tails=self.tails,
+            replicas=self.replicas,
             controls=self.controls,
             known_partitions=self.partitions,
             now_ms=self.now_ms,
@@ -156,7 +156,7 @@ class Cluster:
         part.mark_published()
 
     def sweep(self, p: int) -> None:
-        for key in self.tails[p].dead():
+        for key in self.replicas[p].dead():
             self.log[p].append((len(self.log[p]), key, None))
         self.catch_up(p)
 

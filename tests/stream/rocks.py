@@ -4,17 +4,17 @@ from pathlib import Path
 
 from ldpstream.agents.config import Config, load_config
 from ldpstream.agents.state.records import state_prefix
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore, StoredTail
+from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.harness import HOUR_MS, Cluster, frame, make_context, make_spec
 
 CONTEXT = make_context(
     WindowSpec(size_ms=HOUR_MS, hop_ms=HOUR_MS, retention_ms=3 * HOUR_MS), spec=make_spec(size=80)
 )
 STATE = state_prefix(CONTEXT).hex()
-OURS = StoredTail(topic="changelog", partition=0, topic_id="aa", state=STATE)
+OURS = StoredReplica(topic="changelog", partition=0, topic_id="aa", state=STATE)
 
 
 def filled(hours: int = 3) -> Cluster:
@@ -27,21 +27,21 @@ def filled(hours: int = 3) -> Cluster:
     return cluster
 
 
-def read(tail: Tail, cluster: Cluster, *, start: int = 0) -> None:
+def read(replica: Replica, cluster: Cluster, *, start: int = 0) -> None:
     log = cluster.log[0][start:]
-    tail.read(log, position=len(cluster.log[0]), end=len(cluster.log[0]))
+    replica.read(log, position=len(cluster.log[0]), end=len(cluster.log[0]))
 
 
-def shown(tail: Tail) -> object:
-    values = {name: (cell.key, cell.value) for name, cell in tail.cells.items()}
-    return tail.head, values, set(tail.dead()), tail.all_panes()
+def shown(replica: Replica) -> object:
+    values = {name: (cell.key, cell.value) for name, cell in replica.cells.items()}
+    return replica.head, values, set(replica.dead()), replica.all_panes()
 
 
-def stored(database: RocksDatabase, cluster: Cluster) -> Tail:
-    tail = Tail(CONTEXT, 0)
-    tail.resume(RocksStore(database, OURS))
-    read(tail, cluster)
-    return tail
+def stored(database: RocksDatabase, cluster: Cluster) -> Replica:
+    replica = Replica(CONTEXT, 0)
+    replica.resume(RocksStore(database, OURS))
+    read(replica, cluster)
+    return replica
 
 
 def configured(folder: Path) -> Config:

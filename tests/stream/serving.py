@@ -1,4 +1,4 @@
-"""A pipeline without a broker: real tails and real partitions over changelogs held in lists."""
+"""A pipeline without a broker: real replicas and real partitions over changelogs held in lists."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from ldpstream.agents.state.replica import Replica
 from ldpstream.mechanisms.wire.frame import encode_frame
+from tests.seeded import SeededEntropy
 
 START_MS = 1_795_255_200_000  # 2026-11-21T10:00:00Z
 MINUTE_MS = 60_000
@@ -55,7 +55,7 @@ class Served:
 
     config: CollectionConfig
     context: Context
-    tails: list[Tail]
+    replicas: list[Replica]
     owned: frozenset[int]
     parts: list[Partition]
     logs: list[list[tuple[int, bytes, bytes | None]]]
@@ -73,7 +73,7 @@ class Served:
     @property
     def ready(self) -> bool:
         """As in an engine."""
-        return not self.problems and all(tail.head is not None for tail in self.tails)
+        return not self.problems and all(replica.head is not None for replica in self.replicas)
 
     def report(
         self, partition: int, labels: Sequence[Any], *, times_ms: Sequence[int], seed: int = 1
@@ -94,7 +94,7 @@ class Served:
         for _ in range(3):
             for part in self.parts:
                 part.clock(
-                    tails=self.tails,
+                    replicas=self.replicas,
                     controls=[Control(until_ms, {})],
                     known_partitions=len(self.parts),
                     now_ms=START_MS,
@@ -104,7 +104,7 @@ class Served:
             self.parts[0].mark_published()
 
     def settle(self) -> None:
-        """Flush every partition into its log, and let every tail read to the end."""
+        """Flush every partition into its log, and let every replica read to the end."""
         for partition, part in enumerate(self.parts):
             flush = part.flush()
             if flush is None:
@@ -112,7 +112,9 @@ class Served:
             log = self.logs[partition]
             for key, value in (*flush.cells, flush.head):
                 log.append((len(log), key, value))
-            self.tails[partition].read(log[self.read[partition] :], position=len(log), end=len(log))
+            self.replicas[partition].read(
+                log[self.read[partition] :], position=len(log), end=len(log)
+            )
             self.read[partition] = len(log)
             assert part.settle() is Settled.WON
 
@@ -143,24 +145,24 @@ def _serve(config: CollectionConfig, read: bool) -> Served:
         minimum_block=config.minimum_block,
     )
     count = config.partitions
-    tails = [Tail(context, partition) for partition in range(count)]
+    replicas = [Replica(context, partition) for partition in range(count)]
     served = Served(
-        config, context, tails, frozenset(range(count)), [], [[] for _ in tails], [0] * count
+        config, context, replicas, frozenset(range(count)), [], [[] for _ in replicas], [0] * count
     )
     if read:
-        for tail in tails:
-            tail.read([], position=0, end=0)
-        served.parts = [_load(context, partition, tails) for partition in range(count)]
+        for replica in replicas:
+            replica.read([], position=0, end=0)
+        served.parts = [_load(context, partition, replicas) for partition in range(count)]
     return served
 
 
-def _load(context: Context, partition: int, tails: Sequence[Tail]) -> Partition:
+def _load(context: Context, partition: int, replicas: Sequence[Replica]) -> Partition:
     if partition:
         # A partition waits until partition 0's head includes it; here it is known from the start.
-        head = tails[partition].head
+        head = replicas[partition].head
         assert head is not None
-        return Partition(context, tails[partition], head, epoch=partition + 1)
-    part = Partition.load(context, partition, tails, epoch=partition + 1)
+        return Partition(context, replicas[partition], head, epoch=partition + 1)
+    part = Partition.load(context, partition, replicas, epoch=partition + 1)
     assert part is not None
     return part
 

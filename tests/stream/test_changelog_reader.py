@@ -10,7 +10,7 @@ from aiokafka.errors import OffsetOutOfRangeError
 
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.records import RecordError
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from tests.processes import eventually
 
 ONE = TopicPartition("changelog", 0)
@@ -60,7 +60,7 @@ class Consumer:
 
 
 class Evaluated:
-    """Stands for the tail: the ends that it was shown."""
+    """Stands for the replica: the ends that it was shown."""
 
     def __init__(self, *, refused: bool = False) -> None:
         self.ends: list[int] = []
@@ -86,10 +86,10 @@ class Evaluated:
     ],
 )
 async def test_an_end_may_go_back_for_a_while(answers: list[Fetched], broken: bool) -> None:
-    consumer, tail, said = Consumer(answers), Evaluated(), list[str]()
+    consumer, replica, said = Consumer(answers), Evaluated(), list[str]()
     reader = ChangelogReader(
         cast("AIOKafkaConsumer", consumer),
-        {ONE: cast("Tail", tail)},
+        {ONE: cast("Replica", replica)},
         on_read=lambda _: None,
         on_broken=lambda _, why: said.append(why),
         on_error=lambda error: pytest.fail(repr(error)),
@@ -100,14 +100,14 @@ async def test_an_end_may_go_back_for_a_while(answers: list[Fetched], broken: bo
     run.cancel()
     assert said == (["its end went back from 20 to 18"] if broken else [])
     # In between it is what it was, and never evaluated as if it were shorter.
-    assert set(tail.ends) == {20}
+    assert set(replica.ends) == {20}
 
 
 async def test_a_log_that_was_given_up_stops_no_other_one() -> None:
     consumer, said = Consumer([Fetched(20, 0), Fetched(18, 0)], outside=True), list[str]()
     reader = ChangelogReader(
         cast("AIOKafkaConsumer", consumer),
-        {ONE: cast("Tail", Evaluated())},
+        {ONE: cast("Replica", Evaluated())},
         on_read=lambda _: None,
         on_broken=lambda _, why: said.append(why),
         on_error=lambda error: pytest.fail(repr(error)),
@@ -124,7 +124,7 @@ async def test_a_log_that_was_given_up_stops_no_other_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("consumer", "tail", "why"),
+    ("consumer", "replica", "why"),
     [
         (Consumer([Fetched(20, 0)] * 3, outside=True), Evaluated(), "its end went back"),
         (Consumer([Fetched(20, 0), Fetched(20, 31)]), Evaluated(), "went back from 0 to 20"),
@@ -132,46 +132,46 @@ async def test_a_log_that_was_given_up_stops_no_other_one() -> None:
     ],
 )
 async def test_a_stored_state_that_does_not_fit_is_read_again_once(
-    consumer: Consumer, tail: Evaluated, why: str, caplog: pytest.LogCaptureFixture
+    consumer: Consumer, replica: Evaluated, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     # It was evaluated up to 40.
     reader = ChangelogReader(
         cast("AIOKafkaConsumer", consumer),
-        {ONE: cast("Tail", tail)},
+        {ONE: cast("Replica", replica)},
         resumed={ONE: 40},
         on_read=lambda _: None,
         on_broken=lambda _, why: pytest.fail(why),
         on_error=lambda error: pytest.fail(repr(error)),
     )
     run = asyncio.create_task(reader.run())
-    await eventually(lambda: bool(tail.restarts and tail.ends))
+    await eventually(lambda: bool(replica.restarts and replica.ends))
     run.cancel()
-    assert (tail.restarts, consumer.at) == (1, 0)
+    assert (replica.restarts, consumer.at) == (1, 0)
     (record,) = caplog.records
     assert "changelog[0] is read from the changelog's beginning" in record.getMessage()
     assert why in record.getMessage()
 
 
 class Failing(Evaluated):
-    """A tail that meets what nobody thought of."""
+    """A replica that meets what nobody thought of."""
 
     def read(self, records: list[object], *, position: int, end: int) -> bool:
-        raise ZeroDivisionError("in a tail")
+        raise ZeroDivisionError("in a replica")
 
 
-async def test_an_unexpected_error_in_one_tail_stops_no_other_one() -> None:
+async def test_an_unexpected_error_in_one_replica_stops_no_other_one() -> None:
     said, two = list[tuple[int, str]](), TopicPartition("other", 1)
-    consumer, tail = Consumer([Fetched(20, 0)]), Evaluated()
+    consumer, replica = Consumer([Fetched(20, 0)]), Evaluated()
     reader = ChangelogReader(
         cast("AIOKafkaConsumer", consumer),
-        {ONE: cast("Tail", Failing()), two: cast("Tail", tail)},
+        {ONE: cast("Replica", Failing()), two: cast("Replica", replica)},
         on_read=lambda _: None,
         on_broken=lambda partition, why: said.append((partition.partition, why)),
         on_error=lambda error: pytest.fail(repr(error)),
     )
     run = asyncio.create_task(reader.run())
-    await eventually(lambda: bool(said and tail.ends))
+    await eventually(lambda: bool(said and replica.ends))
     await asyncio.sleep(0.01)
     assert not run.done()
     run.cancel()
-    assert said == [(0, "internal error: ZeroDivisionError('in a tail')")]
+    assert said == [(0, "internal error: ZeroDivisionError('in a replica')")]

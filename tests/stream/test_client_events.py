@@ -54,7 +54,7 @@ async def test_a_stream_may_be_read_once(worker: Client, pipeline: Pipeline) -> 
     stream = worker.events("city", again=False)
     first = await anext(stream)
     assert (first.kind, first.id, first.document.n) == ("provisional", None, 400)
-    pipeline.collections["city"].tails[0].head = None
+    pipeline.collections["city"].replicas[0].head = None
     assert [event async for event in stream] == []
     with pytest.raises(UnavailableError):
         await anext(worker.events("city", again=False))

@@ -28,7 +28,7 @@ def test_late_reports_are_counted_beside_their_pane_and_copied():
     cluster.produce(0, at(30))
     cluster.steps(4)
     assert len(cluster.published) == 1
-    assert cluster.tails[0].totals(NOW_MS // HOUR_MS)[:2] == (1, 2)
+    assert cluster.replicas[0].totals(NOW_MS // HOUR_MS)[:2] == (1, 2)
     assert [copy.value for copy in cluster.copies] == [at(20), at(30)]
 
 
@@ -146,7 +146,7 @@ def test_time_leaps_over_what_is_empty(first_ms: int):
         f"{first_ms + 1} 1 0 0 0,1",
     ]
     for p in range(2):
-        assert [name.number for name in cluster.tails[p].cells if name.kind == "n"] == [NOW_MS]
+        assert [name.number for name in cluster.replicas[p].cells if name.kind == "n"] == [NOW_MS]
         assert cluster.head(p).gone == 1
 
 
@@ -158,7 +158,7 @@ def test_precision_is_enforced():
     assert (cluster.head().n, cluster.head().rejected) == (1, {"precision": 1})
 
 
-def test_nothing_is_decided_before_all_tails_have_been_read():
+def test_nothing_is_decided_before_all_replicas_have_been_read():
     cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
     part = cluster.take_over(0)
     assert part is not None

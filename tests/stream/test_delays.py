@@ -25,13 +25,13 @@ def taken(window: WindowSpec, *, n: int = 2_000) -> tuple[Partition, Delays]:
     arrived_ms = NOW_MS + np.sort(rng.integers(0, 600_000, n))
     ago_ms = np.rint(rng.lognormal(6, 4, n) * rng.integers(0, 2, n)).astype(np.int64)
     ago_ms = np.where(rng.random(n) < 0.1, -1_000, np.minimum(ago_ms, 3_000_000))
-    tail, part = loaded(make_context(window), now_ms=NOW_MS)
+    replica, part = loaded(make_context(window), now_ms=NOW_MS)
     for start in range(0, n, 500):
         some = slice(start, start + 500)
         values = [frame((int(time_ms), 1)) for time_ms in (arrived_ms - ago_ms)[some]]
         arrived = Arrivals(arrived_ms[some], arrived_ms[some])
         part.ingest(list(enumerate(values, start)), now_ms=NOW_MS + 700_000, arrived=arrived)
-    settle(tail, part)
+    settle(replica, part)
     assert part.outcome is not None
     return part, part.outcome.delays
 
@@ -47,34 +47,34 @@ def test_a_bucket_holds_what_a_grace_of_its_bound_would_have_counted(grace_ms: i
 
 
 def test_delays_are_from_event_to_arrival_also_of_what_is_dated_too_far_ahead():
-    tail, part = loaded(make_context(WINDOW), now_ms=NOW_MS)
+    replica, part = loaded(make_context(WINDOW), now_ms=NOW_MS)
     times_ms = [NOW_MS, NOW_MS - 1, NOW_MS - 100, NOW_MS + 900, NOW_MS + 8_000]
     values = [frame((time_ms, 1)) for time_ms in times_ms]
     # Neither what cannot be read nor a report that no value produces has one.
     values += [b"junk", frame((NOW_MS, 9))]
     part.ingest(list(enumerate(values)), now_ms=NOW_MS)
     assert part.work.rejected["future"] == 1
-    settle(tail, part)
+    settle(replica, part)
     assert part.outcome is not None
     counts = dict(zip((*DELAY_MS, None), part.outcome.delays.delay.counts.tolist(), strict=True))
     assert {bound: n for bound, n in counts.items() if n} == {-5_000: 1, 0: 2, 100: 2}
 
 
 def test_what_is_decided_later_is_of_the_next_head():
-    tail, part = loaded(make_context(WINDOW), now_ms=NOW_MS)
+    replica, part = loaded(make_context(WINDOW), now_ms=NOW_MS)
     part.ingest([(0, frame((NOW_MS, 1)))], now_ms=NOW_MS)
     flush = part.flush()
     assert flush is not None
     part.ingest([(1, frame((NOW_MS, 1))), (2, frame((NOW_MS, 1)))], now_ms=NOW_MS)
     records = [(at, *record) for at, record in enumerate([*flush.cells, flush.head])]
-    tail.read(records, position=len(records), end=len(records))
+    replica.read(records, position=len(records), end=len(records))
     part.settle()
     assert part.outcome is not None
     assert (part.outcome.counted, part.outcome.delays.lateness.counts.sum()) == (1, 1)
     again = part.flush()
     assert again is not None
     records = [(at, *record) for at, record in enumerate([*again.cells, again.head], 99)]
-    tail.read(records, position=200, end=200)
+    replica.read(records, position=200, end=200)
     part.settle()
     assert (part.outcome.counted, part.outcome.delays.lateness.counts.sum()) == (2, 2)
 

@@ -13,8 +13,8 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.partition.clock import ORDERS, Control
-from ldpstream.agents.pipeline.carrier import Sending
 from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.flush_writer import Sending
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.pipeline.ranks import finals_a_step
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
@@ -71,7 +71,8 @@ def make_engine(
     source: int = 0,
     read: Sequence[tuple[bytes, bytes]] = (),
 ) -> Engine:
-    """Return an engine whose tails have been read, of two partitions unless it is told otherwise.
+    """Return an engine whose replicas have been read, of two partitions unless it is told
+    otherwise.
 
     Finals go three by three. The source has as many partitions, unless told.
     """
@@ -106,9 +107,9 @@ def make_engine(
             now_ms=lambda: 3_600_000,
         ),
     )
-    for tail in engine.tails:
+    for replica in engine.replicas:
         log = [(offset, *record) for offset, record in enumerate(read)]
-        tail.read(log, position=len(log), end=len(log))
+        replica.read(log, position=len(log), end=len(log))
     return engine
 
 
@@ -141,9 +142,9 @@ async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
     engine.tick()
     # Partition 0's head does not include the other one.
     assert tried == [0]
-    engine.tails[0].head = None
+    engine.replicas[0].head = None
     engine.tick()
-    engine.tails[0].head = Head(partitions=2)
+    engine.replicas[0].head = Head(partitions=2)
     engine.tick()
     assert tried == [0, 0, 1]
 
@@ -180,9 +181,9 @@ async def test_giving_up_partitions_waits_for_no_stream_that_flows(
     def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         before = len(log)
         log.extend((before + number, *record) for number, record in enumerate(records))
-        engine.tails[partition].read(log[before:], position=len(log), end=len(log))
-        engine.tail_read(partition)
-        head = engine.tails[0].head
+        engine.replicas[partition].read(log[before:], position=len(log), end=len(log))
+        engine.replica_read(partition)
+        head = engine.replicas[0].head
         assert head is not None
         heads.append(head.next)
         flow()
@@ -213,8 +214,8 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
     def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         log, before = logs[partition], len(logs[partition])
         log += [(before + number, *record) for number, record in enumerate(records)]
-        engine.tails[partition].read(log[before:], position=len(log), end=len(log))
-        engine.tail_read(partition)
+        engine.replicas[partition].read(log[before:], position=len(log), end=len(log))
+        engine.replica_read(partition)
 
     def compose(_: WindowTotals) -> bytes:
         nonlocal composed
@@ -222,7 +223,7 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
         return b""
 
     engine = make_engine(send, compose=compose)
-    monkeypatch.setattr("ldpstream.agents.pipeline.flights.FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr("ldpstream.agents.pipeline.in_flight.FLUSH_SECONDS", 0.0)
     engine.assign([0, 1])
 
     def loaded() -> bool:
@@ -236,7 +237,7 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
     engine.tick()
     first = engine.first
     assert first is not None
-    await eventually(lambda: all(tail.head and tail.head.n for tail in engine.tails))
+    await eventually(lambda: all(replica.head and replica.head.n for replica in engine.replicas))
     assert composed == 0
     # Nothing is due by the clock: it is only because there is more to decide that it goes on.
     monkeypatch.setattr("ldpstream.agents.pipeline.engine.TICK_SECONDS", 3_600)
@@ -255,10 +256,10 @@ def test_orders_that_all_partitions_include_are_forgotten() -> None:
     for hour in range(100):
         until_ms = hour * 3_600_000
         engine.order(Control(until_ms, {0: hour, 1: 0}))
-        for tail in engine.tails:
-            tail.head = Head(next=hour, clock=until_ms + engine.config.window.grace_ms)
+        for replica in engine.replicas:
+            replica.head = Head(next=hour, clock=until_ms + engine.config.window.grace_ms)
         assert len(engine._controls) == 1
-    engine.tails[1].head = Head()
+    engine.replicas[1].head = Head()
     engine.order(Control(0, {}))
     assert len(engine._controls) == 2
 
@@ -285,7 +286,7 @@ async def test_a_spec_that_was_changed_without_a_word_is_told_once(
         engine.assign([0, 1])
         for _ in range(3):
             engine.tick()
-        engine.tails[0].head = Head(partitions=2)
+        engine.replicas[0].head = Head(partitions=2)
         engine.tick()
         assert engine.held == {0, 1}
         assert len(caplog.messages) == (not accept)

@@ -110,13 +110,13 @@ def test_panes_expire_a_retention_after_closing_and_never_unpublished():
         cluster.ingest(0)
         cluster.clock(0)
         cluster.flush(0)
-    assert cluster.tails[0].totals(0).n == 1
+    assert cluster.replicas[0].totals(0).n == 1
     cluster.steps(4)
     assert cluster.head().gone == 1
     assert cluster.head().expired == 8
-    assert {name.number for name in cluster.tails[0].cells} == {10}
+    assert {name.number for name in cluster.replicas[0].cells} == {10}
     cluster.sweep(0)
-    assert len(cluster.tails[0]._keys) == 3
+    assert len(cluster.replicas[0]._keys) == 3
 
 
 def test_a_late_report_of_an_expired_pane_counts_in_the_head_only():
@@ -126,7 +126,7 @@ def test_a_late_report_of_an_expired_pane_counts_in_the_head_only():
     cluster.produce(0, frame((6, 0)), frame((85, 0)))
     cluster.step()
     assert cluster.head().late == 2
-    late = {pane: cluster.tails[0].totals(pane).late for pane in cluster.tails[0].all_panes()}
+    late = {pane: cluster.replicas[0].totals(pane).late for pane in cluster.replicas[0].all_panes()}
     assert late == {8: 1, 10: 0}
 
 
@@ -135,7 +135,7 @@ def test_a_new_partition_waits_until_it_is_included_and_starts_closed():
     cluster.produce(0, frame((5, 0)), frame((100, 0)))
     cluster.steps(5)
     assert cluster.head().final == 10
-    assert Partition.load(cluster.context, 1, cluster.tails, epoch=9) is None
+    assert Partition.load(cluster.context, 1, cluster.replicas, epoch=9) is None
     cluster.partitions = 2
     cluster.produce(1, frame((95, 0)), frame((105, 0)))
     cluster.steps(3)
@@ -156,13 +156,13 @@ def test_finals_wait_for_all_partitions_that_ever_were():
     assert cluster.finals() == ["0 2 0 0 1,1"]
 
 
-def test_nothing_is_loaded_before_the_tails_have_been_read():
+def test_nothing_is_loaded_before_the_replicas_have_been_read():
     context = make_context(WINDOW)
     cluster = Cluster(context)
-    tails = [*cluster.tails]
-    tails[0] = type(tails[0])(context, 0)
+    replicas = [*cluster.replicas]
+    replicas[0] = type(replicas[0])(context, 0)
     for p in range(2):
-        assert Partition.load(context, p, tails, epoch=1) is None
+        assert Partition.load(context, p, replicas, epoch=1) is None
 
 
 def test_who_loses_is_told_and_who_wins_learns_what_it_added():
@@ -187,7 +187,7 @@ def test_who_loses_is_told_and_who_wins_learns_what_it_added():
     assert zombie.settle() is Settled.LOST
     assert owner.settle() is Settled.WAITING
     assert cluster.head().epoch == owner.epoch
-    assert len(cluster.tails[0].dead()) == len(late.cells) + 1
+    assert len(cluster.replicas[0].dead()) == len(late.cells) + 1
 
 
 def test_offsets_that_retention_deleted_are_counted():
@@ -228,7 +228,7 @@ def test_only_touched_chunks_are_written():
     cluster.produce(0, frame((6, 1)))
     (flush,) = cluster.step()
     assert len(flush.cells) == 2
-    assert cluster.tails[0].totals(0).n == 3
+    assert cluster.replicas[0].totals(0).n == 3
 
 
 def test_a_takeover_goes_on_from_stored_chunks():

@@ -14,7 +14,7 @@ from ldpstream.agents.partition.copies import COPY_BYTES, Copy
 from ldpstream.agents.partition.outcomes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -41,12 +41,12 @@ def spec_of(mechanism: Mechanism) -> CollectionSpec:
     )
 
 
-def won(tail: Tail, part: Partition, at: int) -> tuple[int, tuple[Copy, ...]]:
+def won(replica: Replica, part: Partition, at: int) -> tuple[int, tuple[Copy, ...]]:
     """Write a flush to a log that already holds so many records, and read it back."""
     flush = part.flush()
     assert flush is not None
     records = [(at + i, *record) for i, record in enumerate([*flush.cells, flush.head])]
-    tail.read(records, position=at + len(records), end=at + len(records))
+    replica.read(records, position=at + len(records), end=at + len(records))
     assert part.settle() is Settled.WON
     return at + len(records), flush.copies
 
@@ -58,7 +58,7 @@ def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
     spec = spec_of(INSTANCES[name])
     context = make_context(WINDOW, spec=spec, chunk=64)
     expected = Expected(rules_of(spec, WINDOW))
-    tail, part = loaded(context, now_ms=NOW_MS)
+    replica, part = loaded(context, now_ms=NOW_MS)
     offset = log = 0
     fates, copied = [], []
     values = list(fuzzer_of(spec, rng, now_ms=NOW_MS).messages(EACH, big=1))
@@ -68,9 +68,9 @@ def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
         part.ingest(batch, now_ms=NOW_MS)
         offset += len(batch)
         assert part.work.clock == expected.clock
-        log, copies = won(tail, part, log)
+        log, copies = won(replica, part, log)
         copied += copies
-    head = tail.head
+    head = replica.head
     assert head is not None
     found = {"counted": head.n, "late": head.late, **head.rejected}
     assert found == {"counted": 0, "late": 0, **expected.fates}
@@ -80,7 +80,7 @@ def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
         *(["range"] if has_impossible(spec.mechanism) else []),
     }
     check_copies(copied, fates)
-    check_counts(context, tail, expected)
+    check_counts(context, replica, expected)
 
 
 def has_impossible(mechanism: Mechanism) -> bool:
@@ -99,18 +99,18 @@ def check_copies(copies: list[Copy], fates: list) -> None:
     assert found == {at: reasons for at, reasons in wanted.items() if reasons}
 
 
-def check_counts(context: Context, tail: Tail, expected: Expected) -> None:
+def check_counts(context: Context, replica: Replica, expected: Expected) -> None:
     """The statistic of every pane is that of the reports that had to be counted in it."""
     mechanism, pane_ms = context.spec.mechanism, context.window.pane_ms
     panes: dict[int, list[bytes]] = {}
     for pane, report in expected.counted.elements():
         panes.setdefault(pane, []).append(report)
-    held = [pane for pane in tail.all_panes() if tail.totals(pane).n]
+    held = [pane for pane in replica.all_panes() if replica.totals(pane).n]
     assert held == sorted(panes)
     for pane, reports in panes.items():
         table = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), -1)
         statistic = mechanism.empty()
         mechanism.absorb(statistic, mechanism.decode(table)[0])
-        got = totals(context, [tail], pane * pane_ms, (pane + 1) * pane_ms)
+        got = totals(context, [replica], pane * pane_ms, (pane + 1) * pane_ms)
         assert got.n == len(reports)
         np.testing.assert_array_equal(got.statistic, statistic)

@@ -10,7 +10,7 @@ import pytest
 from ldpstream.agents.partition.control import MOST_BYTES, ControlError, decode_control
 from ldpstream.agents.state.packed import HEAD, PackedError, decode_packed
 from ldpstream.agents.state.records import Head, Key, Name, encode_head, encode_key
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from tests.fuzz.mutations import DEEP, ENDLESS
 from tests.fuzz.records import CONTEXT, PREFIX, Format, formats, fuzz_changelog
 from tests.soak import chosen
@@ -38,13 +38,13 @@ def test_damaged_changelogs_are_refused_or_used():
 
 
 def test_a_cell_of_an_epoch_that_no_head_names_is_no_part_of_the_state():
-    tail = Tail(CONTEXT, 0)
+    replica = Replica(CONTEXT, 0)
     head = encode_key(PREFIX, Key(Name("head"), 1, 1)), encode_head(Head(lineage={1: 1}))
     stray = encode_key(PREFIX, Key(Name("n", 3), 9, 0)), b"\1" + bytes(24)
     log = [(at, *record) for at, record in enumerate((stray, head))]
-    assert tail.read(log, position=2, end=2)
-    assert not tail.cells
-    assert list(tail.dead()) == [stray[0]]
+    assert replica.read(log, position=2, end=2)
+    assert not replica.cells
+    assert list(replica.dead()) == [stray[0]]
 
 
 LONGEST = (

@@ -39,7 +39,7 @@ def test_windows_that_may_lack_something_say_so_even_where_nothing_is_left():
     assert cluster.part().work.gaps == (Gap(NOW_MS // HOUR_MS, NOW_MS // HOUR_MS + 2, 2),)
     cluster.flush(0)
     span = NOW_MS, NOW_MS + HOUR_MS
-    assert snapshot(cluster.context, cluster.tails[:1], *span).lost == Lost(2, (0,))
+    assert snapshot(cluster.context, cluster.replicas[:1], *span).lost == Lost(2, (0,))
     cluster.produce(0, at(250))
     cluster.steps(5)
     assert cluster.finals() == [
@@ -47,7 +47,7 @@ def test_windows_that_may_lack_something_say_so_even_where_nothing_is_left():
         f"{NOW_MS + HOUR_MS} 0 2 (0,)",
         f"{NOW_MS + 2 * HOUR_MS} 1 2 (0,)",
     ]
-    listed = windows(cluster.context, cluster.tails[:1])
+    listed = windows(cluster.context, cluster.replicas[:1])
     assert [(info.n, bool(info.lost)) for info in listed] == [
         (1, True), (0, True), (1, True), (1, False)
     ]  # fmt: skip

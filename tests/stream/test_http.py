@@ -1,4 +1,4 @@
-"""The HTTP API on real tails and partitions, without a broker."""
+"""The HTTP API on real replicas and partitions, without a broker."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ def document(
 ) -> dict[str, Any]:
     """Return what `compose` gives for a span, as JSON."""
     chosen = EstimateOptions(**options) if options else None
-    counted = totals(served.context, served.tails, start_ms, end_ms)
+    counted = totals(served.context, served.replicas, start_ms, end_ms)
     made = compose(served.config, counted, window=(start_ms, end_ms), final=final, options=chosen)
     parsed: dict[str, Any] = json.loads(made.to_json())
     return parsed
@@ -98,7 +98,7 @@ async def test_a_closed_window_answers_its_final_but_for_what_came_late(
     client: Client, pipeline: Pipeline
 ) -> None:
     city = pipeline.collections["city"]
-    stored = final_content(city.context, city.tails, START_MS)
+    stored = final_content(city.context, city.replicas, START_MS)
     assert stored is not None
     answer = await ask(client, f"/api/collections/city/estimate?start={FIRST[0]}&end={FIRST[1]}")
     assert answer.pop("late") == 3

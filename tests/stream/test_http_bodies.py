@@ -27,7 +27,7 @@ async def test_a_linear_query_is_the_estimators_own(client: Client, pipeline: Pi
     asked = {**SPAN, "top": 0, "linear": [{"name": "wave", "weights": weights}], "ranges": []}
     answer = await post(client, asked)
     city = pipeline.collections["city"]
-    counted = totals(city.context, city.tails, START_MS, START_MS + MINUTE_MS)
+    counted = totals(city.context, city.replicas, START_MS, START_MS + MINUTE_MS)
     found = estimate_linear(
         city.config.spec.mechanism, counted.statistic, counted.n, np.array([weights])
     )

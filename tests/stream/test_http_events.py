@@ -113,7 +113,7 @@ async def test_open_windows_come_as_provisional_and_then_once_as_their_final(
     assert {event.kind for event in found} == {"final", "provisional"}
     final = next(event for event in found if event.kind == "final")
     city = pipeline.collections["city"]
-    stored = final_content(city.context, city.tails, START_MS)
+    stored = final_content(city.context, city.replicas, START_MS)
     assert stored is not None
     assert final.id == START_MS
     assert final.data == json.loads(stored)
@@ -220,7 +220,7 @@ async def test_shutting_down_ends_streams_in_an_orderly_way(pipeline: Pipeline) 
 async def test_a_state_that_breaks_ends_the_stream(client: Client, pipeline: Pipeline) -> None:
     async with client.get(PATH) as answer:
         assert await block(answer) == ["retry: 2000"]
-        pipeline.collections["city"].tails[0].head = None
+        pipeline.collections["city"].replicas[0].head = None
         async with asyncio.timeout(60):
             assert await answer.content.read() == b""
     assert (await client.get(PATH)).status == 503

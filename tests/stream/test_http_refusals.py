@@ -6,7 +6,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http
-from ldpstream.agents.state.cell_store import Held, MemoryStore, StoreError
+from ldpstream.agents.state.cell_store import KeptValue, MemoryStore, StoreError
 from ldpstream.agents.state.records import RecordError
 from tests.stream.asking import FIRST, Client, ask
 from tests.stream.serving import (
@@ -97,8 +97,8 @@ async def test_paths_without_parameters_take_none(client: Client) -> None:
 
 
 async def test_what_is_not_there_is_not_found(client: Client) -> None:
-    for tail in ("", "/windows", "/estimate", "/status"):
-        answer = await ask(client, f"/api/collections/nowhere{tail}", 404)
+    for replica in ("", "/windows", "/estimate", "/status"):
+        answer = await ask(client, f"/api/collections/nowhere{replica}", 404)
         assert answer["error"] == "no such collection; expected one of city, rides, ages"
     assert "error" in await ask(client, "/api/nothing", 404)
     answer = await ask(client, "/api/collections/rides/estimate", 404)
@@ -140,11 +140,11 @@ async def test_readiness_gives_reasons() -> None:
                 "rides: the state of partitions 0 has not been read to its end yet",
             ],
         }
-        for tail in ("windows", "estimate"):
-            assert "error" in await ask(client, f"/api/collections/city/{tail}", 503)
+        for replica in ("windows", "estimate"):
+            assert "error" in await ask(client, f"/api/collections/city/{replica}", 503)
         for served in pipeline.collections.values():
-            for tail in served.tails:
-                tail.read([], position=0, end=0)
+            for replica in served.replicas:
+                replica.read([], position=0, end=0)
         assert await ask(client, "/readyz") == {"ready": True, "reasons": []}
         pipeline.broker_watch.silent = True
         answer = await ask(client, "/readyz", 503)
@@ -168,9 +168,9 @@ async def test_a_state_that_cannot_be_read_is_not_guessed_from(
     city = pipeline.collections["city"]
     log = city.logs[0]
     with pytest.raises(RecordError):
-        city.tails[0].read([(len(log), b"\x63", b"")], position=len(log) + 1, end=len(log) + 1)
-    for tail in ("windows", "estimate"):
-        answer = await ask(client, f"/api/collections/city/{tail}", 503)
+        city.replicas[0].read([(len(log), b"\x63", b"")], position=len(log) + 1, end=len(log) + 1)
+    for replica in ("windows", "estimate"):
+        answer = await ask(client, f"/api/collections/city/{replica}", 503)
         assert answer["error"].startswith("city: its state cannot be used: changelog record has")
     assert (await ask(client, "/api/collections/ages/estimate"))["n"] == 800
 
@@ -178,14 +178,14 @@ async def test_a_state_that_cannot_be_read_is_not_guessed_from(
 class Lacking(MemoryStore):
     """A local store that has lost its values."""
 
-    def value(self, key: bytes, held: Held) -> bytes:
+    def value(self, key: bytes, held: KeptValue) -> bytes:
         raise StoreError("the store lacks a value")
 
 
 async def test_a_store_that_lacks_a_value_is_said_and_ends_events(
     client: Client, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cells = pipeline.collections["city"].tails[0].cells
+    cells = pipeline.collections["city"].replicas[0].cells
     assert cells
     monkeypatch.setattr(next(iter(cells.values())).store, "value", Lacking().value)
     answer = await ask(client, "/api/collections/city/estimate", 503)

@@ -70,7 +70,7 @@ async def test_a_stored_final_is_answered_as_it_was_published(
     client: Client, pipeline: Pipeline
 ) -> None:
     city = pipeline.collections["city"]
-    stored = final_content(city.context, city.tails, START_MS)
+    stored = final_content(city.context, city.replicas, START_MS)
     named = {"fingerprint": city.config.spec.fingerprint.hex()}
     for start in (FIRST[0], str(START_MS)):
         answer = await client.get(f"/api/collections/city/finals/{start}", params=named)

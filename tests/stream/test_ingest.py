@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import read_batch
+from ldpstream.agents.partition.classify import FATES, LATE
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.counting import count
-from ldpstream.agents.partition.judge import FATES, LATE
 from ldpstream.agents.partition.outcomes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.soak import chosen
@@ -29,11 +29,11 @@ from tests.stream.oracle import Oracle
 ARRIVED = st.integers(NOW_MS - 60, NOW_MS + 20)
 
 
-def settle(tail: Tail, part: Partition) -> tuple[Copy, ...]:
+def settle(replica: Replica, part: Partition) -> tuple[Copy, ...]:
     flush = part.flush()
     assert flush is not None
     records = [(at, *record) for at, record in enumerate([*flush.cells, flush.head])]
-    tail.read(records, position=len(records), end=len(records))
+    replica.read(records, position=len(records), end=len(records))
     part.settle()
     return flush.copies
 
@@ -46,7 +46,7 @@ def test_batches_decide_what_one_report_after_the_other_would(
 ):
     context, batches = source
     oracle = Oracle(context)
-    tail, part = loaded(context, now_ms=NOW_MS)
+    replica, part = loaded(context, now_ms=NOW_MS)
     offset = 0
     for batch in batches:
         records = list(enumerate(batch, start=offset))
@@ -57,27 +57,27 @@ def test_batches_decide_what_one_report_after_the_other_would(
         part.ingest(records, now_ms=NOW_MS, arrived=Arrivals(latest, np.minimum(latest, clock)))
         offset += len(batch)
         assert part.work.clock == oracle.clock
-    copies = settle(tail, part)
-    head = tail.head
+    copies = settle(replica, part)
+    head = replica.head
     assert head is not None
     fates = Counter(fate.fate for fate in oracle.fates)
     assert (head.next, head.n, head.late) == (offset, fates["counted"], fates["late"])
     assert head.rejected == {fate: n for fate, n in fates.items() if fate in FATES[LATE + 1 :]}
-    assert counted_by(context, tail) == counted_in(context, oracle)
+    assert counted_by(context, replica) == counted_in(context, oracle)
     assert copied_by(context, copies, batches) == copied_in(oracle)
 
 
-def counted_by(context: Context, tail: Tail) -> tuple[Counter, Counter]:
+def counted_by(context: Context, replica: Replica) -> tuple[Counter, Counter]:
     counts, totals = Counter(), Counter()
     size = context.spec.mechanism.statistic_size
-    for name, cell in tail.cells.items():
+    for name, cell in replica.cells.items():
         if name.kind == "count":
             length = min(context.chunk, size - name.chunk * context.chunk)
             chunk = decode_chunk(cell.value, length)
             for at in np.flatnonzero(chunk).tolist():
                 counts[name.number, name.chunk * context.chunk + at] = int(chunk[at])
         else:
-            total = tail.totals(name.number)
+            total = replica.totals(name.number)
             totals += Counter({(name.number, "n"): total.n, (name.number, "late"): total.late})
     return counts, totals
 
@@ -155,7 +155,7 @@ def test_no_messages_change_nothing():
 def test_what_was_taken_in_by_halves_is_never_flushed(monkeypatch: pytest.MonkeyPatch):
     """It would count what is read again, or disagree with itself for good."""
     context = make_context(WindowSpec(size_ms=8, hop_ms=8))
-    tail, part = loaded(context, now_ms=0)
+    replica, part = loaded(context, now_ms=0)
     part.ingest([(0, frame((1, 0)))], now_ms=0)
 
     def half(*given: Any) -> Head:
@@ -171,7 +171,7 @@ def test_what_was_taken_in_by_halves_is_never_flushed(monkeypatch: pytest.Monkey
     part.ingest([(1, frame((2, 1)))], now_ms=0)
     assert part.flush() is None
     assert part.settle() is Settled.LOST
-    again = Partition.load(context, 0, [tail], epoch=2)
+    again = Partition.load(context, 0, [replica], epoch=2)
     assert again is not None
     assert again.next == 0
 

@@ -60,7 +60,7 @@ def served(off: float) -> tuple[Served, Sequence[list[Any]]]:
 
 def document_of(one: Served) -> EstimateDocument:
     span = START_MS, START_MS + MINUTE_MS
-    return compose(one.config, totals(one.context, one.tails, *span), window=span, final=False)
+    return compose(one.config, totals(one.context, one.replicas, *span), window=span, final=False)
 
 
 @pytest.mark.parametrize(("off", "wrong"), [(0.0, False), (0.4, True)])

@@ -9,8 +9,8 @@ import pytest
 
 from ldpstream.agents.document import compose
 from ldpstream.agents.state.view import final_content, totals
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
+from tests.seeded import SeededEntropy
 from tests.stream.cli import configured, invoke, refused
 from tests.stream.serving import MINUTE_MS, START_MS, Served, serve_collections
 
@@ -62,7 +62,7 @@ def test_sums_of_groups_add_up_and_may_be_negative(served: Served):
     for partition in range(2):
         reports = served.config.spec.privatize(labels(partition), entropy=SeededEntropy(partition))
         mechanism.absorb(expected, reports)
-    found = totals(served.context, served.tails, START_MS, START_MS + MINUTE_MS)
+    found = totals(served.context, served.replicas, START_MS, START_MS + MINUTE_MS)
     assert np.array_equal(found.statistic, expected)
     assert found.n == mechanism.count(found.statistic) == 1800
     assert found.statistic.min() < -100
@@ -72,7 +72,7 @@ def test_documents_know_disclosed_groups_exactly(served: Served):
     """Bounds of 4.9 standard errors are left with probability below 1e-6."""
     span = START_MS, START_MS + MINUTE_MS
     document = compose(
-        served.config, totals(served.context, served.tails, *span), window=span, final=False
+        served.config, totals(served.context, served.replicas, *span), window=span, final=False
     )
     truth = np.bincount(labels(0) + labels(1), minlength=16) / 1800
     ranges = {entry.name: entry for entry in document.ranges}
@@ -82,7 +82,7 @@ def test_documents_know_disclosed_groups_exactly(served: Served):
     assert 0.0 < middle.se < 0.2
     assert abs(middle.share - truth[3:10].sum()) < 4.9 * middle.se
     served.close(START_MS + MINUTE_MS)
-    stored = final_content(served.context, served.tails, START_MS)
+    stored = final_content(served.context, served.replicas, START_MS)
     assert stored is not None
     assert json.loads(stored)["n"] == 1800
 
@@ -99,7 +99,7 @@ def test_a_report_out_of_range_is_rejected_alone(served: Served):
     payload = frame.payload.copy()
     payload[2] = 0xFF
     served.deliver(0, encode_frame(spec.fingerprint, np.full(5, open_ms), payload), now_ms=open_ms)
-    after = totals(served.context, served.tails, open_ms, open_ms + MINUTE_MS)
+    after = totals(served.context, served.replicas, open_ms, open_ms + MINUTE_MS)
     assert (after.n, after.rejected) == (4, 1)
 
 

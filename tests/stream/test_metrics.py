@@ -68,7 +68,7 @@ def queries(samples: Samples, name: str, collection: str) -> dict[str, float]:
 def newest(served: Served, start_ms: int = START_MS) -> EstimateDocument:
     """Return the published document of the window that starts then."""
     span = start_ms, start_ms + served.config.window.size_ms
-    counted = totals(served.context, served.tails, *span)
+    counted = totals(served.context, served.replicas, *span)
     return compose(served.config, counted, window=span, final=False)
 
 
@@ -117,7 +117,7 @@ def test_partitions_show_lag_watermark_and_state(pipeline: Pipeline, metrics: Me
     other = frozenset({("collection", "city"), ("partition", "1")})
     assert ("ldpstream_lag_records", other) not in samples
     assert value(samples, "ldpstream_watermark_seconds", **own) == START_MS / 1000 + 30
-    cells = city.tails[0].cells
+    cells = city.replicas[0].cells
     assert value(samples, "ldpstream_state_cells", **own) == len(cells) > 1
     size = sum(len(cell.value) for cell in cells.values())
     assert value(samples, "ldpstream_state_bytes", **own) == size

@@ -9,7 +9,7 @@ from ldpstream.agents.partition.grouping import group
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.parts import Part, Parts
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot
 from ldpstream.agents.state.windows import WindowSpec
 from tests.soak import seeds
@@ -42,8 +42,8 @@ def make_cluster(minimum: int, *, partitions: int = 1, window: WindowSpec = WIND
 
 
 def ask(cluster: Cluster, start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
-    tails = cluster.tails[: cluster.partitions]
-    return answer(cluster.context, tails, start_ms, end_ms, final=final)
+    replicas = cluster.replicas[: cluster.partitions]
+    return answer(cluster.context, replicas, start_ms, end_ms, final=final)
 
 
 def at(time_ms: int, count: int) -> bytes:
@@ -141,16 +141,20 @@ def test_a_release_ends_with_the_part_of_its_pane():
     for _ in range(40):
         cluster.produce(0, at(5, 1))
         cluster.steps(2)
-    kinds = {name.kind for name in cluster.tails[0].cells}
+    kinds = {name.kind for name in cluster.replicas[0].cells}
     assert {"release", "open"} <= kinds
     cluster.produce(0, at(90, 1))
     cluster.steps(4)
-    assert {"part"} == {name.kind for name in cluster.tails[0].cells} & {"part", "release", "open"}
+    assert {"part"} == {name.kind for name in cluster.replicas[0].cells} & {
+        "part",
+        "release",
+        "open",
+    }
     assert ask(cluster, 0, 10, final=True).n == 40
     cluster.sweep(0)
-    tail = Tail(cluster.context, 0)
-    tail.read(cluster.log[0], position=len(cluster.log[0]), end=len(cluster.log[0]))
-    assert tail.cells.keys() == cluster.tails[0].cells.keys()
+    replica = Replica(cluster.context, 0)
+    replica.read(cluster.log[0], position=len(cluster.log[0]), end=len(cluster.log[0]))
+    assert replica.cells.keys() == cluster.replicas[0].cells.keys()
 
 
 def test_a_release_holds_what_was_released_before_of_each_partition():
@@ -159,15 +163,15 @@ def test_a_release_holds_what_was_released_before_of_each_partition():
         cluster.produce(0, at(5, 15))
         cluster.produce(1, at(5, 8))
         cluster.steps(3)
-    tails = cluster.tails[:2]
-    assert dict(tails[0].released(0, 1))[0].counted == {0: 15, 1: 8}
+    replicas = cluster.replicas[:2]
+    assert dict(replicas[0].released(0, 1))[0].counted == {0: 15, 1: 8}
     cluster.produce(0, *[at(5, 30)] * 2)
     cluster.ingest(0)
     cluster.flush(0)
-    behind = Tail(cluster.context, 1)
+    behind = Replica(cluster.context, 1)
     behind.read([], position=0, end=0)
-    cells = OwnedCells(cluster.context, 9, cluster.head(), tails[0].cells)
-    for seen, may in (([tails[0], behind], False), (tails, True)):
+    cells = OwnedCells(cluster.context, 9, cluster.head(), replicas[0].cells)
+    for seen, may in (([replicas[0], behind], False), (replicas, True)):
         releases = Releases(cluster.context, cells)
         assert not releases.look(seen, 0, now_ms=NOW_MS)
         assert (0 in releases._candidates) == may
@@ -190,11 +194,11 @@ def test_a_worker_that_is_behind_does_not_answer():
     cluster.produce(0, at(5, 6), at(90, 1))
     cluster.produce(1, at(5, 7), at(90, 1))
     cluster.steps(6)
-    behind = Tail(cluster.context, 1)
+    behind = Replica(cluster.context, 1)
     behind.read([], position=0, end=0)
     assert ask(cluster, 0, 10, final=True).n == 13
     with pytest.raises(BehindError):
-        answer(cluster.context, [cluster.tails[0], behind], 0, 10, final=True)
+        answer(cluster.context, [cluster.replicas[0], behind], 0, 10, final=True)
 
 
 def test_without_a_minimum_nothing_is_stored_and_all_is_told():
@@ -202,7 +206,7 @@ def test_without_a_minimum_nothing_is_stored_and_all_is_told():
     cluster.produce(0, at(5, 1), at(15, 1))
     cluster.steps(4)
     assert ask(cluster, 10, 20, final=False).n == 1
-    assert {name.kind for name in cluster.tails[0].cells} <= {"n", "count", "final"}
+    assert {name.kind for name in cluster.replicas[0].cells} <= {"n", "count", "final"}
 
 
 def test_a_minimum_configured_later_groups_what_is_kept():

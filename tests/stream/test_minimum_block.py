@@ -22,9 +22,9 @@ from ldpstream.agents.state.cells import encode_chunk
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.view import Snapshot
 from ldpstream.agents.terminal.tables import describe_merged
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.property.documents import LABELS, collection, written
+from tests.seeded import SeededEntropy
 from tests.soak import seeds
 from tests.stream.asking import CITY_PATH
 from tests.stream.harness import make_context

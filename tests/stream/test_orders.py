@@ -46,8 +46,8 @@ def make_pipeline() -> Pipeline:
     pipeline = Pipeline(config, group=cast("Group", group), channels=channels, metrics=Metrics())
     pipeline.metrics.track(pipeline)
     for engine in pipeline.collections.values():
-        for tail in engine.tails:
-            tail.read([], position=0, end=0)
+        for replica in engine.replicas:
+            replica.read([], position=0, end=0)
     return pipeline
 
 

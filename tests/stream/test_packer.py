@@ -19,12 +19,12 @@ from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.packing import run, sending
+from ldpstream.agents.packing.assigned import AssignedPartition, PackHooks, PackOptions
 from ldpstream.agents.packing.batches import Run
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.dating import Dating
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.sending import Sender
-from ldpstream.agents.packing.share import PackHooks, PackOptions, Share
 from ldpstream.agents.state.packed import MAX_MESSAGES, Packed, decode_packed
 from tests.packing import make_records
 from tests.processes import eventually
@@ -237,7 +237,7 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
     hooks = PackHooks(*[lambda *_: None] * 4)
     sender = Sender(city(), {SOURCE.topic: ID}, cast("LastingProducer", producer), hooks)
     good, *closed = (
-        Share(TopicPartition(SOURCE.topic, p), Buffer(0), Dating(Answers(None, 0), 0))
+        AssignedPartition(TopicPartition(SOURCE.topic, p), Buffer(0), Dating(Answers(None, 0), 0))
         for p in range(3)
     )
     message = Packed(0, 1, 1, make_records([(0, b"a")]))

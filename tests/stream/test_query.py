@@ -47,7 +47,7 @@ async def test_documents_are_printed_as_the_worker_composes_them(
     result = await ldpstream("query", url, "city", "--json")
     span = START_MS + 4 * MINUTE_MS, START_MS + 5 * MINUTE_MS
     document = compose(
-        city.config, totals(city.context, city.tails, *span), window=span, final=False
+        city.config, totals(city.context, city.replicas, *span), window=span, final=False
     )
     assert document.to_json().decode() in result.stdout
 

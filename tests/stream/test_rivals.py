@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ldpstream.agents.pipeline.rivals import RECENT_SECONDS, Rivals
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from tests.property.configs import MINIMAL, read
 from tests.stream.harness import HOUR_MS, Cluster, make_context, make_spec
 from tests.stream.hourly import HOURLY, NOW_MS, at
@@ -24,25 +24,25 @@ def heads(context: Context, number: int) -> list[tuple[bytes, bytes | None]]:
     return [(key, value) for _, key, value in cluster.log[0]]
 
 
-def feed(tail: Tail, at_offset: int, records: list[tuple[bytes, bytes | None]]) -> int:
+def feed(replica: Replica, at_offset: int, records: list[tuple[bytes, bytes | None]]) -> int:
     end = at_offset + len(records)
     numbered = [(offset, *record) for offset, record in enumerate(records, start=at_offset)]
-    tail.read(numbered, position=end, end=end)
+    replica.read(numbered, position=end, end=end)
     return end
 
 
 def test_another_state_that_goes_on_is_said_and_one_that_was_left_is_not():
     config = read(MINIMAL).collections["checkins"]
-    tail, rivals = Tail(CONTEXT, 0), Rivals(config)
+    replica, rivals = Replica(CONTEXT, 0), Rivals(config)
     before, since = heads(HALVES, 1), heads(HALVES, 3)
-    end = feed(tail, 0, before + heads(CONTEXT, 1))
-    rivals.look([tail], 0.0)
+    end = feed(replica, 0, before + heads(CONTEXT, 1))
+    rivals.look([replica], 0.0)
     assert rivals.problem == ""
-    end = feed(tail, end, heads(OTHER_SPEC, 2))
-    rivals.look([tail], 1.0)
+    end = feed(replica, end, heads(OTHER_SPEC, 2))
+    rivals.look([replica], 1.0)
     assert rivals.problem == ""
-    end = feed(tail, end, since[len(before) :])
-    rivals.look([tail], 2.0)
+    end = feed(replica, end, since[len(before) :])
+    rivals.look([replica], 2.0)
     assert "window.size = 30m, here 1h and window.hop = 30m, here 1h" in rivals.problem
-    rivals.look([tail], 3.0 + RECENT_SECONDS)
+    rivals.look([replica], 3.0 + RECENT_SECONDS)
     assert rivals.problem == ""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import ldpstream.agents.stores.rocks_store as rocks_store
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.stores.rocks import RocksDatabase
 from ldpstream.agents.stores.rocks_store import RocksStore
 from tests.soak import seeds
@@ -19,14 +19,14 @@ def test_a_restart_goes_on_where_the_last_evaluation_was(database: RocksDatabase
     cluster = filled()
     stored(database, cluster)
     end = len(cluster.log[0])
-    again = Tail(CONTEXT, 0)
+    again = Replica(CONTEXT, 0)
     assert again.resume(RocksStore(database, OURS)) == end
     # Nothing is shown before the end of the log is known to be where it was.
     assert again.head is None
     assert not again.cells
     assert not again.all_panes()
     again.read([], position=end, end=end)
-    assert shown(again) == shown(cluster.tails[0])
+    assert shown(again) == shown(cluster.replicas[0])
     assert any(cell.held.size_bytes > len(cell.held.start) for cell in again.cells.values())
 
 
@@ -36,32 +36,32 @@ def test_what_was_read_and_not_evaluated_is_read_again(
     # Every value is written at once, before anything points to it.
     monkeypatch.setattr(rocks_store, "_BATCH_BYTES", 1)
     cluster = filled()
-    tail = stored(database, cluster)
+    replica = stored(database, cluster)
     before = len(cluster.log[0])
     cluster.produce(0, frame(*((3 * HOUR_MS, s) for s in range(60)), spec=CONTEXT.spec))
     cluster.step(HOUR_MS)
-    tail.read(cluster.log[0][before:-1], position=len(cluster.log[0]) - 1, end=99)
+    replica.read(cluster.log[0][before:-1], position=len(cluster.log[0]) - 1, end=99)
     assert list(database.scan(b"s"))
     values = len(list(database.scan(b"v")))
-    again = Tail(CONTEXT, 0)
+    again = Replica(CONTEXT, 0)
     assert again.resume(RocksStore(database, OURS)) == before
     assert not list(database.scan(b"s"))
     assert len(list(database.scan(b"v"))) < values
     read(again, cluster, start=before)
-    assert shown(again) == shown(cluster.tails[0])
+    assert shown(again) == shown(cluster.replicas[0])
 
 
 def test_what_expired_and_was_swept_leaves_the_store(database: RocksDatabase):
     cluster = filled(hours=40)
-    tail = stored(database, cluster)
-    live = len([c for c in tail.cells.values() if c.held.size_bytes > len(c.held.start)])
+    replica = stored(database, cluster)
+    live = len([c for c in replica.cells.values() if c.held.size_bytes > len(c.held.start)])
     assert len(list(database.scan(b"v"))) == live < 20
     begun = len(cluster.log[0])
     cluster.sweep(0)
-    read(tail, cluster, start=begun)
-    assert not tail.dead()
+    read(replica, cluster, start=begun)
+    assert not replica.dead()
     # The winning head is in the point.
-    assert len(list(database.scan(b"m"))) == len(tail.cells) < 30
+    assert len(list(database.scan(b"m"))) == len(replica.cells) < 30
 
 
 @pytest.mark.soak

@@ -11,11 +11,11 @@ import pytest
 import ldpstream.agents.stores.rocks_store as rocks_store
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import state_prefix
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.stores.choice import Stores, why_no_store
 from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore, StoredTail, drop_others
+from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica, drop_others
 from tests.stream.cli import invoke
 from tests.stream.harness import HOUR_MS, make_context
 from tests.stream.rocks import (
@@ -35,8 +35,8 @@ def test_another_topic_of_the_name_is_noticed(
     database: RocksDatabase, caplog: pytest.LogCaptureFixture
 ):
     stored(database, filled())
-    other = StoredTail(topic="changelog", partition=0, topic_id="bb", state=STATE)
-    assert Tail(CONTEXT, 0).resume(RocksStore(database, other)) == 0
+    other = StoredReplica(topic="changelog", partition=0, topic_id="bb", state=STATE)
+    assert Replica(CONTEXT, 0).resume(RocksStore(database, other)) == 0
     (record,) = caplog.records
     assert record.getMessage() == (
         "the state of changelog[0] is read from the changelog's beginning: the stored one is of "
@@ -48,11 +48,11 @@ def test_another_topic_of_the_name_is_noticed(
 def test_a_broker_without_topic_ids_gives_nothing_to_go_on_from(
     database: RocksDatabase, caplog: pytest.LogCaptureFixture
 ):
-    unknown = StoredTail(topic="changelog", partition=0, topic_id="", state=STATE)
-    tail = Tail(CONTEXT, 0)
-    tail.resume(RocksStore(database, unknown))
-    read(tail, filled())
-    assert Tail(CONTEXT, 0).resume(RocksStore(database, unknown)) == 0
+    unknown = StoredReplica(topic="changelog", partition=0, topic_id="", state=STATE)
+    replica = Replica(CONTEXT, 0)
+    replica.resume(RocksStore(database, unknown))
+    read(replica, filled())
+    assert Replica(CONTEXT, 0).resume(RocksStore(database, unknown)) == 0
     assert "the broker gives topics no ids" in caplog.text
 
 
@@ -65,7 +65,9 @@ def test_what_belongs_to_no_collection_any_more_is_dropped(
     assert list(database.scan(b"m"))
     longer = make_context(WindowSpec(size_ms=2 * HOUR_MS, hop_ms=2 * HOUR_MS), spec=CONTEXT.spec)
     state = state_prefix(longer).hex()
-    drop_others(database, [StoredTail(topic="changelog", partition=0, topic_id="aa", state=state)])
+    drop_others(
+        database, [StoredReplica(topic="changelog", partition=0, topic_id="aa", state=state)]
+    )
     assert "the stored state of changelog[0] is dropped" in caplog.text
     assert everything(database) == [b"format"]
 
@@ -93,13 +95,13 @@ def test_a_damaged_database_begins_again(tmp_path: Path, caplog: pytest.LogCaptu
 
 
 def test_a_value_that_went_missing_is_an_error_by_name(database: RocksDatabase):
-    tail = stored(database, filled())
+    replica = stored(database, filled())
     for key, _ in list(database.scan(b"v")):
         batch = rocks_store.Batch(raw_mode=True)
         batch.delete(key)
         database.write(batch)
     with pytest.raises(StoreError, match=r"lacks a value of changelog\[0\]"):
-        [cell.value for cell in tail.cells.values()]
+        [cell.value for cell in replica.cells.values()]
 
 
 def test_a_store_that_does_not_add_up_is_left(
@@ -115,15 +117,15 @@ def test_a_store_that_does_not_add_up_is_left(
     (tmp_path / "data").mkdir()
     (tmp_path / "rocks").rename(tmp_path / "data" / "rocksdb")
     topics = SimpleNamespace(changelog="changelog")
-    tail = Tail(CONTEXT, 0)
+    replica = Replica(CONTEXT, 0)
     collection = SimpleNamespace(
-        config=SimpleNamespace(topics=topics), context=CONTEXT, tails=[tail]
+        config=SimpleNamespace(topics=topics), context=CONTEXT, replicas=[replica]
     )
     stores = Stores(worker)
     assert stores.open([collection], lambda _: b"\xaa") == {}
     assert "the stored one cannot be used: changelog" in caplog.text
-    read(tail, cluster)
-    assert shown(tail) == shown(cluster.tails[0])
+    read(replica, cluster)
+    assert shown(replica) == shown(cluster.replicas[0])
     stores.close()
 
 

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError
 from ldpstream.agents.kafka.answers import steady_ms
 from ldpstream.agents.partition.arrival import Dates
 from ldpstream.agents.reading import source
-from ldpstream.agents.reading.pace import PARTITIONS, paced
+from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from tests.processes import eventually
 from tests.stream.simulation.client import Answer, Client
@@ -173,6 +173,6 @@ async def test_while_it_is_not_known_where_a_log_begins_it_is_asked_for_again(
 
 
 def test_more_partitions_are_gone_through_less_often() -> None:
-    assert paced(0.25, 1) == paced(0.25, PARTITIONS) == 0.25
-    assert paced(0.25, 10 * PARTITIONS) == 2.5
-    assert paced(0.25, 10 * PARTITIONS, most=1.0) == 1.0
+    assert scaled_interval(0.25, 1) == scaled_interval(0.25, PARTITIONS) == 0.25
+    assert scaled_interval(0.25, 10 * PARTITIONS) == 2.5
+    assert scaled_interval(0.25, 10 * PARTITIONS, most=1.0) == 1.0

@@ -12,7 +12,7 @@ from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
 from ldpstream.agents.document.flat import document_rows
 from ldpstream.agents.query.options import read_options
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
+from tests.seeded import SeededEntropy
 from tests.stream.cli import configured, invoke, refused
 
 HOUR_MS = 3_600_000

@@ -36,12 +36,12 @@ from ldpstream.agents.state.records import (
     encode_key,
     state_prefix,
 )
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore, StoredTail
+from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.harness import make_context, make_spec
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "state.json").read_text())
@@ -54,7 +54,7 @@ LOG = [
     for at, record in enumerate(VECTORS["log"])
 ]
 RECORDS = [*VECTORS["log"], *VECTORS["others"]]
-STORED = StoredTail(topic="changelog", partition=0, topic_id="01" * 16, state=PREFIX.hex())
+STORED = StoredReplica(topic="changelog", partition=0, topic_id="01" * 16, state=PREFIX.hex())
 
 
 def same_key(record: dict[str, Any]) -> Key:
@@ -112,24 +112,24 @@ def test_every_kind_of_record_is_there():
 
 
 def test_the_log_means_the_same():
-    tail = Tail(CONTEXT, 0)
-    tail.read(LOG, position=len(LOG), end=len(LOG))
-    assert shown(tail) == VECTORS["shown"]
+    replica = Replica(CONTEXT, 0)
+    replica.read(LOG, position=len(LOG), end=len(LOG))
+    assert shown(replica) == VECTORS["shown"]
 
 
 def test_the_store_is_read_and_written(tmp_path: Path):
     pairs = [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in VECTORS["store"]]
     database = RocksDatabase(tmp_path / "read")
     database.write_pairs(pairs)
-    tail = Tail(CONTEXT, 0)
-    assert tail.resume(RocksStore(database, STORED)) == len(LOG)
-    tail.read([], position=len(LOG), end=len(LOG))
-    assert shown(tail) == VECTORS["shown"]
+    replica = Replica(CONTEXT, 0)
+    assert replica.resume(RocksStore(database, STORED)) == len(LOG)
+    replica.read([], position=len(LOG), end=len(LOG))
+    assert shown(replica) == VECTORS["shown"]
     database.close()
     database = RocksDatabase(tmp_path / "written")
-    tail = Tail(CONTEXT, 0)
-    tail.resume(RocksStore(database, STORED))
-    tail.read(LOG, position=len(LOG), end=len(LOG))
+    replica = Replica(CONTEXT, 0)
+    replica.resume(RocksStore(database, STORED))
+    replica.read(LOG, position=len(LOG), end=len(LOG))
     assert contents(database) == pairs
     database.close()
 
@@ -142,25 +142,25 @@ def test_another_version_is_refused_by_name(where: str, version: int):
     for at, (offset, key, value) in enumerate(LOG):
         kind = VECTORS["log"][at]["is"][0][0]
         if where == "value" and (kind == "final" or at in heads[:-1]):
-            continue  # Not decoded by a tail: a final is when it is asked for.
+            continue  # Not decoded by a replica: a final is when it is asked for.
         damaged = (other + key[1:], value) if where == "key" else (key, other + value[1:])
         log = [*LOG[:at], (offset, *damaged), *LOG[at + 1 :]]
         with pytest.raises(RecordError, match=f"version {version}: this release reads version 1"):
-            Tail(CONTEXT, 0).read(log, position=len(LOG), end=len(LOG))
+            Replica(CONTEXT, 0).read(log, position=len(LOG), end=len(LOG))
 
 
-def shown(tail: Tail) -> dict[str, Any]:
+def shown(replica: Replica) -> dict[str, Any]:
     """What a reader of the state sees, as JSON has it."""
-    assert tail.head is not None
-    span = totals(CONTEXT, [tail], 0, 100 * CONTEXT.window.pane_ms)
+    assert replica.head is not None
+    span = totals(CONTEXT, [replica], 0, 100 * CONTEXT.window.pane_ms)
     return {
-        "seq": tail.head.seq,
-        "next": tail.head.next,
+        "seq": replica.head.seq,
+        "next": replica.head.next,
         "n": span.n,
         "late": span.late,
         "statistic": span.statistic.tolist(),
-        "cells": sorted([list(name) for name in tail.cells]),
-        "dead": len(tail.dead()),
+        "cells": sorted([list(name) for name in replica.cells]),
+        "dead": len(replica.dead()),
     }
 
 

@@ -11,8 +11,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.http import build_http
 from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.view import final_content, totals
-from ldpstream.mechanisms.exact.entropy import SeededEntropy
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
+from tests.seeded import SeededEntropy
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve_collections
 
 HOURS: dict[str, Any] = {
@@ -73,12 +73,14 @@ def test_panes_add_up_to_the_statistic_of_all_reports(pipeline: Pipeline):
     hours = pipeline.collections["hours"]
     for panes in (range(1), range(1, 3), range(3)):
         start, end = (START_MS + edge * MINUTE_MS for edge in (panes.start, panes.stop))
-        found = totals(hours.context, hours.tails, start, end)
+        found = totals(hours.context, hours.replicas, start, end)
         assert found.n == 600 * len(panes)
         assert np.array_equal(found.statistic, absorbed(hours, panes))
         assert found.statistic.min() < -30 * len(panes)
         assert found.statistic[-1] == found.n
-    cells = [c for tail in hours.tails for name, c in tail.cells.items() if name.kind == "count"]
+    cells = [
+        c for replica in hours.replicas for name, c in replica.cells.items() if name.kind == "count"
+    ]
     # 168 sums in chunks of 16.
     parts = [decode_chunk(cell.value, 8 if cell.name.chunk == 10 else 16) for cell in cells]
     assert any(part.sum() < 0 for part in parts)
@@ -96,9 +98,9 @@ def test_a_report_with_an_unused_bit_is_rejected_alone(pipeline: Pipeline):
     )
     payload = frame.payload.copy()
     payload[2, 3] |= 0x80
-    before = totals(hours.context, hours.tails, open_ms, open_ms + MINUTE_MS)
+    before = totals(hours.context, hours.replicas, open_ms, open_ms + MINUTE_MS)
     hours.deliver(0, encode_frame(spec.fingerprint, np.full(5, open_ms), payload), now_ms=open_ms)
-    after = totals(hours.context, hours.tails, open_ms, open_ms + MINUTE_MS)
+    after = totals(hours.context, hours.replicas, open_ms, open_ms + MINUTE_MS)
     assert (after.n, after.rejected) == (before.n + 4, before.rejected + 1)
     added = after.statistic - before.statistic
     expected = spec.mechanism.empty()
@@ -110,7 +112,7 @@ async def test_documents_hold_ranges_and_quantiles(pipeline: Pipeline):
     """Bernstein bounds hold at every n: this fails with probability below 1e-6."""
     hours, line = pipeline.collections["hours"], pipeline.collections["line"]
     hours.close(START_MS + 2 * MINUTE_MS)
-    stored = final_content(hours.context, hours.tails, START_MS)
+    stored = final_content(hours.context, hours.replicas, START_MS)
     assert stored is not None
     asked = "method=bernstein&confidence=0.9999999"
     async with TestClient(TestServer(build_http(pipeline))) as client:
@@ -149,7 +151,7 @@ async def read(client: TestClient[web.Request, web.Application], path: str) -> d
 
 def close_and_read(served: Served) -> dict[str, Any]:
     served.close(START_MS + MINUTE_MS)
-    stored = final_content(served.context, served.tails, START_MS)
+    stored = final_content(served.context, served.replicas, START_MS)
     assert stored is not None
     document: dict[str, Any] = json.loads(stored)
     return document

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.state.records import Key, RecordError, decode_key, state_prefix
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import Tokens, decode_tokens, encode_tokens
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
@@ -45,7 +45,7 @@ def frame(*reports: tuple[int, int, int]) -> bytes:
 
 
 def stored(cluster: Cluster, pane: int) -> set[int]:
-    cells = cluster.tails[0].cells.items()
+    cells = cluster.replicas[0].cells.items()
     values = [decode_tokens(c.value) for n, c in cells if n.kind == "token" and n.number == pane]
     return {int(token) for value in values for token in value}
 
@@ -207,7 +207,7 @@ def test_open_windows_share_the_room_for_tokens(grace_ms: int, most: int):
         cluster.produce(0, frame(*((t, 1, 2 * i) for i, t in enumerate(times_ms))))
         cluster.ingest(0)
         cluster.flush(0)
-        held = sum(name.kind == "token" for name in cluster.tails[0].cells)
+        held = sum(name.kind == "token" for name in cluster.replicas[0].cells)
         assert 0 < held <= 100 / 16 + context.window.open_panes
     assert cluster.head().n == 9 * most
 
@@ -245,7 +245,7 @@ def test_tokens_that_are_missing_or_torn_are_refused():
     ):
         log = [*cluster.log[0][:at], *broken, *cluster.log[0][at + 1 :]]
         with pytest.raises(RecordError, match=why):
-            Tail(CONTEXT, 0).read(log, position=len(cluster.log[0]), end=len(cluster.log[0]))
+            Replica(CONTEXT, 0).read(log, position=len(cluster.log[0]), end=len(cluster.log[0]))
 
 
 def kind(data: bytes) -> str:

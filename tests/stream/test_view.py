@@ -21,21 +21,21 @@ def cluster() -> Cluster:
 
 
 def test_any_span_of_whole_panes_is_an_exact_sum(cluster: Cluster):
-    everything = totals(cluster.context, cluster.tails, 0, 60)
+    everything = totals(cluster.context, cluster.replicas, 0, 60)
     assert (everything.n, everything.late, everything.rejected) == (5, 1, 1)
     assert everything.statistic.tolist() == [2, 3]
-    assert totals(cluster.context, cluster.tails, 10, 20).statistic.tolist() == [0, 2]
-    assert totals(cluster.context, cluster.tails, 60, 600).n == 0
+    assert totals(cluster.context, cluster.replicas, 10, 20).statistic.tolist() == [0, 2]
+    assert totals(cluster.context, cluster.replicas, 60, 600).n == 0
 
 
 @pytest.mark.parametrize(("start_ms", "end_ms"), [(0, 0), (10, 0), (5, 10), (0, 15)])
 def test_other_spans_are_refused(cluster: Cluster, start_ms: int, end_ms: int):
     with pytest.raises(ValueError, match="whole panes of 10 ms"):
-        totals(cluster.context, cluster.tails, start_ms, end_ms)
+        totals(cluster.context, cluster.replicas, start_ms, end_ms)
 
 
 def test_windows_are_listed_with_what_they_hold(cluster: Cluster):
-    assert windows(cluster.context, cluster.tails) == [
+    assert windows(cluster.context, cluster.replicas) == [
         WindowInfo(-10, 10, 1, 1, final=True, published=True),
         WindowInfo(0, 20, 3, 1, final=True, published=True),
         WindowInfo(10, 30, 2, 0, final=True, published=True),
@@ -47,16 +47,16 @@ def test_windows_are_listed_with_what_they_hold(cluster: Cluster):
 
 
 def test_finals_can_be_read_again(cluster: Cluster):
-    assert final_content(cluster.context, cluster.tails, 0) == b"0 3 1 1 1,2"
-    assert final_content(cluster.context, cluster.tails, 20) is None
-    assert final_content(cluster.context, cluster.tails, 5) is None
+    assert final_content(cluster.context, cluster.replicas, 0) == b"0 3 1 1 1,2"
+    assert final_content(cluster.context, cluster.replicas, 20) is None
+    assert final_content(cluster.context, cluster.replicas, 5) is None
     assert final_content(cluster.context, [], 0) is None
 
 
 def test_nothing_read_is_nothing_listed():
     context = make_context(WINDOW)
     assert windows(context, []) == []
-    assert windows(context, Cluster(context).tails) == []
+    assert windows(context, Cluster(context).replicas) == []
 
 
 def test_chunks_of_a_long_statistic_find_their_place():
@@ -69,4 +69,4 @@ def test_chunks_of_a_long_statistic_find_their_place():
         cluster.produce(0, frame(*((3, int(symbol)) for symbol in part), spec=spec))
         cluster.step()
     want = np.bincount(symbols, minlength=spec.mechanism.statistic_size)
-    assert np.array_equal(totals(context, cluster.tails, 0, 10).statistic, want)
+    assert np.array_equal(totals(context, cluster.replicas, 0, 10).statistic, want)

@@ -142,7 +142,7 @@ def test_windows_of_two_partitions_add_up(mechanism: str):
         times = [START_MS] * 800
         served.report(partition, labels.tolist(), times_ms=times, seed=partition)
     span = START_MS, START_MS + MINUTE_MS
-    found = totals(served.context, served.tails, *span)
+    found = totals(served.context, served.replicas, *span)
     document = compose(served.config, found, window=span, final=False)
     assert document.n == 1600
     assert document.ranges[1].weight is not None

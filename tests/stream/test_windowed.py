@@ -11,7 +11,7 @@ WINDOW = WindowSpec(size_ms=8_000, hop_ms=4_000, grace_ms=1_000)
 
 def test_a_table_holds_what_winning_heads_have_counted() -> None:
     cluster = Cluster(make_context(WINDOW), partitions=2, now_ms=20_000)
-    table = WindowedTable(cluster.context, cluster.tails[:2])
+    table = WindowedTable(cluster.context, cluster.replicas[:2])
     cluster.steps(2)
     assert dict(table) == {}
     cluster.produce(0, frame((5_000, 0), (9_000, 1)))

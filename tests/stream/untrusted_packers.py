@@ -9,7 +9,7 @@ from typing import cast
 from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.held import Held
+from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import Record
 from ldpstream.agents.reading.taking import FramesHooks
@@ -74,7 +74,7 @@ class Broker(Source):
         self.told: dict[str, int] = {}
         self.lag: int | None = None
         self.state = Counted()
-        self.held = Held(cast("Partition", self.state))
+        self.held = OwnedPartition(cast("Partition", self.state))
         self.intake = PackedIntake(
             collection,
             {0: self.held},

@@ -11,8 +11,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.arrival import UNDATED, Arrivals
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import Intake, IntakeHooks
+from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.source import Record, SourceReader
 from tests.stream.serving import CITY
 from tests.stream.simulation.client import Answer, Client, run_now
@@ -126,7 +126,7 @@ class Broker:
         offsets = [offset for offset in range(size) if rng.random() < existing]
         self.source = Log(city.topics.source, offsets, self.lane, self)
         self.state = Ingested()
-        self.held = Held(cast("Partition", self.state))
+        self.held = OwnedPartition(cast("Partition", self.state))
         self.intake = Intake(city, {0: self.held}, self.source.reader, self.lane, self.hooks())
         self.source.take = self.intake.take
         self.intake.begin(self.held)

@@ -19,7 +19,7 @@ from ldpstream.mechanisms.base.times import parse_time
 from tests.crash.faults.devices import Device, Devices
 from tests.crash.faults.recount import Truth, recount
 from tests.lab import Lab
-from tests.tails import read_tails
+from tests.replicas import read_replicas
 
 FINALS_SECONDS = 180.0
 Finals = dict[int, list[dict[str, Any]]]
@@ -61,8 +61,8 @@ async def _check(lab: Lab, config: CollectionConfig, truth: Truth, device: Devic
     finals = await _finals(lab, config, len(windows))
     context = Context(spec=config.spec, window=config.window, compose=final_content(config))
     async with lab.reader() as reader:
-        tails = await read_tails(reader, config, context)
-    heads = [tail.head or Head() for tail in tails]
+        replicas = await read_replicas(reader, config, context)
+    heads = [replica.head or Head() for replica in replicas]
     checked = Checked(
         messages=truth.messages,
         counted=truth.n,
@@ -77,7 +77,7 @@ async def _check(lab: Lab, config: CollectionConfig, truth: Truth, device: Devic
     checked.wrong += lost
     checked.wrong += compare_heads(truth, heads)
     for start, statistic in windows.items():
-        got = totals(context, tails, start, start + config.window.size_ms)
+        got = totals(context, replicas, start, start + config.window.size_ms)
         if not np.array_equal(got.statistic, statistic):
             checked.wrong.append(
                 f"window {start}: {got.n} reports in the state, {_n(config, statistic)} sent"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tests.crash.faults.devices import Devices
 from tests.crash.faults.fleet import Fleet, Place
-from tests.crash.faults.surroundings import Surroundings
+from tests.crash.faults.surroundings import Services
 from tests.crash.faults.waiting import holds
 from tests.lab import Lab
 
@@ -30,7 +30,7 @@ class World:
     """
 
     lab: Lab
-    around: Surroundings
+    around: Services
     fleet: Fleet
     devices: Devices
     workers: list[Place]

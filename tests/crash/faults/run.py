@@ -14,7 +14,7 @@ from tests.crash.faults.fleet import Fleet, Place
 from tests.crash.faults.kinds import World
 from tests.crash.faults.lab import FaultLab
 from tests.crash.faults.result import Result, Settings
-from tests.crash.faults.surroundings import Surroundings, surroundings
+from tests.crash.faults.surroundings import Services, surroundings
 from tests.crash.faults.watch import Counted, Heads, Scrapes
 from tests.lab import Lab
 
@@ -64,7 +64,7 @@ async def run(settings: Settings, folder: Path) -> Result:
     return result
 
 
-def _places(lab: FaultLab, around: Surroundings, settings: Settings) -> list[Place]:
+def _places(lab: FaultLab, around: Services, settings: Settings) -> list[Place]:
     """Return the places of workers, visitors and packers; every other one uses RocksDB."""
     packing = settings.workers + settings.visitors
     return [

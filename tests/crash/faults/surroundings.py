@@ -22,7 +22,7 @@ from tests.ports import free_ports
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Services:
     """Running brokers; `bootstraps` and `proxies` are by worker."""
 
     kind: str
@@ -55,7 +55,7 @@ def _children(pid: int) -> list[int]:
 
 
 @asynccontextmanager
-async def surroundings(kind: str, workers: int) -> AsyncIterator[Surroundings]:
+async def surroundings(kind: str, workers: int) -> AsyncIterator[Services]:
     """Run `embedded`, `kafka` or `cluster` for so many workers."""
     async with AsyncExitStack() as stack:
         if kind == "embedded":
@@ -64,7 +64,7 @@ async def surroundings(kind: str, workers: int) -> AsyncIterator[Surroundings]:
             yield await _kafka(stack, kind, workers)
 
 
-async def _embedded(stack: AsyncExitStack, workers: int) -> Surroundings:
+async def _embedded(stack: AsyncExitStack, workers: int) -> Services:
     inside, outside = free_ports(2)
     binary = embedded._binary()
     command = [binary, "broker", "--listener-url", f"tcp://127.0.0.1:{inside}"]
@@ -75,7 +75,7 @@ async def _embedded(stack: AsyncExitStack, workers: int) -> Surroundings:
     proxy = await stack.enter_async_context(Proxy(inside, outside).serve())
     await _connectable(inside)
     address = f"127.0.0.1:{outside}"
-    return Surroundings(
+    return Services(
         "embedded",
         Broker("embedded", address),
         (),
@@ -85,7 +85,7 @@ async def _embedded(stack: AsyncExitStack, workers: int) -> Surroundings:
     )
 
 
-async def _kafka(stack: AsyncExitStack, kind: str, workers: int) -> Surroundings:
+async def _kafka(stack: AsyncExitStack, kind: str, workers: int) -> Services:
     count = NODES if kind == "cluster" else 1
     ports = iter(free_ports(2 * workers * count))
     listeners = [
@@ -99,7 +99,7 @@ async def _kafka(stack: AsyncExitStack, kind: str, workers: int) -> Surroundings
         rows.append(tuple([await stack.enter_async_context(proxy.serve()) for proxy in row]))
     bootstrap = ",".join(node.bootstrap for node in nodes)
     addresses = tuple(",".join(f"127.0.0.1:{p.port}" for p in row) for row in rows)
-    return Surroundings(kind, Broker("kafka", bootstrap), nodes, None, addresses, tuple(rows))
+    return Services(kind, Broker("kafka", bootstrap), nodes, None, addresses, tuple(rows))
 
 
 def _start(

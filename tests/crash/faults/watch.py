@@ -12,7 +12,7 @@ from ldpstream.agents.document import final_content
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from tests.crash.faults.fleet import Fleet, Place
 from tests.crash.faults.waiting import holds
 from tests.lab import Lab
@@ -28,22 +28,22 @@ class Heads:
     def __init__(self, lab: Lab) -> None:
         self.broken: list[str] = []
         self._lab = lab
-        self._tails: dict[str, list[Tail]] = {}
+        self._replicas: dict[str, list[Replica]] = {}
         for name, config in lab.config.collections.items():
             context = Context(spec=config.spec, window=config.window, compose=final_content(config))
-            self._tails[name] = [Tail(context, p) for p in range(config.partitions)]
+            self._replicas[name] = [Replica(context, p) for p in range(config.partitions)]
 
     async def run(self) -> None:
         """Read until cancelled."""
-        tails = {
-            TopicPartition(config.topics.changelog, tail.partition): tail
+        replicas = {
+            TopicPartition(config.topics.changelog, replica.partition): replica
             for name, config in self._lab.config.collections.items()
-            for tail in self._tails[name]
+            for replica in self._replicas[name]
         }
         async with self._lab.reader() as reader:
             await ChangelogReader(
                 reader,
-                tails,
+                replicas,
                 on_read=lambda _: None,
                 on_broken=lambda partition, why: self.broken.append(f"{partition}: {why}"),
                 on_error=lambda _: None,
@@ -51,7 +51,7 @@ class Heads:
 
     def heads(self, name: str) -> list[Head]:
         """Return the heads of a collection."""
-        return [tail.head or Head() for tail in self._tails[name]]
+        return [replica.head or Head() for replica in self._replicas[name]]
 
     def reached(self, ends: Ends) -> bool:
         """Return whether everything before these offsets has been decided."""
@@ -64,7 +64,7 @@ class Heads:
     def totals(self) -> Counted:
         """Return what the heads say has been decided, by collection and result."""
         found: Counted = Counter()
-        for name in self._tails:
+        for name in self._replicas:
             for head in self.heads(name):
                 found[name, "counted"] += head.n
                 found[name, "late"] += head.late

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.state.cell_store import CellRecord, HeadRecord
 from ldpstream.agents.state.records import HEAD, Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from tests.stream.simulation.broken_finals import (
     ExpireAlone,
     FinalsFromMemory,
@@ -32,7 +32,7 @@ from tests.stream.simulation.broken_flushes import (
 )
 from tests.stream.simulation.checks import demand
 from tests.stream.simulation.evaluation import read_key
-from tests.stream.simulation.worker import Held, Reader, Watched, Worker
+from tests.stream.simulation.worker import OwnedPartition, Reader, Watched, Worker
 from tests.stream.simulation.world import World
 
 # 1: keys.
@@ -60,14 +60,14 @@ class KeysOverwritten(World):
 # 2 and 3: evaluation.
 
 
-class LastWins(Tail):
+class LastWins(Replica):
     """Of heads with one seq the last in the log wins."""
 
     def _beats(self, head: HeadRecord, other: HeadRecord) -> bool:
         return (head.seq, head.offset) > (other.seq, other.offset)
 
 
-class NoLineage(Tail):
+class NoLineage(Replica):
     """A cell counts if its seq is not above the head's, whoever wrote it."""
 
     def _valid(self, cell: CellRecord, head: Head) -> bool:
@@ -91,13 +91,13 @@ class Anywhere(Reader):
     def read(self, limit: int) -> None:
         records, end = self.world.fetch(self.p, self.position, limit)
         self.position = end if len(records) < limit else records[-1][0] + 1
-        before = self.tail.head
-        self.tail.read(records, position=end, end=end)
+        before = self.replica.head
+        self.replica.read(records, position=end, end=end)
         if self.position == end:
             self.world.check_view(self, before)
-        elif self.tail.head.seq:
-            won = self.world.won[self.p].get(self.tail.head.seq)
-            demand(won == self.tail.head.epoch, "(5) shows a head that never won")
+        elif self.replica.head.seq:
+            won = self.world.won[self.p].get(self.replica.head.seq)
+            demand(won == self.replica.head.epoch, "(5) shows a head that never won")
 
 
 class ViewAnywhere(World):
@@ -159,7 +159,7 @@ class LostUncounted(Watched):
 class Uncapped(Worker):
     """Event times move the clock as far ahead of their arrival as is accepted."""
 
-    def arrivals(self, p: int, offsets: range, held: Held) -> Arrivals:
+    def arrivals(self, p: int, offsets: range, held: OwnedPartition) -> Arrivals:
         known = super().arrivals(p, offsets, held)
         return replace(known, clock_ms=known.latest_ms + self.world.context.window.future_ms)
 
@@ -167,7 +167,7 @@ class Uncapped(Worker):
 class WorkersClock(Worker):
     """What is read while catching up arrives now, on the worker's clock."""
 
-    def arrivals(self, p: int, offsets: range, held: Held) -> Arrivals:
+    def arrivals(self, p: int, offsets: range, held: OwnedPartition) -> Arrivals:
         return Arrivals.at(self.now_ms)
 
 
@@ -195,15 +195,15 @@ def with_partition(partition: type[Watched]) -> type[World]:
     return with_worker(worker)
 
 
-def with_tail(tail: type[Tail]) -> type[World]:
+def with_replica(replica: type[Replica]) -> type[World]:
     """The full evaluation would notice at once: only the protocol's own invariants shall."""
-    return type(tail.__name__, (World,), {"tail_class": tail, "shadow": False})
+    return type(replica.__name__, (World,), {"replica_class": replica, "shadow": False})
 
 
 MUTANTS: Mapping[str, type[World]] = {
     "1 keys overwritten": KeysOverwritten,
-    "2 last head wins": with_tail(LastWins),
-    "3 no lineage": with_tail(NoLineage),
+    "2 last head wins": with_replica(LastWins),
+    "3 no lineage": with_replica(NoLineage),
     "3 lineage of one epoch": with_partition(ShortLineage),
     "4 head without acknowledgements": with_worker(EagerHead),
     "4 head without the copies' acknowledgements": with_worker(EagerCopies),
@@ -227,6 +227,6 @@ MUTANTS: Mapping[str, type[World]] = {
     "8 new partition at once": with_partition(NewPartitionAtOnce),
     "8 partitions forgotten": with_partition(PartitionsForgotten),
     "9 no sweep": with_worker(NoSweep),
-    "9 sweep of the undecided": with_tail(SweepUndecided),
+    "9 sweep of the undecided": with_replica(SweepUndecided),
     "idempotence: duplicates and compaction": Duplicates,
 }

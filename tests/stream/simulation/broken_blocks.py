@@ -11,7 +11,7 @@ from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state import blocks
 from ldpstream.agents.state.blocks import Integers, Merged, add_parts
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -73,9 +73,9 @@ class NotMasked(BlockWorld):
 class OpenReleases(Releases):
     """Releases as without `minimum_block`."""
 
-    def look(self, tails: Sequence[Tail], first: int, *, now_ms: int) -> bool:
+    def look(self, replicas: Sequence[Replica], first: int, *, now_ms: int) -> bool:
         self._context = replace(self._context, minimum_block=1)
-        return super().look(tails, first, now_ms=now_ms)
+        return super().look(replicas, first, now_ms=now_ms)
 
 
 class OpenPanes(BlockWorld):
@@ -83,9 +83,11 @@ class OpenPanes(BlockWorld):
 
     changes = MappingProxyType({"ldpstream.agents.partition.partition.Releases": OpenReleases})
 
-    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+    def answer(
+        self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
+    ) -> Snapshot:
         context = replace(self.context, minimum_block=1)
-        found = answer(context, tails, start_ms, end_ms, final=final)
+        found = answer(context, replicas, start_ms, end_ms, final=final)
         return replace(found, part_ends=()) if not final else found
 
 

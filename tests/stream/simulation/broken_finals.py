@@ -9,7 +9,7 @@ from typing import Self
 from ldpstream.agents.partition.outcomes import Publication
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from tests.stream.simulation.worker import Watched, Worker
 
 FAR = 1 << 60
@@ -21,8 +21,8 @@ FAR = 1 << 60
 class FinalsFromMemory(Watched):
     """Finals are decided by the clock in memory, not yet in a winning head."""
 
-    def _decide(self, tails: Sequence[Tail], heads: Sequence[Head]) -> None:
-        super()._decide(tails, [self._work, *heads[1:]])
+    def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
+        super()._decide(replicas, [self._work, *heads[1:]])
 
 
 class PublishFirst(Worker):
@@ -85,20 +85,22 @@ class NewPartitionAtOnce(Watched):
     """The owner of a new partition does not wait for partition 0's head to include it."""
 
     @classmethod
-    def load(cls, context: Context, partition: int, tails: Sequence[Tail], **drawn: int) -> Self:
-        first = tails[0].head
+    def load(
+        cls, context: Context, partition: int, replicas: Sequence[Replica], **drawn: int
+    ) -> Self:
+        first = replicas[0].head
         if partition and first is not None:
             included = replace(first, partitions=max(first.partitions, partition + 1))
-            tails = [SimpleNamespace(head=included), *tails[1:]]
-        return super().load(context, partition, tails, **drawn)
+            replicas = [SimpleNamespace(head=included), *replicas[1:]]
+        return super().load(context, partition, replicas, **drawn)
 
 
 class PartitionsForgotten(Watched):
     """Finals wait for the partitions that the worker knows of, not for those in the head."""
 
-    def _decide(self, tails: Sequence[Tail], heads: Sequence[Head]) -> None:
+    def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         self._work = replace(self._work, partitions=0)
-        super()._decide(tails, heads)
+        super()._decide(replicas, heads)
 
 
 # 9: sweep.
@@ -111,7 +113,7 @@ class NoSweep(Worker):
         pass
 
 
-class SweepUndecided(Tail):
+class SweepUndecided(Replica):
     """What is not part of the state is deleted, although it may yet become so."""
 
     def dead(self, most: int | None = None, but: AbstractSet[bytes] = frozenset()) -> list[bytes]:

@@ -41,7 +41,7 @@ class Pipelined(Worker):
         super().flush(p)
 
     def settle(self, p: int) -> None:
-        held, seen = self.held.get(p), self.tails[p].head
+        held, seen = self.held.get(p), self.replicas[p].head
         if held and seen.seq > held.part.base.seq and seen.epoch != held.part.epoch:
             del self.held[p]
         elif held:

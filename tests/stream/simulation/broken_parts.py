@@ -11,26 +11,26 @@ from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot, snapshot
 from tests.stream.simulation.curious import CuriousWorld, Patched
 
 _PARTITION = "ldpstream.agents.partition"
 
 
-def _heads(tails: Sequence[Tail]) -> list[Head]:
-    return [tail.head for tail in tails if tail.head is not None]
+def _heads(replicas: Sequence[Replica]) -> list[Head]:
+    return [replica.head for replica in replicas if replica.head is not None]
 
 
 def _whole(
-    world: CuriousWorld, tails: Sequence[Tail], parts: Sequence[Part], asked: range
+    world: CuriousWorld, replicas: Sequence[Replica], parts: Sequence[Part], asked: range
 ) -> Snapshot:
-    """Sum up all panes from the first to the last of some parts, as the tails have them."""
+    """Sum up all panes from the first to the last of some parts, as the replicas have them."""
     pane_ms = world.context.window.pane_ms
     if not parts:
         return Snapshot(asked.start * pane_ms, asked.stop * pane_ms, (), 0, 0, 0, withheld=True)
     low, high = min(asked.start, parts[0].first), max(asked.stop, parts[-1].end)
-    return snapshot(world.context, tails, low * pane_ms, high * pane_ms)
+    return snapshot(world.context, replicas, low * pane_ms, high * pane_ms)
 
 
 # What is answered.
@@ -39,8 +39,10 @@ def _whole(
 class LiveView(CuriousWorld):
     """Answers are withheld below the minimum, and otherwise say what there is."""
 
-    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
-        found = snapshot(self.context, tails, start_ms, end_ms)
+    def answer(
+        self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
+    ) -> Snapshot:
+        found = snapshot(self.context, replicas, start_ms, end_ms)
         withheld = found.n < self.context.minimum
         return replace(found, chunks=() if withheld else found.chunks, withheld=withheld)
 
@@ -48,19 +50,23 @@ class LiveView(CuriousWorld):
 class RoundedInward(CuriousWorld):
     """A part is answered as far as the span that was asked for reaches."""
 
-    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
-        found = super().answer(tails, start_ms, end_ms, final=final)
+    def answer(
+        self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
+    ) -> Snapshot:
+        found = super().answer(replicas, start_ms, end_ms, final=final)
         if found.withheld or (found.start_ms, found.end_ms) == (start_ms, end_ms):
             return found
-        return snapshot(self.context, tails, start_ms, end_ms)
+        return snapshot(self.context, replicas, start_ms, end_ms)
 
 
 class PendingAnswered(CuriousWorld):
     """A span with pending panes is answered without them where it is final, too."""
 
-    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
-        found = super().answer(tails, start_ms, end_ms, final=final)
-        kept = snapshot(self.context, tails, start_ms, end_ms)
+    def answer(
+        self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
+    ) -> Snapshot:
+        found = super().answer(replicas, start_ms, end_ms, final=final)
+        kept = snapshot(self.context, replicas, start_ms, end_ms)
         enough = found.withheld and kept.n >= self.context.minimum
         return kept if enough else found
 
@@ -68,13 +74,15 @@ class PendingAnswered(CuriousWorld):
 class PartsOfWhatIsKept(CuriousWorld):
     """Parts are made whenever somebody asks, from the first pane that is kept."""
 
-    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+    def answer(
+        self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
+    ) -> Snapshot:
         pane_ms = self.context.window.pane_ms
         asked = range(start_ms // pane_ms, end_ms // pane_ms)
-        closed = min(head.closed for head in _heads(tails))
-        counted = sorted(reports_by_pane(tails, expired(_heads(tails)), closed).items())
+        closed = min(head.closed for head in _heads(replicas))
+        counted = sorted(reports_by_pane(replicas, expired(_heads(replicas)), closed).items())
         made = group(self.context.minimum, counted)
-        return _whole(self, tails, [p for p in made if _touches(p, asked)], asked)
+        return _whole(self, replicas, [p for p in made if _touches(p, asked)], asked)
 
 
 def _touches(part: Part, asked: range) -> bool:
@@ -85,25 +93,29 @@ class WhatIsLeft(Patched):
     """A part of which some partitions have dropped panes is answered as far as it is there."""
 
     changes = MappingProxyType(
-        {"ldpstream.agents.http.asked.first_kept": lambda _, tails: expired(_heads(tails))}
+        {"ldpstream.agents.http.asked.first_kept": lambda _, replicas: expired(_heads(replicas))}
     )
 
-    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+    def answer(
+        self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
+    ) -> Snapshot:
         pane_ms = self.context.window.pane_ms
         asked = range(start_ms // pane_ms, end_ms // pane_ms)
-        return _whole(self, tails, tails[0].parts.touching(asked.start, asked.stop), asked)
+        return _whole(self, replicas, replicas[0].parts.touching(asked.start, asked.stop), asked)
 
 
 class BehindAnswered(CuriousWorld):
     """A part is answered by a worker that has not read all of it yet."""
 
-    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
+    def answer(
+        self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
+    ) -> Snapshot:
         pane_ms = self.context.window.pane_ms
         asked = range(start_ms // pane_ms, end_ms // pane_ms)
-        parts = tails[0].parts.touching(asked.start, asked.stop)
-        if parts and min(asked.start, parts[0].first) < first_kept(self.context, tails):
+        parts = replicas[0].parts.touching(asked.start, asked.stop)
+        if parts and min(asked.start, parts[0].first) < first_kept(self.context, replicas):
             parts = []
-        return _whole(self, tails, parts, asked)
+        return _whole(self, replicas, parts, asked)
 
 
 # What a part is.
@@ -125,10 +137,14 @@ class NothingPending(Patched):
 
 
 def _once_closed_anywhere(
-    context: Context, cells: OwnedCells, work: Head, tails: Sequence[Tail], heads: Sequence[Head]
+    context: Context,
+    cells: OwnedCells,
+    work: Head,
+    replicas: Sequence[Replica],
+    heads: Sequence[Head],
 ) -> Head:
     closed = max(head.closed for head in heads)
-    return store_parts(context, cells, work, tails, [replace(h, closed=closed) for h in heads])
+    return store_parts(context, cells, work, replicas, [replace(h, closed=closed) for h in heads])
 
 
 class ClosedAnywhere(Patched):
@@ -143,8 +159,8 @@ class ClosedAnywhere(Patched):
 class AtOnce(Releases):
     """A candidate is released at once."""
 
-    def look(self, tails: Sequence[Tail], first: int, *, now_ms: int) -> bool:
-        super().look(tails, first, now_ms=now_ms)
+    def look(self, replicas: Sequence[Replica], first: int, *, now_ms: int) -> bool:
+        super().look(replicas, first, now_ms=now_ms)
         candidates = [*self._candidates.items()]
         self._candidates.clear()
         for pane, candidate in candidates:

@@ -142,9 +142,9 @@ class Checks:
         demand(known == publication.content, f"(2) finals differ: {known} {publication.content}")
 
     def view(self, reader: Reader, before: Head | None) -> None:
-        """Check what a tail shows at the end of its log."""
-        p, tail, official = reader.p, reader.tail, self.world.official[reader.p]
-        head = tail.head
+        """Check what a replica shows at the end of its log."""
+        p, replica, official = reader.p, reader.replica, self.world.official[reader.p]
+        head = replica.head
         demand(head is not None, "(3) nothing at the end of the log")
         demand(
             before is None or (head.next >= before.next and head.seq >= before.seq),
@@ -157,18 +157,18 @@ class Checks:
         if self.world.shadow:
             full = evaluate(self.world.prefix, self.world.context.window, reader.store)
             demand(head == full.head, "(5) not the head of a full evaluation")
-            cells = {name: cell.key for name, cell in tail.cells.items()}
+            cells = {name: cell.key for name, cell in replica.cells.items()}
             demand(cells == full.cells, "(5) not the cells of a full evaluation")
-            demand(set(tail.dead()) == full.dead, "(5) not the dead of a full evaluation")
-            size = sum(cell.size_bytes for cell in tail.cells.values())
-            demand(tail.size_bytes == size, "(5) not the size of the live cells")
+            demand(set(replica.dead()) == full.dead, "(5) not the dead of a full evaluation")
+            size = sum(cell.size_bytes for cell in replica.cells.values())
+            demand(replica.size_bytes == size, "(5) not the size of the live cells")
         if head is before:
             return
         got: dict[tuple[int, int], int] = {}
         n: Counter[int] = Counter()
         late: dict[int, int] = {}
         sums: Counter[int] = Counter()
-        for name, cell in tail.cells.items():
+        for name, cell in replica.cells.items():
             if name.kind == "count":
                 count = int(decode_chunk(cell.value, 1)[0])
                 got[name.number, name.chunk] = count
@@ -265,9 +265,9 @@ class Checks:
             kept = [(pane, 0, n) for (pane, _), n in self.counts[p].items()]
             kept += [(pane, 1, n) for pane, n in self.late[p].items()]
             for pane, column, n in kept:
-                for number in window.windows(pane) if pane >= reader.tail.head.expired else ():
+                for number in window.windows(pane) if pane >= reader.replica.head.expired else ():
                     want.setdefault(number, [0, 0])[column] += n
-        got = windows(world.context, [reader.tail for reader in readers])
+        got = windows(world.context, [reader.replica for reader in readers])
         told = {
             info.start_ms // window.hop_ms: [info.n, info.late]
             for info in got
@@ -284,4 +284,4 @@ class Checks:
         )
         world.fresh_reader(p, garbage=True)
         world.compact(p, world.end[p], drop_deletions=True)
-        demand(not world.fresh_reader(p).tail.dead(), "(4) garbage stays")
+        demand(not world.fresh_reader(p).replica.dead(), "(4) garbage stays")

@@ -28,7 +28,7 @@ from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.partition.answers import BehindError, answer
 from ldpstream.agents.partition.outcomes import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import encode_frame
@@ -165,14 +165,14 @@ class CuriousWorld(World):
 
     def do_ask(self) -> None:
         worker = self.rng.choice(sorted(self.workers.values(), key=lambda one: one.name))
-        self.ask(worker.tails[: worker.known])
+        self.ask(worker.replicas[: worker.known])
 
-    def ask(self, tails: Sequence[Tail]) -> None:
+    def ask(self, replicas: Sequence[Replica]) -> None:
         """Ask what HTTP answers and what provisional documents hold of some spans."""
-        if any(tail.head is None for tail in tails):
+        if any(replica.head is None for replica in replicas):
             return
         rng, window = self.rng, self.context.window
-        served = SimpleNamespace(context=self.context, tails=tails)
+        served = SimpleNamespace(context=self.context, replicas=replicas)
         spans = [(info.start_ms, info.end_ms) for info in kept_windows(served)][-6:]
         latest = self.now_ms // window.pane_ms + 1
         for _ in range(4):
@@ -185,7 +185,7 @@ class CuriousWorld(World):
     def ask_span(self, served: SimpleNamespace, span: tuple[int, int]) -> None:
         try:
             check_span(served, *span)
-            found = self.answer(served.tails, *span, final=is_final(served, span[1]))
+            found = self.answer(served.replicas, *span, final=is_final(served, span[1]))
         except (AnswerError, BehindError):
             return
         told = self.read(add_up(self.context, found))
@@ -200,13 +200,15 @@ class CuriousWorld(World):
         """Learn what totals tell besides their statistic, and return them."""
         return told
 
-    def answer(self, tails: Sequence[Tail], start_ms: int, end_ms: int, *, final: bool) -> Snapshot:
-        return answer(self.context, tails, start_ms, end_ms, final=final)
+    def answer(
+        self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
+    ) -> Snapshot:
+        return answer(self.context, replicas, start_ms, end_ms, final=final)
 
     def round(self, workers: list[Worker]) -> None:
         super().round(workers)
         for worker in workers:
-            self.ask(worker.tails[: worker.known])
+            self.ask(worker.replicas[: worker.known])
 
 
 class Patched(CuriousWorld):

@@ -1,6 +1,6 @@
 """Rules 2, 3 and 9 as plain definitions: what a set of records means, evaluated from scratch.
 
-`Tail` evaluates incrementally and must always agree with this.
+`Replica` evaluates incrementally and must always agree with this.
 """
 
 from collections.abc import Mapping

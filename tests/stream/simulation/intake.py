@@ -22,8 +22,8 @@ from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.partition.probes import UnbrokenProbes
-from ldpstream.agents.reading.held import Held
 from ldpstream.agents.reading.intake import Intake, IntakeHooks
+from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Record, SourceReader
 from tests.stream.serving import CITY
 from tests.stream.simulation.brokers import MOST
@@ -31,7 +31,7 @@ from tests.stream.simulation.checks import demand
 from tests.stream.simulation.client import Answer, Client, run_now
 from tests.stream.simulation.setting import Setting
 from tests.stream.simulation.worker import Fate, Watched, Worker
-from tests.stream.simulation.worker import Held as SimulatedHeld
+from tests.stream.simulation.worker import OwnedPartition as SimulatedHeld
 from tests.stream.simulation.world import World
 
 CONFIG = read_config(
@@ -105,7 +105,7 @@ class IntakeWorker(Worker):
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
         self.lane = Lane()
-        self.taken: dict[int, Held] = {}
+        self.taken: dict[int, OwnedPartition] = {}
         self.reader = self.reader_class(
             [TopicPartition(CONFIG.topics.source, p) for p in range(MOST)],
             deliver=self.deliver,
@@ -147,7 +147,7 @@ class IntakeWorker(Worker):
             self.intake.end(p)
             del self.taken[p]
         for p in self.held.keys() - self.taken.keys():
-            self.taken[p] = Held(self.held[p].part)
+            self.taken[p] = OwnedPartition(self.held[p].part)
             self.intake.begin(self.taken[p])
 
     def part(self, p: int) -> Partition | None:
@@ -198,7 +198,9 @@ class IntakeWorker(Worker):
         if held is None:
             return
         # Until all heads are known it says what the head says that was loaded.
-        if held.part.work.idle and all(tail.head is not None for tail in self.tails[: self.known]):
+        if held.part.work.idle and all(
+            replica.head is not None for replica in self.replicas[: self.known]
+        ):
             self.world.check_idle(p, held.part)
 
     def probe(self, p: int, held: SimulatedHeld) -> None:
@@ -248,7 +250,7 @@ class IntakeWorld(World):
         if self.steady:
             for worker in [w for w in self.workers.values() if not w.paused]:
                 for p in range(self.partitions):
-                    for act in ("tail", "settle", "load", *READ, *READ, "look", "clock"):
+                    for act in ("replica", "settle", "load", *READ, *READ, "look", "clock"):
                         if self.rng.random() < 0.85:
                             getattr(worker, act)(p)
 
@@ -313,7 +315,7 @@ class Harsh(IntakeWorld):
 class GapsTrusted(Intake):
     """A batch that begins above the next offset is taken: what is between would not exist."""
 
-    def _take(self, held: Held, item: Batch | Outside) -> None:
+    def _take(self, held: OwnedPartition, item: Batch | Outside) -> None:
         if isinstance(item, Batch) and item.start > held.state.next:
             held.state.pass_over(item.start)
         super()._take(held, item)
@@ -322,7 +324,7 @@ class GapsTrusted(Intake):
 class RepeatsTaken(Intake):
     """What a batch repeats is taken again, under the next offsets."""
 
-    def _ingest(self, held: Held, batch: Batch) -> None:
+    def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
         shift = held.state.next - batch.start
         if shift > 0 and batch.records:
             records = [(offset + shift, value) for offset, value in batch.records]
@@ -340,7 +342,7 @@ class ArrivesWhenTaken(Intake):
 class LostForGood(Intake):
     """What is neither in the channel nor taken is waited for."""
 
-    def _lost(self, held: Held, given: int) -> bool:
+    def _lost(self, held: OwnedPartition, given: int) -> bool:
         return False
 
 

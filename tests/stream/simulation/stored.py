@@ -1,4 +1,4 @@
-"""The same world with workers whose tails keep their cells in a local store on disk.
+"""The same world with workers whose replicas keep their cells in a local store on disk.
 
 A worker that crashes finds what its store was told at the last evaluation, and reads on from there;
 what it was told since is gone. All runs share one database, under names of their own.
@@ -12,7 +12,7 @@ from pathlib import Path
 from ldpstream.agents.state.cell_store import HeadRecord
 from ldpstream.agents.state.records import state_prefix
 from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore, StoredTail
+from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.simulation.evaluation import Store
 from tests.stream.simulation.worker import Reader, Worker
 from tests.stream.simulation.world import World
@@ -21,20 +21,20 @@ _runs = itertools.count()
 
 
 class StoredReader(Reader):
-    """A tail with a store, once it is given one, and what the store's content comes from."""
+    """A replica with a store, once it is given one, and what the store's content comes from."""
 
     kept: dict[str, Store] | None = None
     name = ""
 
     def resume(self, store: RocksStore, kept: dict[str, Store], name: str) -> None:
         self.kept, self.name = kept, name
-        self.position = self.tail.resume(store)
+        self.position = self.replica.resume(store)
         if self.position:
             self.store = dict(kept[name])
 
     def read(self, limit: int) -> None:
         super().read(limit)
-        if self.kept is not None and not self.tail._staged:
+        if self.kept is not None and not self.replica._staged:
             self.kept[self.name] = dict(self.store)
 
 
@@ -46,10 +46,10 @@ class StoredWorker(Worker):
         for p, reader in enumerate(self.readers):
             assert isinstance(reader, StoredReader)
             topic = f"{world.run} {name}"
-            tail = StoredTail(
+            replica = StoredReplica(
                 topic=topic, partition=p, topic_id="01", state=state_prefix(world.context).hex()
             )
-            reader.resume(world.store_class(world.database, tail), world.kept, f"{topic} {p}")
+            reader.resume(world.store_class(world.database, replica), world.kept, f"{topic} {p}")
 
 
 class StoredWorld(World):

@@ -19,7 +19,7 @@ from tests.stream.simulation.checks import demand
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.stream.simulation.worker import Fate, Held, Watched
+    from tests.stream.simulation.worker import Fate, OwnedPartition, Watched
     from tests.stream.simulation.world import World
 
 DATED: Final = ("by brokers", "by brokers", "by senders", "by liars")
@@ -56,7 +56,7 @@ class Times:
             ]
         return Dates(true, self.dated == "by brokers")
 
-    def arrivals(self, p: int, offsets: range, held: Held, now_ms: int) -> Arrivals:
+    def arrivals(self, p: int, offsets: range, held: OwnedPartition, now_ms: int) -> Arrivals:
         """What a worker knows of the messages that it has read together."""
         dates = self.dates(p, offsets)
         return dates.arrivals(since_ms=held.ended_ms, now_ms=now_ms)

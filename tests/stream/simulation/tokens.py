@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.agents.partition.judge import REJECTED, Judgement
+from ldpstream.agents.partition.classify import REJECTED, Classified
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tokens import decode_tokens
@@ -77,21 +77,21 @@ class TokenChecks(Checks):
         own = int.from_bytes(report.token[:4], "little") % self.world.partitions == p
         demand(own == (fate != "partition"), "(7) a report in another partition")
         key = context.window.pane(report.time_ms), report.token
-        beside = sum(pane == key[0] and of == p for (pane, _), of in self.tokens.items())
+        siblings = sum(pane == key[0] and of == p for (pane, _), of in self.tokens.items())
         if fate == "counted":
             demand(key not in self.tokens, "(7) two reports of one token and window")
-            demand(beside < context.tokens_a_pane, "(7) more tokens than a pane takes")
+            demand(siblings < context.tokens_a_pane, "(7) more tokens than a pane takes")
             self.tokens[key] = p
         elif fate == "crowded":
             demand(key not in self.tokens, "(7) crowded, and counted before")
-            demand(beside >= context.tokens_a_pane, "(7) crowded where there is room")
+            demand(siblings >= context.tokens_a_pane, "(7) crowded where there is room")
         elif fate == "repeated":
             demand(key in self.tokens, "(7) repeated, but none was counted")
 
     def view(self, reader: Reader, before: Head | None) -> None:
         super().view(reader, before)
-        head, held = reader.tail.head, {}
-        for name, cell in reader.tail.cells.items():
+        head, held = reader.replica.head, {}
+        for name, cell in reader.replica.cells.items():
             if name.kind == "token":
                 for token in decode_tokens(cell.value):
                     held[name.number, int(token).to_bytes(8, "little")] = reader.p
@@ -160,8 +160,8 @@ class Forgotten(Watched):
 class AnyPartition(Watched):
     """Reports are taken whatever partition their token belongs to."""
 
-    def _judge(self, *args: object) -> Judgement:
-        made = super()._judge(*args)
+    def _classify(self, *args: object) -> Classified:
+        made = super()._classify(*args)
         good = made.good | (made.why == REJECTED["partition"])
         return replace(made, good=good)
 
@@ -169,12 +169,12 @@ class AnyPartition(Watched):
 class KeptTokens(Watched):
     """Repeats are looked for in what has been flushed only."""
 
-    def _judge(self, *args: object) -> Judgement:
+    def _classify(self, *args: object) -> Classified:
         panes = self._cells.tokens._panes
         runs = {pane: held.runs for pane, held in panes.items()}
         for held in panes.values():
             held.runs = [run for run in held.runs if self._flushes.flight is None]
-        made = super()._judge(*args)
+        made = super()._classify(*args)
         for pane, kept in runs.items():
             panes[pane].runs = kept
         return made

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.judge import FATES, LATE, Judgement
+from ldpstream.agents.partition.classify import FATES, LATE, Classified
 from ldpstream.agents.partition.outcomes import Flush, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from tests.stream.simulation.checks import demand
 from tests.stream.simulation.evaluation import Store, add
 
@@ -38,34 +38,36 @@ class Watched(Partition):
         """Make it ready after loading."""
         self.fates = []
 
-    def _judge(self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals) -> Judgement:
-        judgement = super()._judge(records, arrived)
-        self.fates += fates_of(records, judgement)
-        return judgement
+    def _classify(
+        self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals
+    ) -> Classified:
+        classified = super()._classify(records, arrived)
+        self.fates += fates_of(records, classified)
+        return classified
 
 
-def fates_of(records: Sequence[tuple[int, bytes | None]], judgement: Judgement) -> list[Fate]:
-    fates = [(records[place][0], 0, reason) for place, reason in judgement.batch.refused]
+def fates_of(records: Sequence[tuple[int, bytes | None]], classified: Classified) -> list[Fate]:
+    fates = [(records[place][0], 0, reason) for place, reason in classified.batch.refused]
     row, seen = 0, {}
-    batch = judgement.batch
-    runs = zip(batch.message.tolist(), batch.count.tolist(), judgement.fate.tolist(), strict=True)
+    batch = classified.batch
+    runs = zip(batch.message.tolist(), batch.count.tolist(), classified.fate.tolist(), strict=True)
     for place, count, fate in runs:
         for _ in range(count):
             index = seen[place] = seen.get(place, -1) + 1
             why = FATES[fate]
-            if not judgement.good[row] and fate <= LATE:
-                why = "range" if judgement.why is None else FATES[judgement.why[row]]
+            if not classified.good[row] and fate <= LATE:
+                why = "range" if classified.why is None else FATES[classified.why[row]]
             fates.append((records[place][0], index, why))
             row += 1
     return fates
 
 
 class Reader:
-    """A tail with its position in the log, and the same records kept as they are."""
+    """A replica with its position in the log, and the same records kept as they are."""
 
     def __init__(self, world: World, p: int) -> None:
         self.world, self.p = world, p
-        self.tail: Tail = world.tail_class(world.context, p)
+        self.replica: Replica = world.replica_class(world.context, p)
         self.position = 0
         self.store: Store = {}
         self.shown: dict[Name, CellRecord] = {}
@@ -77,14 +79,14 @@ class Reader:
             for record in records:
                 add(self.store, *record)
         self.position = end if len(records) < limit else records[-1][0] + 1
-        before = self.tail.head
+        before = self.replica.head
         self.news = self.news or bool(records) or before is None
-        if not self.tail.read(records, position=self.position, end=end):
-            same = self.tail.head is before and dict(self.tail.cells) == self.shown
+        if not self.replica.read(records, position=self.position, end=end):
+            same = self.replica.head is before and dict(self.replica.cells) == self.shown
             demand(same, "(3) a view changes in the middle of the log")
         elif self.news:
             self.news = False
-            self.shown = dict(self.tail.cells)
+            self.shown = dict(self.replica.cells)
             self.world.check_view(self, before)
 
 
@@ -99,7 +101,7 @@ class Flight:
 
 
 @dataclass
-class Held:
+class OwnedPartition:
     """A partition that a worker holds."""
 
     part: Watched
@@ -119,11 +121,11 @@ class Worker:
         self.readers = [world.reader_class(world, p) for p in range(len(world.source))]
         self.owned: set[int] = set()
         self.known, self.generation = world.partitions, -1
-        self.held: dict[int, Held] = {}
+        self.held: dict[int, OwnedPartition] = {}
 
     @property
-    def tails(self) -> list[Tail]:
-        return [reader.tail for reader in self.readers]
+    def replicas(self) -> list[Replica]:
+        return [reader.replica for reader in self.readers]
 
     @property
     def now_ms(self) -> int:
@@ -140,7 +142,7 @@ class Worker:
         self.owned = {q for q, name in self.world.assignment.items() if name == self.name}
         self.held = {q: held for q, held in self.held.items() if q in self.owned}
 
-    def tail(self, p: int) -> None:
+    def replica(self, p: int) -> None:
         rng = self.world.rng
         self.readers[rng.randrange(self.world.partitions)].read(rng.randint(1, 6))
         self.readers[p].read(rng.choice([2, 99]))
@@ -148,12 +150,12 @@ class Worker:
     def load(self, p: int) -> None:
         if p in self.owned and p not in self.held:
             part = self.partition_class.load(
-                self.world.context, p, self.tails, epoch=self.draw_epoch(p)
+                self.world.context, p, self.replicas, epoch=self.draw_epoch(p)
             )
             if part is not None:
                 part.prepare()
                 self.world.times.loaded(p, part)
-                self.held[p] = Held(part)
+                self.held[p] = OwnedPartition(part)
 
     def draw_epoch(self, _p: int) -> int:
         return self.world.rng.getrandbits(40) + 1
@@ -176,7 +178,7 @@ class Worker:
         held.ended_ms = self.now_ms if stop == len(source) else None
         part.read_to(part.next, end=len(source), asked_ms=self.steady_ms)
 
-    def arrivals(self, p: int, offsets: range, held: Held) -> Arrivals:
+    def arrivals(self, p: int, offsets: range, held: OwnedPartition) -> Arrivals:
         return self.world.times.arrivals(p, offsets, held, self.now_ms)
 
     def clock(self, p: int) -> None:
@@ -185,7 +187,7 @@ class Worker:
             self.probe(p, held)
             before = held.part.work.clock
             held.part.clock(
-                tails=self.tails,
+                replicas=self.replicas,
                 controls=self.world.controls,
                 known_partitions=self.known,
                 now_ms=self.steady_ms,
@@ -193,7 +195,7 @@ class Worker:
             if held.part.work.clock > before:
                 held.part.moved = max(held.part.moved, held.part.work.clock)
 
-    def probe(self, p: int, held: Held) -> None:
+    def probe(self, p: int, held: OwnedPartition) -> None:
         """As if the source's end was asked for at every moment."""
         end = len(self.world.source[p])
         held.part.read_to(held.part.next, end=end, asked_ms=self.steady_ms)
@@ -247,5 +249,5 @@ class Worker:
 
     def sweep(self, p: int) -> None:
         if p in self.held:
-            for key in self.readers[p].tail.dead():
+            for key in self.readers[p].replica.dead():
                 self.world.send(p, key, None)

@@ -10,7 +10,7 @@ import random
 from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.outcomes import Publication
 from ldpstream.agents.state.records import Head, state_prefix
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.brokers import MOST, Brokers
 from tests.stream.simulation.checks import Checks
@@ -19,24 +19,35 @@ from tests.stream.simulation.times import DATED, Times
 from tests.stream.simulation.worker import Reader, Worker
 
 WORK = (
-    "tail",
+    "replica",
     "poll",
     "sweep",
     "clock",
     "flush",
     "ingest flush",
     "ingest clock flush",
-    "flush tail settle",
+    "flush replica settle",
     "settle publish mark",
     "settle publish",
     "mark",
-    "poll tail load ingest flush",
-    "poll tail settle load ingest clock flush",
-    "tail settle load ingest flush flush",
-    "tail settle load clock flush tail",
+    "poll replica load ingest flush",
+    "poll replica settle load ingest clock flush",
+    "replica settle load ingest flush flush",
+    "replica settle load clock flush replica",
 )
 """What a worker may do in one step of the scheduler."""
-ROUND = ("tail", "settle", "load", "ingest", "clock", "publish", "mark", "flush", "flush", "tail")
+ROUND = (
+    "replica",
+    "settle",
+    "load",
+    "ingest",
+    "clock",
+    "publish",
+    "mark",
+    "flush",
+    "flush",
+    "replica",
+)
 WEIGHTS = {
     "work": 60,
     "land": 16,
@@ -56,7 +67,7 @@ class World(Brokers):
     """One run. Steps are numbers, so that a schedule can be shortened and replayed."""
 
     worker_class: type[Worker] = Worker
-    tail_class: type[Tail] = Tail
+    replica_class: type[Replica] = Replica
     checks_class: type[Checks] = Checks
     shadow = True
 
@@ -194,7 +205,7 @@ class World(Brokers):
         for act in (*ROUND, "settle", "sweep"):
             for worker in workers:
                 for p in range(self.partitions):
-                    if act == "tail":
+                    if act == "replica":
                         worker.readers[p].read(10**9)
                     else:
                         getattr(worker, act)(p)

@@ -14,7 +14,7 @@ from ldpstream.agents.state.records import (
     encode_key,
     state_prefix,
 )
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.stream.harness import Cluster, frame, make_context, make_spec
 
@@ -40,93 +40,93 @@ def flush(epoch: int, seq: int, *, n: int, **lineage: int) -> list[tuple[bytes, 
     ]
 
 
-def read(tail: Tail, *records: tuple[bytes, bytes | None], start: int = 0) -> int:
+def read(replica: Replica, *records: tuple[bytes, bytes | None], start: int = 0) -> int:
     log = [(at, key, value) for at, (key, value) in enumerate(records, start=start)]
-    assert tail.read(log, position=start + len(log), end=start + len(log))
+    assert replica.read(log, position=start + len(log), end=start + len(log))
     return start + len(log)
 
 
 def test_nothing_is_shown_before_the_end():
-    tail = Tail(CONTEXT, 0)
+    replica = Replica(CONTEXT, 0)
     records = [(at, *record) for at, record in enumerate(flush(1, 1, n=2))]
-    assert not tail.read(records[:2], position=2, end=3)
-    assert tail.head is None
-    assert not tail.cells
-    assert tail.read(records[2:], position=3, end=3)
-    assert tail.head is not None
-    assert tail.head.n == 2
-    assert tail.totals(3) == Totals(2, 0, 2)
+    assert not replica.read(records[:2], position=2, end=3)
+    assert replica.head is None
+    assert not replica.cells
+    assert replica.read(records[2:], position=3, end=3)
+    assert replica.head is not None
+    assert replica.head.n == 2
+    assert replica.totals(3) == Totals(2, 0, 2)
 
 
 def test_an_empty_log_is_the_empty_state():
-    tail = Tail(CONTEXT, 0)
-    assert tail.read([], position=0, end=0)
-    assert tail.head == Head()
+    replica = Replica(CONTEXT, 0)
+    assert replica.read([], position=0, end=0)
+    assert replica.head == Head()
 
 
 def test_the_first_head_of_a_seq_wins():
-    tail = Tail(CONTEXT, 0)
-    read(tail, *flush(1, 1, n=2), *flush(2, 1, n=5))
-    assert tail.head is not None
-    assert (tail.head.epoch, tail.totals(3).n) == (1, 2)
-    assert len(tail.dead()) == 3
+    replica = Replica(CONTEXT, 0)
+    read(replica, *flush(1, 1, n=2), *flush(2, 1, n=5))
+    assert replica.head is not None
+    assert (replica.head.epoch, replica.totals(3).n) == (1, 2)
+    assert len(replica.dead()) == 3
 
 
 def test_cells_of_earlier_epochs_stay_valid_by_the_lineage():
-    tail = Tail(CONTEXT, 0)
-    end = read(tail, *flush(1, 1, n=2), head(2, 2, n=2, e1=1))
-    assert tail.totals(3).n == 2
+    replica = Replica(CONTEXT, 0)
+    end = read(replica, *flush(1, 1, n=2), head(2, 2, n=2, e1=1))
+    assert replica.totals(3).n == 2
     with pytest.raises(RecordError, match="add up"):
-        read(tail, *flush(3, 3, n=7)[:1], head(3, 3, n=2, e1=1), start=end)
+        read(replica, *flush(3, 3, n=7)[:1], head(3, 3, n=2, e1=1), start=end)
 
 
 def test_cells_wait_for_their_head():
-    tail = Tail(CONTEXT, 0)
-    end = read(tail, *flush(1, 1, n=2))
-    end = read(tail, *flush(1, 2, n=3)[:2], start=end)
-    assert tail.totals(3).n == 2
-    assert not tail.dead()
-    read(tail, flush(1, 2, n=3)[2], start=end)
-    assert tail.totals(3).n == 3
-    assert len(tail.dead()) == 3
+    replica = Replica(CONTEXT, 0)
+    end = read(replica, *flush(1, 1, n=2))
+    end = read(replica, *flush(1, 2, n=3)[:2], start=end)
+    assert replica.totals(3).n == 2
+    assert not replica.dead()
+    read(replica, flush(1, 2, n=3)[2], start=end)
+    assert replica.totals(3).n == 3
+    assert len(replica.dead()) == 3
 
 
 def test_deleted_records_are_forgotten():
-    tail = Tail(CONTEXT, 0)
-    end = read(tail, *flush(1, 1, n=2), *flush(1, 2, n=3))
-    end = read(tail, *((key, None) for key in tail.dead()), start=end)
-    assert not tail.dead()
-    assert tail.totals(3).n == 3
+    replica = Replica(CONTEXT, 0)
+    end = read(replica, *flush(1, 1, n=2), *flush(1, 2, n=3))
+    end = read(replica, *((key, None) for key in replica.dead()), start=end)
+    assert not replica.dead()
+    assert replica.totals(3).n == 3
     # A duplicate that lands after its deletion is dead again.
-    read(tail, *flush(1, 1, n=2), start=end)
-    assert tail.totals(3).n == 3
-    assert len(tail.dead()) == 3
+    read(replica, *flush(1, 1, n=2), start=end)
+    assert replica.totals(3).n == 3
+    assert len(replica.dead()) == 3
 
 
 def test_records_of_another_state_are_left_alone():
     other = Cluster(make_context(WindowSpec(size_ms=8, hop_ms=8), chunk=1))
     other.produce(0, frame((1, 0)))
     other.steps(3)
-    tail = Tail(CONTEXT, 0)
+    replica = Replica(CONTEXT, 0)
     foreign = [(key, value) for _, key, value in other.log[0]]
-    read(tail, *foreign, *flush(1, 1, n=2), *((key, None) for key, _ in foreign))
-    assert tail.totals(3).n == 2
-    assert not tail.dead()
+    read(replica, *foreign, *flush(1, 1, n=2), *((key, None) for key, _ in foreign))
+    assert replica.totals(3).n == 2
+    assert not replica.dead()
 
 
-def of_other(seq: int, *, handover: int = NEVER, size: int = 4) -> tuple[bytes, bytes]:
+def of_other(seq: int, *, cutover: int = NEVER, size: int = 4) -> tuple[bytes, bytes]:
     """Return the head of another spec's state."""
     prefix = state_prefix(make_context(CONTEXT.window, spec=make_spec(size)))
-    return encode_key(prefix, Key(HEAD, 7, seq)), encode_head(Head(handover=handover))
+    return encode_key(prefix, Key(HEAD, 7, seq)), encode_head(Head(cutover=cutover))
 
 
 def left_behind(*records: tuple[bytes, bytes | None], accept: int | None = None) -> list[int]:
     """Return the sizes of the domains whose states were left behind in a log."""
     specs = () if accept is None else (make_spec(accept),)
-    tail = Tail(make_context(CONTEXT.window, chunk=1, accept=specs), 0)
-    read(tail, *records)
+    replica = Replica(make_context(CONTEXT.window, chunk=1, accept=specs), 0)
+    read(replica, *records)
     sizes = {make_spec(size).fingerprint: size for size in (2, 4, 8)}
-    return [sizes[fingerprint] for fingerprint in tail.left_behind]
+    return [sizes[fingerprint] for fingerprint in replica.left_behind]
 
 
 def test_a_state_that_was_not_named_by_its_successor_was_left_behind():
@@ -134,9 +134,9 @@ def test_a_state_that_was_not_named_by_its_successor_was_left_behind():
     assert left_behind(of_other(1)) == [4]
     assert sorted(left_behind(of_other(1), of_other(1, size=8))) == [4, 8]
     # It handed over, at last, or took that back; of two heads of one seq the first wins.
-    assert left_behind(of_other(1), of_other(2, handover=5)) == []
-    assert left_behind(of_other(1, handover=5), of_other(2)) == [4]
-    assert left_behind(of_other(2, handover=5), of_other(2), of_other(1)) == []
+    assert left_behind(of_other(1), of_other(2, cutover=5)) == []
+    assert left_behind(of_other(1, cutover=5), of_other(2)) == [4]
+    assert left_behind(of_other(2, cutover=5), of_other(2), of_other(1)) == []
     assert left_behind(of_other(1), accept=4) == []
     # Other windows over the same reports leave nobody's behind.
     windows = make_context(WindowSpec(size_ms=8, hop_ms=8))
@@ -145,10 +145,10 @@ def test_a_state_that_was_not_named_by_its_successor_was_left_behind():
 
 def test_of_another_state_only_what_was_there_at_the_start_tells_anything():
     """Workers by an earlier configuration see their successors come in a rolling restart."""
-    tail = Tail(CONTEXT, 0)
-    end = read(tail, *flush(1, 1, n=2))
-    read(tail, of_other(1), start=end)
-    assert not tail.left_behind
+    replica = Replica(CONTEXT, 0)
+    end = read(replica, *flush(1, 1, n=2))
+    read(replica, of_other(1), start=end)
+    assert not replica.left_behind
     # Nor does what no version of this software wrote, or a later one.
     key, value = of_other(1)
     assert left_behind((key[:40], value), (key, b"\x09" + value[1:])) == []
@@ -158,41 +158,41 @@ def test_nothing_of_another_state_is_kept_while_a_log_is_read():
     other = Cluster(make_context(CONTEXT.window, spec=make_spec(4)))
     other.produce(0, frame((1, 0), spec=make_spec(4)))
     other.steps(3)
-    tail = Tail(CONTEXT, 0)
-    assert not tail.read(other.log[0], position=len(other.log[0]), end=1_000)
-    assert not tail._staged
+    replica = Replica(CONTEXT, 0)
+    assert not replica.read(other.log[0], position=len(other.log[0]), end=1_000)
+    assert not replica._staged
     assert len(other.log[0]) > 2
 
 
 def test_a_pane_whose_chunks_do_not_add_up_is_an_error_by_name():
-    tail = Tail(CONTEXT, 5)
+    replica = Replica(CONTEXT, 5)
     torn = flush(1, 1, n=2)
     torn[0] = (torn[0][0], one(1))
     records = [(at, *record) for at, record in enumerate(torn)]
     for _ in range(2):
         with pytest.raises(RecordError, match="partition 5: the chunks of pane 3 add up to 1"):
-            tail.read(records, position=3, end=3)
+            replica.read(records, position=3, end=3)
 
 
 def test_panes_that_do_not_add_up_to_the_head_are_an_error_by_name():
-    tail = Tail(CONTEXT, 5)
+    replica = Replica(CONTEXT, 5)
     records = [*flush(1, 1, n=2)[:2], head(1, 1, n=3)]
     with pytest.raises(RecordError, match="partition 5: its panes hold 2 reports"):
-        read(tail, *records)
+        read(replica, *records)
 
 
 def test_records_of_another_version_are_refused_by_name():
-    tail = Tail(CONTEXT, 0)
+    replica = Replica(CONTEXT, 0)
     with pytest.raises(RecordError, match="format version 3: this release reads version 1"):
-        read(tail, (b"\x03 anything", b"value"))
+        read(replica, (b"\x03 anything", b"value"))
 
 
 def test_memory_keeps_no_value_of_the_dead():
-    tail = Tail(CONTEXT, 0)
+    replica = Replica(CONTEXT, 0)
     end = 0
     for seq in range(1, 50):
-        end = read(tail, *flush(1, seq, n=seq), start=end)
-    kept = [record for record in tail._keys.values() if record is not None]
-    assert len(kept) == len(tail.cells) == 2
-    read(tail, *((key, None) for key in tail.dead()), start=end)
-    assert len(tail._keys) == 3
+        end = read(replica, *flush(1, seq, n=seq), start=end)
+    kept = [record for record in replica._keys.values() if record is not None]
+    assert len(kept) == len(replica.cells) == 2
+    read(replica, *((key, None) for key in replica.dead()), start=end)
+    assert len(replica._keys) == 3

@@ -41,7 +41,7 @@ REJECTED: Final = {reason: FATES.index(reason) for reason in REASONS}
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class Classified:
     """The classification of a batch of R runs and N reports.
 
     - `fate` int64 `(R,)` is COUNTED, LATE or `REJECTED[reason]`. It applies to the run's reports
@@ -135,7 +135,7 @@ class Judgement:
             yield FATES[code], rows[codes == code]
 
 
-def judge(
+def classify(
     context: Context,
     batch: Batch,
     head: Head,
@@ -144,7 +144,7 @@ def judge(
     partition: int,
     seen: Tokens,
     witnessed: Sequence[int] = (),
-) -> Judgement:
+) -> Classified:
     """Classify a batch, given the head that it continues and when its messages arrived.
 
     With `one_report`, `seen` has the tokens that the partition has counted in open panes. With
@@ -158,23 +158,23 @@ def judge(
     fate[time_ms % context.spec.precision_ms != 0] = REJECTED["precision"]
     fate[(time_ms < window.earliest_ms) | (time_ms > window.latest_ms)] = REJECTED["time"]
     pane = time_ms // window.pane_ms
-    judgement = Judgement(batch, fate, pane, reports, good, head.clock, time_ms, witnessed)
+    classified = Classified(batch, fate, pane, reports, good, head.clock, time_ms, witnessed)
     if context.spec.one_report is not None:
         rule, most = context.spec.one_report, context.tokens_a_pane
-        judgement = _one_each(judgement, rule, tokens, partition, seen, most)
+        classified = _one_each(classified, rule, tokens, partition, seen, most)
     if not len(time_ms):
-        return judgement
+        return classified
     moved = np.minimum(time_ms, batch.per_run(arrived.clock_ms))
-    taken = np.where((fate == COUNTED) & (judgement.good_count > 0), moved, NEVER)
+    taken = np.where((fate == COUNTED) & (classified.good_count > 0), moved, NEVER)
     if window.witnesses == 1:
         clocks = np.maximum.accumulate(np.concatenate(([head.clock], taken)))
     else:
         clocks, witnessed = _witness(window.witnesses, batch.message, taken, witnessed)
         clocks = np.maximum(clocks, head.clock)
     first_open = np.maximum(head.closed, (clocks[:-1] - window.grace_ms) // window.pane_ms)
-    fate[(fate == COUNTED) & (judgement.pane < first_open)] = LATE
+    fate[(fate == COUNTED) & (classified.pane < first_open)] = LATE
     return replace(
-        _late_again(judgement), clock=int(clocks[-1]), before=clocks[:-1], witnessed=witnessed
+        _late_again(classified), clock=int(clocks[-1]), before=clocks[:-1], witnessed=witnessed
     )
 
 
@@ -200,36 +200,36 @@ def _witness(
 
 
 def _one_each(
-    judgement: Judgement,
+    classified: Classified,
     rule: OneReport,
     tokens: NDArray[np.uint8],
     partition: int,
     seen: Tokens,
     most: int,
-) -> Judgement:
+) -> Classified:
     """Keep one good report for each token and pane, the first, and none of another partition's.
 
     A repeat is not counted, whatever happens to the first report: if that one is late, its pane has
     closed, and everything after it is late as well. For the same reason a late report may use up
     one of the `most` places of its pane.
     """
-    batch, numbers = judgement.batch, as_numbers(tokens)
-    why = np.where(judgement.good, COUNTED, REJECTED["range"])
-    why[judgement.good & (rule.partition(tokens) != partition)] = REJECTED["partition"]
-    asked = (why == COUNTED) & np.repeat(judgement.fate == COUNTED, batch.count)
+    batch, numbers = classified.batch, as_numbers(tokens)
+    why = np.where(classified.good, COUNTED, REJECTED["range"])
+    why[classified.good & (rule.partition(tokens) != partition)] = REJECTED["partition"]
+    asked = (why == COUNTED) & np.repeat(classified.fate == COUNTED, batch.count)
     rows = np.flatnonzero(asked)
-    panes, of_rows = np.repeat(judgement.pane, batch.count)[rows], numbers[rows]
+    panes, of_rows = np.repeat(classified.pane, batch.count)[rows], numbers[rows]
     repeated = again(panes, of_rows) | seen.repeated(panes, of_rows)
     why[rows[repeated]] = REJECTED["repeated"]
     why[rows[seen.crowded(panes, of_rows, ~repeated, most)]] = REJECTED["crowded"]
-    return replace(judgement, good=why == COUNTED, why=why, tokens=numbers)
+    return replace(classified, good=why == COUNTED, why=why, tokens=numbers)
 
 
-def _late_again(judgement: Judgement) -> Judgement:
+def _late_again(classified: Classified) -> Classified:
     """Make reports refused for their token late if their pane is closed: its tokens are gone."""
-    if judgement.why is None:
-        return judgement
-    late = np.repeat(judgement.fate == LATE, judgement.batch.count)
-    of_tokens = (judgement.why == REJECTED["repeated"]) | (judgement.why == REJECTED["crowded"])
-    good = judgement.good | (late & of_tokens)
-    return replace(judgement, good=good)
+    if classified.why is None:
+        return classified
+    late = np.repeat(classified.fate == LATE, classified.batch.count)
+    of_tokens = (classified.why == REJECTED["repeated"]) | (classified.why == REJECTED["crowded"])
+    good = classified.good | (late & of_tokens)
+    return replace(classified, good=good)

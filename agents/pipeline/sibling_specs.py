@@ -1,6 +1,6 @@
 """Share heads between the states of one collection, if it accepts several specs.
 
-`ldpstream.agents.partition.handover` decides which state handles which messages. This module gives
+`ldpstream.agents.partition.cutover` decides which state handles which messages. This module gives
 each state the others' heads, and warns the operator.
 """
 
@@ -9,41 +9,41 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.partition.handover import Beside
+from ldpstream.agents.partition.cutover import SiblingHeads
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Others:
-    """The tails, by partition, of a collection's other states.
+class SiblingSpecs:
+    """The replicas, by partition, of a collection's other states.
 
     `own` are those of the collection's own spec, None for its own state; `accepted` those of the
     specs that it accepts.
     """
 
-    own: Sequence[Tail] | None = None
-    accepted: Sequence[Sequence[Tail]] = ()
+    own: Sequence[Replica] | None = None
+    accepted: Sequence[Sequence[Replica]] = ()
 
-    def beside(self, partition: int) -> Beside | None:
+    def siblings(self, partition: int) -> SiblingHeads | None:
         """Return their heads, or None until all have been read to their end."""
         own = None if self.own is None else self.own[partition].head
-        heads = [tails[partition].head for tails in self.accepted]
+        heads = [replicas[partition].head for replicas in self.accepted]
         if (self.own is not None and own is None) or None in heads:
             return None
-        return Beside(own, tuple(head for head in heads if head is not None))
+        return SiblingHeads(own, tuple(head for head in heads if head is not None))
 
 
-def waits_for(title: str, tails: Sequence[Tail], partitions: Iterable[int]) -> str:
+def waits_for(title: str, replicas: Sequence[Replica], partitions: Iterable[int]) -> str:
     """Return the problem of waiting for a stopped accepted state; empty if it has handed over.
 
     `partitions` are those that the collection's own state has not loaded.
     """
-    heads = (tails[partition].head for partition in partitions)
-    if all(head is not None and head.handover != NEVER for head in heads):
+    heads = (replicas[partition].head for partition in partitions)
+    if all(head is not None and head.cutover != NEVER for head in heads):
         return ""
     return f"it waits for {title} to hand over, which has stopped"
 
@@ -58,9 +58,9 @@ class Warner:
 
     def loaded(self, head: Head, left_behind: Iterable[bytes]) -> None:
         """Note the head of a loaded partition, and the specs left behind in its changelog."""
-        if head.handover != NEVER:
+        if head.cutover != NEVER:
             if not self._handed_over:
-                self._warn_of_handover()
+                self._warn_of_cutover()
             self._handed_over = True
             return
         for fingerprint in left_behind:
@@ -68,7 +68,7 @@ class Warner:
                 self._warn_of(fingerprint)
             self._left_behind.add(fingerprint)
 
-    def _warn_of_handover(self) -> None:
+    def _warn_of_cutover(self) -> None:
         """Warn that messages left to another spec's state may have nobody to decide them."""
         log.warning(
             "collection %s: its state was handed over to another spec: messages that are not "

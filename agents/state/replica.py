@@ -16,7 +16,13 @@ the head's waits undecided, and once the head has passed it, it is live or dead 
 
 from collections.abc import Mapping, Sequence
 
-from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, Held, MemoryStore
+from ldpstream.agents.state.cell_store import (
+    CellRecord,
+    CellStore,
+    HeadRecord,
+    KeptValue,
+    MemoryStore,
+)
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.others import OtherStates
 from ldpstream.agents.state.records import (
@@ -32,7 +38,7 @@ from ldpstream.agents.state.records import (
 from ldpstream.agents.state.shown import Shown
 
 
-class Tail(Shown):
+class Replica(Shown):
     """The state of one partition of a collection, read from its changelog.
 
     What it shows changes only in `read`.
@@ -59,7 +65,7 @@ class Tail(Shown):
         self._numbers = 0, 0
         self._undecided: dict[int, dict[bytes, CellRecord]] = {}
         # Read since then: (offset, value), or None for the deletion of a known key.
-        self._staged: dict[bytes, tuple[int, Held] | None] = {}
+        self._staged: dict[bytes, tuple[int, KeptValue] | None] = {}
         self._broken: RecordError | None = None
         self._others = OtherStates(self._context)
 
@@ -70,7 +76,8 @@ class Tail(Shown):
         from there.
 
         Raises:
-            RecordError: if the store's contents cannot come from a tail; `restart` discards them.
+            RecordError: if the store's contents cannot come from a replica; `restart` discards
+            them.
         """
         self._store = store
         found = store.resume()
@@ -112,7 +119,7 @@ class Tail(Shown):
 
     @property
     def broken(self) -> RecordError | None:
-        """The error after which nothing that the tail shows can be trusted, if any."""
+        """The error after which nothing that the replica shows can be trusted, if any."""
         return self._broken
 
     def read(
@@ -157,7 +164,7 @@ class Tail(Shown):
                 self._store.forget(key)
         elif self._staged.get(key) is None and (key in self._staged or key not in self._keys):
             cell = is_cell(self._prefix, key)
-            held = self._store.keep(key, value) if cell else Held(value, len(value))
+            held = self._store.keep(key, value) if cell else KeptValue(value, len(value))
             self._staged[key] = offset, held
 
     def _evaluate(self, position: int) -> None:
@@ -187,7 +194,7 @@ class Tail(Shown):
         self._store.commit(position, self._winner)
         self.head = self._last = head
 
-    def _cell(self, data: bytes, key: Key, held: Held) -> CellRecord:
+    def _cell(self, data: bytes, key: Key, held: KeptValue) -> CellRecord:
         """Return a cell, sharing its numbers with the previous one: most are of the same flush."""
         epoch, seq = self._numbers
         epoch = epoch if epoch == key.epoch else key.epoch

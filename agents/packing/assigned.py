@@ -33,7 +33,7 @@ class PackHooks:
 
 
 @dataclass
-class Share:
+class AssignedPartition:
     """A partition of a source that is currently ours."""
 
     source: TopicPartition

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaTimeoutError
 from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.outcomes import Flush
-from ldpstream.agents.pipeline.carrier import Carrier, SourceChangedError
+from ldpstream.agents.pipeline.flush_writer import FlushWriter, SourceChangedError
 from tests.stream.serving import CITY
 
 HEAD = (b"head", b"h")
@@ -50,12 +50,12 @@ class Sent:
         self.note("check")
 
 
-def make(sent: Sent, cells: int) -> tuple[Carrier, Flush]:
+def make(sent: Sent, cells: int) -> tuple[FlushWriter, Flush]:
     config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
     named = tuple((b"cell", b"%d" % number) for number in range(cells))
     copies = (Copy(kind="late", value=b"", headers=()),)
     flush = Flush(copies=copies, cells=named, head=HEAD, next=1)
-    return Carrier(config.collections["city"].topics, sent, sent.check), flush
+    return FlushWriter(config.collections["city"].topics, sent, sent.check), flush
 
 
 @pytest.mark.parametrize(

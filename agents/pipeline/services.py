@@ -14,7 +14,7 @@ from ldpstream.agents.served.clock import WorkerClock
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Services:
     """The services that all engines of a worker share."""
 
     producer: LastingProducer

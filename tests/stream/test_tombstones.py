@@ -11,9 +11,9 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.partition import partition
-from ldpstream.agents.pipeline import sweeper
+from ldpstream.agents.pipeline import tombstones
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.sweeper import sweep
+from ldpstream.agents.pipeline.tombstones import collect_tombstones
 from ldpstream.agents.state.shown import Shown
 from ldpstream.agents.state.windows import WindowSpec
 from tests.processes import eventually
@@ -22,8 +22,8 @@ from tests.stream.harness import Cluster, frame, make_context
 MANY = 70_000
 
 
-class Tail(Shown):
-    """Stands for a tail: keys that are dead until their deletion is read."""
+class Replica(Shown):
+    """Stands for a replica: keys that are dead until their deletion is read."""
 
     def __init__(self, dead: int) -> None:
         super().__init__(WindowSpec(size_ms=1, hop_ms=1))
@@ -37,7 +37,7 @@ class Log:
     """A changelog that acknowledges deletions at once, and shows them when it is let."""
 
     def __init__(self, *dead: int) -> None:
-        self.tails = [Tail(number) for number in dead]
+        self.replicas = [Replica(number) for number in dead]
         self.asked: list[tuple[int, list[bytes]]] = []
         self.refusing = 0
         self.shown = True
@@ -54,15 +54,15 @@ class Log:
 
     def show(self, partition: int, keys: Sequence[bytes]) -> None:
         for key in keys:
-            self.tails[partition].deleted(key)
+            self.replicas[partition].deleted(key)
 
     @contextmanager
     def swept(self) -> Iterator[None]:
         """Sweep for the length of a block."""
-        held = frozenset(range(len(self.tails)))
+        held = frozenset(range(len(self.replicas)))
         config = SimpleNamespace(name="trips")
-        engine = SimpleNamespace(held=held, tails=self.tails, config=config)
-        task = asyncio.create_task(sweep(cast("Engine", engine), self.delete))
+        engine = SimpleNamespace(held=held, replicas=self.replicas, config=config)
+        task = asyncio.create_task(collect_tombstones(cast("Engine", engine), self.delete))
         try:
             yield
         finally:
@@ -71,20 +71,22 @@ class Log:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeper, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(tombstones, "_LOOK_SECONDS", 0.0)
     # What is deleted is deleted because there is so much of it, and not because time has gone by.
-    monkeypatch.setattr(sweeper, "_EVERY_SECONDS", math.inf)
-    monkeypatch.setattr(sweeper, "_MOST_SECONDS", math.inf)
+    monkeypatch.setattr(tombstones, "_EVERY_SECONDS", math.inf)
+    monkeypatch.setattr(tombstones, "_MOST_SECONDS", math.inf)
 
 
 async def test_much_is_deleted_at_once_and_of_each_partition_its_share() -> None:
     log = Log(MANY, 5, MANY)
     log.refusing = 2
     with log.swept():
-        await eventually(lambda: max(t.dead_records for t in log.tails) < sweeper._MANY_RECORDS)
-    assert log.tails[1].dead_records == 0
+        await eventually(
+            lambda: max(t.dead_records for t in log.replicas) < tombstones._MANY_RECORDS
+        )
+    assert log.replicas[1].dead_records == 0
     assert {partition for partition, _ in log.asked[:3]} == {0, 1, 2}
-    assert max(len(keys) for _, keys in log.asked) <= sweeper._RECORDS_A_ROUND
+    assert max(len(keys) for _, keys in log.asked) <= tombstones._RECORDS_A_ROUND
 
 
 async def test_what_has_been_sent_is_not_sent_again_before_it_is_read() -> None:
@@ -96,7 +98,7 @@ async def test_what_has_been_sent_is_not_sent_again_before_it_is_read() -> None:
         sent = [key for _, keys in log.asked for key in keys]
         assert len(sent) == len(set(sent)) == MANY
         log.show(0, sent)
-        log.tails[0] = Tail(0)
+        log.replicas[0] = Replica(0)
 
 
 async def test_little_is_deleted_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,8 +106,8 @@ async def test_little_is_deleted_once_in_a_while(monkeypatch: pytest.MonkeyPatch
     with log.swept():
         await asyncio.sleep(0.05)
         assert log.asked == []
-        monkeypatch.setattr(sweeper, "_EVERY_SECONDS", 0.0)
-        await eventually(lambda: log.tails[0].dead_records == 0)
+        monkeypatch.setattr(tombstones, "_EVERY_SECONDS", 0.0)
+        await eventually(lambda: log.replicas[0].dead_records == 0)
     assert [partition for partition, _ in log.asked] == [0]
 
 
@@ -119,8 +121,8 @@ def test_a_partition_with_too_much_to_delete_is_full(monkeypatch: pytest.MonkeyP
         cluster.flush(0)
         full.append(cluster.part().full)
     # A flush supersedes a head, a chunk and a pane's totals.
-    assert [cluster.tails[0].dead_records, full] == [9, [False, False, True, True]]
-    cluster.sweep(0)
+    assert [cluster.replicas[0].dead_records, full] == [9, [False, False, True, True]]
+    cluster.collect_tombstones(0)
     assert not cluster.part().full
     # An owner to come is no better off.
     for _ in range(2):

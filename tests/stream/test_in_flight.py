@@ -7,9 +7,9 @@ import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOutError
 
 from ldpstream.agents.partition.outcomes import Settled
-from ldpstream.agents.pipeline.carrier import Carrier
-from ldpstream.agents.pipeline.flights import FlightHooks, Flights
-from ldpstream.agents.reading.held import Held
+from ldpstream.agents.pipeline.flush_writer import FlushWriter
+from ldpstream.agents.pipeline.in_flight import InFlightFlushes, InFlightHooks
+from ldpstream.agents.reading.owned_partition import OwnedPartition
 
 
 class Refusing:
@@ -22,7 +22,7 @@ class Refusing:
         return self.errors[partition] if partition < len(self.errors) else None
 
 
-def held(partition: int) -> Held:
+def held(partition: int) -> OwnedPartition:
     state: Any = SimpleNamespace(
         partition=partition,
         full=True,
@@ -30,7 +30,7 @@ def held(partition: int) -> Held:
         flush=lambda: SimpleNamespace(next=1),
         settle=lambda: Settled.WON,
     )
-    return Held(state)
+    return OwnedPartition(state)
 
 
 async def test_a_partition_that_cannot_be_written_is_said_once(
@@ -39,7 +39,7 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
     carrier = Refusing([MessageSizeTooLargeError(), MessageSizeTooLargeError()])
     carrier.errors.append(RequestTimedOutError())
     ignored = [lambda *_: None] * 4
-    flights = Flights("trips", cast("Carrier", carrier), FlightHooks(*ignored))
+    flights = InFlightFlushes("trips", cast("FlushWriter", carrier), InFlightHooks(*ignored))
     partitions = [held(partition) for partition in range(4)]
 
     async def rounds(number: int) -> None:

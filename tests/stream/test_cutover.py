@@ -10,14 +10,14 @@ from itertools import count
 
 import pytest
 
-from ldpstream.agents.partition.handover import Beside
+from ldpstream.agents.partition.cutover import SiblingHeads
 from ldpstream.agents.partition.outcomes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.taking import Taken, take
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.packed import Packed
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.packing import make_records
@@ -61,10 +61,10 @@ class World:
     def heads(self) -> dict[CollectionSpec, Head]:
         found = {}
         for context in (OLD_OWN[0], NEW_OWN[0]):
-            tail = Tail(context, 0)
-            tail.read(self.log, position=len(self.log), end=len(self.log))
-            assert tail.head is not None
-            found[context.spec] = tail.head
+            replica = Replica(context, 0)
+            replica.read(self.log, position=len(self.log), end=len(self.log))
+            assert replica.head is not None
+            found[context.spec] = replica.head
         return found
 
 
@@ -73,14 +73,14 @@ class Owner:
 
     def __init__(self, world: World, contexts: list[Context]) -> None:
         self.world, self.contexts = world, contexts
-        self.tails = [Tail(context, 0) for context in contexts]
+        self.replicas = [Replica(context, 0) for context in contexts]
         self.parts: list[Partition | None] = [None for _ in contexts]
         self.read = 0
 
     def catch_up(self) -> None:
         log, self.read = self.world.log[self.read :], len(self.world.log)
-        for tail in self.tails:
-            tail.read(log, position=self.read, end=self.read)
+        for replica in self.replicas:
+            replica.read(log, position=self.read, end=self.read)
 
     def step(self, *, honest: bool = False) -> None:
         """Do one thing, at random; `honest` owners do all, and fail at nothing."""
@@ -115,17 +115,19 @@ class Owner:
         assert take(part, Packed(after, stop, stop, records), now_ms=10) is Taken.TAKEN
 
     def _load(self, place: int) -> Partition | None:
-        others = [tail.head for tail in self.tails[1:] if tail is not self.tails[place]]
-        if any(tail.head is None for tail in self.tails):
+        others = [
+            replica.head for replica in self.replicas[1:] if replica is not self.replicas[place]
+        ]
+        if any(replica.head is None for replica in self.replicas):
             return None
-        own = None if place == 0 else self.tails[0].head
-        beside = Beside(own, tuple(head for head in others if head is not None))
+        own = None if place == 0 else self.replicas[0].head
+        siblings = SiblingHeads(own, tuple(head for head in others if head is not None))
         part = Partition.load(
             self.contexts[place],
             0,
-            [self.tails[place]],
+            [self.replicas[place]],
             epoch=next(self.world.epochs),
-            beside=beside,
+            siblings=siblings,
         )
         self.parts[place] = part
         return part
@@ -173,7 +175,7 @@ def test_a_spec_changes_by_a_rolling_restart(seed: int) -> None:
     assert heads[NEW].n == source.count("new")
     bad = sum(source.count(name) for name in ("torn old", "unreadable", "none"))
     # What an owner by the old configuration read of the new spec, it rejected.
-    early = source[: heads[OLD].handover].count("new")
+    early = source[: heads[OLD].cutover].count("new")
     assert rejections(heads) == {
         "undecodable": bad,
         "fingerprint": source.count("other") + early,
@@ -209,7 +211,7 @@ def test_an_owner_by_the_old_configuration_leaves_what_was_handed_over() -> None
         last.catch_up()
         last.step(honest=True)
     head = world.heads()[OLD]
-    assert (head.next, head.handover, head.n, dict(head.rejected)) == (5, 2, 2, {"undecodable": 1})
+    assert (head.next, head.cutover, head.n, dict(head.rejected)) == (5, 2, 2, {"undecodable": 1})
 
 
 def test_deleted_offsets_that_an_accepted_state_has_decided_are_not_lost() -> None:

@@ -11,9 +11,9 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.partition.outcomes import Flush, Outcome, Settled
-from ldpstream.agents.pipeline.carrier import Carrier, SourceChangedError
-from ldpstream.agents.reading.held import Held
-from ldpstream.agents.reading.pace import PARTITIONS, paced
+from ldpstream.agents.pipeline.flush_writer import FlushWriter, SourceChangedError
+from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
+from ldpstream.agents.reading.owned_partition import OwnedPartition
 
 FLUSH_SECONDS: Final = 0.25
 
@@ -21,20 +21,20 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class FlightHooks:
+class InFlightHooks:
     """Callbacks about flushes in flight."""
 
     won: Callable[[int, int, Outcome, float], None]
     """Called with partition, next offset, what was added, and the seconds that the flush took."""
     refused: Callable[[int], None]
     """Called with a partition that could not be written, before `lost`."""
-    lost: Callable[[Held], None]
+    lost: Callable[[OwnedPartition], None]
     """Called with a partition that another owner has written to, or whose flush failed."""
     stop: Callable[[str], None]
     """Called with a problem that only an operator can fix."""
 
 
-class Flights:
+class InFlightFlushes:
     """The flushes of one collection, at most one in flight for each partition.
 
     A partition flushes at most every `every_seconds`.
@@ -43,13 +43,13 @@ class Flights:
     def __init__(
         self,
         title: str,
-        carrier: Carrier,
-        hooks: FlightHooks,
+        carrier: FlushWriter,
+        hooks: InFlightHooks,
         *,
         every_seconds: float = FLUSH_SECONDS,
     ) -> None:
         self._title = title
-        self._carrier = carrier
+        self._writer = carrier
         self._hooks = hooks
         self._complaints: dict[int, str] = {}
         self._least_seconds = self._every_seconds = every_seconds
@@ -62,12 +62,12 @@ class Flights:
         """
         if partitions <= PARTITIONS:
             self._every_seconds = self._least_seconds
-        elif now - self._last_round < paced(self._least_seconds, partitions):
+        elif now - self._last_round < scaled_interval(self._least_seconds, partitions):
             self._every_seconds = math.inf
         else:
             self._every_seconds, self._last_round = 0.0, now
 
-    def start(self, held: Held) -> None:
+    def start(self, held: OwnedPartition) -> None:
         """Flush a partition that is due or full, if it has something new and no flush in flight."""
         now = time.monotonic()
         soon = now - held.flushed < self._every_seconds and not held.state.full
@@ -79,7 +79,7 @@ class Flights:
             held.flight = asyncio.create_task(self._fly(held, flush))
             held.flight.add_done_callback(self._flown)
 
-    def soon(self, held: Held) -> None:
+    def soon(self, held: OwnedPartition) -> None:
         """Schedule a flush of a partition with something new for when it is due."""
         wait = held.flushed + self._every_seconds - time.monotonic()
         if wait <= 0 or held.state.full:
@@ -87,11 +87,11 @@ class Flights:
         elif held.timer is None and wait < math.inf:
             held.timer = asyncio.get_running_loop().call_later(wait, self._due, held)
 
-    def _due(self, held: Held) -> None:
+    def _due(self, held: OwnedPartition) -> None:
         held.timer = None
         self.start(held)
 
-    async def drain(self, partitions: Collection[Held], deadline: float) -> None:
+    async def drain(self, partitions: Collection[OwnedPartition], deadline: float) -> None:
         """Flush what has been taken in by now, until the monotonic clock reaches `deadline`.
 
         What arrives meanwhile is left to the next owner: with a steady stream this would never end.
@@ -103,7 +103,9 @@ class Flights:
             for one in late:
                 one.cancel()
 
-    async def _flush_all(self, held: Held, partitions: Collection[Held]) -> None:
+    async def _flush_all(
+        self, held: OwnedPartition, partitions: Collection[OwnedPartition]
+    ) -> None:
         if held.flight is not None:
             # It started before the newest data arrived.
             await asyncio.wait([held.flight])
@@ -113,10 +115,10 @@ class Flights:
         if held.flight is not None:
             await asyncio.wait([held.flight])
 
-    async def _fly(self, held: Held, flush: Flush) -> None:
+    async def _fly(self, held: OwnedPartition, flush: Flush) -> None:
         """Send one flush to the broker and wait for its outcome."""
         try:
-            error = await self._carrier.carry(held.partition, flush)
+            error = await self._writer.carry(held.partition, flush)
             if error is not None:
                 self._complain(held.partition, error)
                 self._hooks.refused(held.partition)
@@ -132,7 +134,7 @@ class Flights:
         finally:
             held.flight = None
 
-    async def _settled(self, held: Held) -> Settled:
+    async def _settled(self, held: OwnedPartition) -> Settled:
         while (outcome := held.state.settle()) is Settled.WAITING:
             held.read.clear()
             await held.read.wait()

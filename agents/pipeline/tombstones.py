@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.reading.pace import paced
+from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.state.shown import DEAD_LIMIT
 
 _EVERY_SECONDS: Final = 5.0
@@ -31,17 +31,17 @@ Delete: TypeAlias = Callable[[int, Sequence[tuple[bytes, None]]], Awaitable[None
 """Sends deletions (keys without values) to a partition; returns when they are acknowledged."""
 
 
-async def sweep(engine: Engine, delete: Delete) -> None:
+async def collect_tombstones(engine: Engine, delete: Delete) -> None:
     """Sweep the partitions that an engine holds, until cancelled."""
     sent: dict[int, set[bytes]] = {}
     while True:
         await _until_due(engine)
-        dirty = [p for p in engine.held if engine.tails[p].dead_records]
+        dirty = [p for p in engine.held if engine.replicas[p].dead_records]
         # What was sent and is still dead has not been read back yet.
-        sent = {p: engine.tails[p].still_dead(sent.get(p, set())) for p in dirty}
+        sent = {p: engine.replicas[p].still_dead(sent.get(p, set())) for p in dirty}
         # A partition with very many must not take the others' share.
         share = _RECORDS_A_ROUND // max(1, len(dirty)) + 1
-        due = {p: engine.tails[p].dead(share, but=sent[p]) for p in dirty}
+        due = {p: engine.replicas[p].dead(share, but=sent[p]) for p in dirty}
         try:
             await asyncio.gather(
                 *(
@@ -62,8 +62,8 @@ async def _until_due(engine: Engine) -> None:
     begun = time.monotonic()
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
-        every_seconds = paced(_EVERY_SECONDS, len(engine.held), most=_MOST_SECONDS)
+        every_seconds = scaled_interval(_EVERY_SECONDS, len(engine.held), most=_MOST_SECONDS)
         if time.monotonic() - begun >= every_seconds or any(
-            engine.tails[partition].dead_records >= _MANY_RECORDS for partition in engine.held
+            engine.replicas[partition].dead_records >= _MANY_RECORDS for partition in engine.held
         ):
             return

@@ -10,14 +10,14 @@ from ldpstream.agents.reading.source import Batch, Outside
 
 
 @dataclass
-class Held:
+class OwnedPartition:
     """A loaded partition. Times are on the monotonic clock, in seconds."""
 
     state: Partition
     session: int = 0
     """The session in which the source is read."""
-    waiting: "deque[tuple[Callable[[Held, Batch | Outside], None], Batch | Outside]]" = field(
-        default_factory=deque
+    waiting: "deque[tuple[Callable[[OwnedPartition, Batch | Outside], None], Batch | Outside]]" = (
+        field(default_factory=deque)
     )
     """What arrived while the partition was full, with the method that takes it."""
     missed: int = 0
@@ -31,7 +31,7 @@ class Held:
     timer: asyncio.TimerHandle | None = None
     """The scheduled next flush."""
     read: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when its tail has been evaluated."""
+    """Set when its replica has been evaluated."""
 
     @property
     def partition(self) -> int:

@@ -11,7 +11,7 @@ PARTITIONS: Final = 100
 """Up to this many partitions run at the base interval."""
 
 
-def paced(seconds: float, partitions: int, *, most: float = float("inf")) -> float:
+def scaled_interval(seconds: float, partitions: int, *, most: float = float("inf")) -> float:
     """Return the seconds between two rounds over this many partitions.
 
     That is `seconds` for up to `PARTITIONS`, proportionally more above, and at most `most`.

@@ -25,7 +25,7 @@ _NO_END: Final = 1 << 62
 
 
 @dataclass(frozen=True)
-class Beside:
+class SiblingHeads:
     """The heads of a collection's other states in the same partition.
 
     `own` is the head of the collection's own state, None for that state itself; `accepted` are the
@@ -36,12 +36,12 @@ class Beside:
     accepted: Sequence[Head] = ()
 
     @property
-    def handed_over(self) -> bool:
+    def all_cut_over(self) -> bool:
         """Whether all accepted states have recorded where they hand over."""
-        return all(head.handover != NEVER for head in self.accepted)
+        return all(head.cutover != NEVER for head in self.accepted)
 
 
-ALONE: Final = Beside()
+ALONE: Final = SiblingHeads()
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,20 @@ class Decided:
         return range(bisect_left(offsets, self.first), bisect_left(offsets, self.end))
 
 
-def hand_over(context: Context, head: Head, beside: Beside) -> Head:
+def cut_over(context: Context, head: Head, siblings: SiblingHeads) -> Head:
     """Return the head that a state continues from, including where it hands over."""
     if not context.accepted:
         # The collection's own state takes back what it had left to others.
-        return replace(head, handover=NEVER) if context.accept else head
-    if head.handover != NEVER:
+        return replace(head, cutover=NEVER) if context.accept else head
+    if head.cutover != NEVER:
         return head
     # A state that has read further does not go back for messages left to it.
-    reached = head.next if beside.own is None else max(head.next, beside.own.next)
-    return replace(head, handover=reached)
+    reached = head.next if siblings.own is None else max(head.next, siblings.own.next)
+    return replace(head, cutover=reached)
 
 
-def decided(head: Head, beside: Beside) -> Decided:
-    """Return the offsets that a state decides; `head` is the result of `hand_over`."""
-    end = _NO_END if head.handover == NEVER else head.handover
-    before = [other.handover for other in beside.accepted if other.handover < end]
+def decided(head: Head, siblings: SiblingHeads) -> Decided:
+    """Return the offsets that a state decides; `head` is the result of `cut_over`."""
+    end = _NO_END if head.cutover == NEVER else head.cutover
+    before = [other.cutover for other in siblings.accepted if other.cutover < end]
     return Decided(max([0, *before]), end)

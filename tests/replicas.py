@@ -8,29 +8,29 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.tail import Tail
+from ldpstream.agents.state.replica import Replica
 from tests.processes import eventually
 
 
-async def read_tails(
+async def read_replicas(
     reader: AIOKafkaConsumer, collection: CollectionConfig, context: Context
-) -> list[Tail]:
-    """Return tails that have read a collection's changelog up to its end."""
-    tails = [Tail(context, partition) for partition in range(collection.partitions)]
+) -> list[Replica]:
+    """Return replicas that have read a collection's changelog up to its end."""
+    replicas = [Replica(context, partition) for partition in range(collection.partitions)]
     broken: list[str] = []
     read = ChangelogReader(
         reader,
-        {TopicPartition(collection.topics.changelog, t.partition): t for t in tails},
+        {TopicPartition(collection.topics.changelog, t.partition): t for t in replicas},
         on_read=lambda _: None,
         on_broken=lambda _, why: broken.append(why),
         on_error=lambda error: broken.append(repr(error)),
     )
     task = asyncio.create_task(read.run())
     try:
-        await eventually(lambda: all(t.head is not None for t in tails) or bool(broken))
+        await eventually(lambda: all(t.head is not None for t in replicas) or bool(broken))
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
     assert not broken
-    return tails
+    return replicas

@@ -44,7 +44,7 @@ class SourceChangedError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Carrier:
+class FlushWriter:
     """Writes the flushes of one collection."""
 
     topics: Topics
