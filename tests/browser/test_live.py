@@ -55,7 +55,7 @@ async def test_live_data_of_a_worker_until_a_window_is_final(page: Page, lab: La
         assert await rows(page, "#value-rows") == listed(document["distribution"], "value")
         await lab.close(START_MS + WINDOW_MS)
         await expect(page.locator("#state")).to_have_text("Final")
-        await expect(page.locator("#bounds")).to_contain_text("method normal")
+        await expect(page.locator("#bounds")).to_contain_text("method padded")
         await expect(page.locator("#announce")).to_contain_text("is final with 2,900 reports")
         final = await ask(worker.url, "trips/estimate", top=20)
         assert final["final"] is True

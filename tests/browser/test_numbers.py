@@ -61,7 +61,7 @@ async def test_values_ranges_and_quantiles_of_an_open_window(
 
 async def test_a_final_window_is_bounded_as_configured(page: Page, url: str) -> None:
     document = await ask(url, "modes/estimate", top=20, start=FINAL, end="2026-11-21T10:01:00Z")
-    assert document["method"] == "normal"
+    assert document["method"] == "padded"
     await open_view(page, url, "modes", "values", f"&window={FINAL}")
     assert await rows(page, "#value-rows") == listed(document["distribution"], "value")
     assert await page.locator("#state").inner_text() == "Final"
@@ -140,7 +140,7 @@ async def test_series_over_windows_with_provisional_marked_apart(page: Page, url
     assert [w["final"] for w in windows] == [True] * 7 + [False]
     table = await rows(page, "#series-0 table")
     for row, window in zip(table, reversed(windows), strict=True):
-        method = "normal" if window["final"] else "anytime"
+        method = "padded" if window["final"] else "anytime"
         document = await ask(url, "ages/estimate", **window["window"], method=method)
         entry = document["ranges"][0]
         state = "final" if window["final"] else "provisional"
@@ -150,7 +150,7 @@ async def test_series_over_windows_with_provisional_marked_apart(page: Page, url
     ]
     assert await page.locator("#time-charts canvas").count() == 5
     said = await page.locator("#time-bounds").inner_text()
-    assert "final windows: normal; open ones: anytime" in said
+    assert "final windows: padded; open ones: anytime" in said
 
 
 async def test_published_means_are_followed_over_windows(page: Page, url: str) -> None:

@@ -16,7 +16,7 @@ INSTANCES = 3
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     for room in ("mechanisms", "tests/conformance", "tests/vectors/channels"):
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "tests/__init__.py"):
+    for file in ("pyproject.toml", "tests/__init__.py", "tests/ratios.py", "tests/seeded.py"):
         shutil.copy(ROOT / file, tmp_path / file)
     package = tmp_path / "src" / "ldpstream"
     package.mkdir(parents=True)

@@ -157,7 +157,7 @@ def test_reports_of_a_changed_spec_are_refused(tmp_path: Path):
         (["--quantile", "nan"], "--quantile: expected a number above 0 and below 1, got nan"),
         (["--confidence", "95"], "--confidence: expected a number above 0 and below 1, got 95"),
         (["--top", "many"], '--top: expected a whole number or "all", got many'),
-        (["--method", "exact"], "Invalid value for '--method'"),
+        (["--method", "wilson"], "Invalid value for '--method'"),
         (["--estimand", "everybody"], "Invalid value for '--estimand'"),
         (["--project", "sphere"], "Invalid value for '--project'"),
     ],

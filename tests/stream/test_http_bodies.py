@@ -119,7 +119,7 @@ async def test_a_body_asks_all_that_parameters_ask(client: Client) -> None:
         ({"linear": [{"name": "x", "weights": {"a": 1}}]}, "linear: expected a list of weights"),
         ({"confidence": 1.0}, "confidence: expected a number above 0 and below 1"),
         ({"quantiles": [0.5]}, "quantiles: expected a domain of one ordered dimension"),
-        ({"method": "exact"}, "method: input should be"),
+        ({"method": "wilson"}, "method: input should be"),
         ({"ranges": ["0..1,0..1"] * 101}, "ranges: list should have at most 100 items"),
     ],
 )  # fmt: skip

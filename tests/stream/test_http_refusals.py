@@ -51,7 +51,7 @@ async def test_numbers_of_any_length_are_read_or_refused(client: Client) -> None
         ("quantile=0", "quantile: expected a number above 0 and below 1"),
         ("quantile=0.5&quantile=1", "quantile: expected a number above 0 and below 1"),
         ("estimand=all", "estimand: expected one of respondents, population, active"),
-        ("method=exact", "method: expected one of normal, bernstein"),
+        ("method=wilson", "method: expected one of padded, exact, normal"),
         ("simultaneous=yes", "simultaneous: expected true or false"),
         ("confidence=95", "confidence: expected a number above 0 and below 1"),
         ("confidence=nan", "confidence: expected a number above 0 and below 1"),

@@ -54,7 +54,7 @@ HEADS = st.builds(
     partitions=st.integers(0, (1 << 32) - 1),
     source=st.sampled_from([b"", bytes(range(16))]),
     **dict.fromkeys(("clock", "closed", "expired", "final", "published"), REACHED),
-    **dict.fromkeys(("handover", "grouped"), REACHED),
+    **dict.fromkeys(("cutover", "grouped"), REACHED),
     **dict.fromkeys(("next", "n", "late", "lost", "gone", "frames", "end"), COUNT),
     gaps=st.lists(st.builds(Gap, REACHED, REACHED, COUNT), max_size=3).map(tuple),
 )

@@ -122,7 +122,7 @@ def test_a_partition_with_too_much_to_delete_is_full(monkeypatch: pytest.MonkeyP
         full.append(cluster.part().full)
     # A flush supersedes a head, a chunk and a pane's totals.
     assert [cluster.replicas[0].dead_records, full] == [9, [False, False, True, True]]
-    cluster.collect_tombstones(0)
+    cluster.sweep(0)
     assert not cluster.part().full
     # An owner to come is no better off.
     for _ in range(2):
