@@ -104,6 +104,7 @@ class _Partitions(AbstractType[int]):
 
     @classmethod
     def encode(cls, value: int) -> bytes:
+        # aiokafka asks every type for both ways; nobody here answers metadata requests.
         raise NotImplementedError("answers are only read")
 
     @classmethod

@@ -243,7 +243,7 @@ def read_options(
     over. Ranges and quantiles, if there are any, replace all of the defaults'.
 
     Raises:
-        QueryError: naming the word, for a text that is none, or does not fit the domain.
+        QueryError: naming the word, for an invalid text, or one that does not fit the domain.
     """
     known = [(WORDS[word], texts) for word, texts in asked.items() if word in WORDS and texts]
     return _with(defaults, domain, [(one, one.read(texts)) for one, texts in known])

@@ -1,4 +1,4 @@
-"""This checkout beside an earlier commit, in one run: `python -m benchmarks.beside 5846c59`.
+"""Compare this checkout with an earlier commit: `python -m benchmarks.compare_commits 5846c59`.
 
 Both measure by turns, each with its own code and the same benchmark: reports a second of a core for
 singles, frames and packed reports, latencies with documents every 100 ms, and what an idle worker
@@ -62,14 +62,14 @@ print(json.dumps(found))
 
 def main() -> int:
     """Measure by turns, print, and judge."""
-    parser = argparse.ArgumentParser(description="Measure beside an earlier commit.")
+    parser = argparse.ArgumentParser(description="Compare with an earlier commit.")
     parser.add_argument("commit")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--reports", type=int, default=200_000)
     parser.add_argument("--seconds", type=float, default=8.0, help="of a load, for latency")
     given = parser.parse_args()
     found: dict[str, tuple[list[float], list[float]]] = {}
-    with tempfile.TemporaryDirectory(prefix="ldpstream-beside-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ldpstream-compare-") as folder:
         checkouts = (extract(given.commit, Path(folder)), HERE)
         for _ in range(given.rounds):
             for place, checkout in enumerate(checkouts):
