@@ -251,13 +251,12 @@ def _value_estimates(
     if listed.estimate is None:
         return []
     shares = None if listed.projected is None else listed.projected[listed.indices]
-    labels = [domain.label(index) for index in listed.indices.tolist()]
+    labels = domain.labels(listed.indices)
     rows = numbers(listed.estimate, n, shares, None if hidden is None else ~hidden[listed.indices])
-    # Without validation, which takes as long as all the rest for a domain of many values; and
-    # with one set of field names for all, which would take half of their memory.
+    # One set of field names for all, which would take half of their memory.
     names = {"value", *Numbers.__annotations__}
     return [
-        ValueEstimate.model_construct(names, value=label, **row)
+        ValueEstimate.of(names, {"value": label, **row, "weight": None})
         for label, row in zip(labels, rows, strict=True)
     ]
 

@@ -5,7 +5,7 @@ Schema, `/openapi.json`). Times are RFC 3339 UTC, values the user's own labels (
 bin `[low, high]`), and an undefined number is null, never NaN.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
@@ -21,6 +21,20 @@ class Part(BaseModel):
     """A part of a document: closed, and never changed once written."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def of(cls, given: set[str], fields: dict[str, Any]) -> Self:
+        """Return the part of values for all its fields, of which those `given` are written.
+
+        `model_construct` without its search for aliases and defaults, in a fifth of the time: for
+        the many values of a list. The part keeps both arguments.
+        """
+        part = cls.__new__(cls)
+        object.__setattr__(part, "__dict__", fields)
+        object.__setattr__(part, "__pydantic_fields_set__", given)
+        object.__setattr__(part, "__pydantic_extra__", None)
+        object.__setattr__(part, "__pydantic_private__", None)
+        return part
 
 
 class Window(Part):

@@ -57,6 +57,7 @@ def build_http(
     app = web.Application(middlewares=[_errors_as_json], client_max_size=BODY_BYTES)
     app.on_response_prepare.append(_add_headers)
     app.on_shutdown.append(_end_events)
+    app.on_cleanup.append(_end_computing)
     app[PIPELINE] = pipeline
     app[METRICS] = metrics
     app[COMPUTING] = Computing()
@@ -116,6 +117,10 @@ async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
 async def _end_events(app: web.Application) -> None:
     """Let readers of events go, before the server waits for their connections."""
     app[FEEDS].close()
+
+
+async def _end_computing(app: web.Application) -> None:
+    await app[COMPUTING].close()
 
 
 @web.middleware

@@ -1,4 +1,4 @@
-"""Estimates of any span, and the finals that are stored: computed in a thread, and tagged.
+"""Estimates of any span, and the finals that are stored: computed off the loop, and tagged.
 
 An answer's ETag is made of all that the answer is made of, so any worker gives the same one, and
 whoever has the answer already is told so without anything being estimated.
@@ -6,20 +6,15 @@ whoever has the answer already is told so without anything being estimated.
 
 import asyncio
 import hashlib
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
-import numpy as np
 from aiohttp import ETag, web
-from scipy.version import version as scipy_version
 
-from ldpstream import __version__
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document import EstimateDocument, EstimateOptions, answer_bytes, compose
-from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
+from ldpstream.agents.document import EstimateDocument, EstimateOptions, answer_bytes
 from ldpstream.agents.http.asked import check_span, is_final, kept_windows, readable_collection
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
+from ldpstream.agents.http.job import Job, written
 from ldpstream.agents.http.keys import BODIES, COMPUTING
 from ldpstream.agents.http.limits import BODY_BYTES, check_cost
 from ldpstream.agents.http.parameters import AnswerError, parse_moment, read_time
@@ -27,77 +22,12 @@ from ldpstream.agents.http.question import address_options, body_options, read_b
 from ldpstream.agents.partition.answers import BehindError, answer
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cells import decode_final
-from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.view import Snapshot, add_up
+from ldpstream.agents.state.view import add_up
 
 CHECK_AGAIN: Final = "private, no-cache"
 """No answer is for ever: lates are counted after a final too, and another spec, other windows or
 `ldpstream reset` put another final behind the same address. Asking again costs no document."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """All that an answer is made of; computing it needs nothing else."""
-
-    config: CollectionConfig
-    context: Context
-    window: tuple[int, int]
-    taken: Snapshot
-    final: bool
-    options: EstimateOptions
-    form: Format
-    partial: bool
-
-    @cached_property
-    def totals(self) -> WindowTotals:
-        """What is told."""
-        return add_up(self.context, self.taken)
-
-    def tag(self) -> str:
-        """Return what tells this answer from every other one, in hexadecimal.
-
-        Made of what is told alone: whoever guesses what else would be in it finds out by trying.
-        """
-        taken = self.taken
-        parts = (
-            (__version__, np.__version__, scipy_version, self.form),
-            (self.config.name, self.config.spec.fingerprint, self.final),
-            (self.config.minimum, self.config.minimum_block, self.config.spread),
-            (self.window, taken.start_ms, taken.end_ms, taken.withheld, self.partial),
-            (taken.n, taken.late, taken.rejected, taken.lost),
-            self.options,
-        )
-        digest = hashlib.blake2b(repr(parts).encode(), digest_size=16)
-        if self.totals.n >= self.config.minimum:
-            digest.update(self.totals.statistic.data)
-            digest.update(b"" if self.totals.merged is None else self.totals.merged.data)
-        return digest.hexdigest()
-
-    def answer(self, known: frozenset[str]) -> tuple[str, bytes | None]:
-        """Return the tag, and the answer unless its tag is known."""
-        tag = self.tag()
-        return tag, None if _has(known, tag) else self.body()
-
-    def body(self) -> bytes:
-        """Return the answer."""
-        document = compose(
-            self.config,
-            self.totals,
-            window=self.window,
-            final=self.final,
-            options=self.options,
-        )
-        if self.partial:
-            document = document.model_copy(update={"partial": True})
-        return written(document, self.form)
-
-
-def written(document: EstimateDocument, form: Format) -> bytes:
-    """Return a document in a format."""
-    if form == "csv":
-        return to_csv(document_rows(document), HEADER)
-    return document.to_json()
 
 
 async def estimate(request: web.Request) -> web.Response:
@@ -150,7 +80,7 @@ async def _answer(
     config, form = served.config, wanted_format(request)
     cost_bytes, published_bytes = await asyncio.to_thread(_costs, config, options)
     check_cost(cost_bytes, published_bytes, options)
-    async with request.app[COMPUTING].turn(cost_bytes):
+    async with request.app[COMPUTING].turn(cost_bytes, published_bytes) as compute:
         # What is counted meanwhile is in the answer: the state is looked at when its turn has come.
         if start_ms is None and end_ms is None:
             known = kept_windows(served)
@@ -163,17 +93,20 @@ async def _answer(
             taken = answer(served.context, served.replicas, *span, final=final)
         except BehindError as error:
             raise AnswerError(503, f"{config.name}: its state is being read; try again") from error
-        job = Job(
-            config=config,
-            context=served.context,
-            window=span,
-            taken=taken,
-            final=final,
-            options=options,
-            form=form,
-            partial=served.partial,
-        )
-        tag, body = await asyncio.to_thread(job.answer, _known(request))
+
+        def begin() -> tuple[Job, str]:
+            job = Job(
+                totals=add_up(served.context, taken),
+                window=span,
+                final=final,
+                options=options,
+                form=form,
+                partial=served.partial,
+            )
+            return job, job.tag(config)
+
+        job, tag = await asyncio.to_thread(begin)
+        body = None if _has(_known(request), tag) else await compute(config, job)
     return _tagged(request, tag, body, form)
 
 

@@ -154,7 +154,7 @@ class Feed:
         cost_bytes = await asyncio.to_thread(
             answer_bytes, served.config.spec, served.config.options
         )
-        async with self._computing.turn(cost_bytes):
+        async with self._computing.turn(cost_bytes, cost_bytes):
             return await asyncio.to_thread(make)
 
 

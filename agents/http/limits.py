@@ -19,9 +19,11 @@ QUANTILE_VALUES_LIMIT: Final = 10_000
 Each quantile's bounds weigh all prefixes against all values: the work grows as their square.
 """
 ANSWERS_BYTES: Final = 2 << 30
-"""Memory of all answers that are computed at once, as `answer_bytes` tells it beforehand."""
+"""Memory of one answer, as `answer_bytes` tells it beforehand."""
+CHEAP_BYTES: Final = 64 << 20
+"""Memory of an answer that waits for no costlier ones."""
 WAITING_LIMIT: Final = 64
-"""Requests that wait for their turn to compute."""
+"""Requests that wait for their turn to compute, cheap and costly ones each."""
 
 
 def check_number(asked: Mapping[str, Sequence[str]]) -> None:
@@ -85,6 +87,6 @@ def check_cost(cost_bytes: int, published_bytes: int, options: EstimateOptions) 
     instead = [*(fewer[name] for name in queries), "a smaller top", "project=none"]
     raise AnswerError(
         400,
-        f"this answer would take {cost_bytes >> 20} MiB of memory, and all answers have "
+        f"this answer would take {cost_bytes >> 20} MiB of memory, and an answer has "
         f"{ANSWERS_BYTES >> 20} MiB: ask for {' or '.join(instead)}",
     )

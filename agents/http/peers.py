@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from aiohttp import web
@@ -14,12 +15,14 @@ _IPV6_PREFIX: Final = 64
 """One subscriber has at least such a network to take addresses from."""
 
 
-def is_trusted(host: str, proxies: Sequence[Network]) -> bool:
+@lru_cache(maxsize=4096)
+def is_trusted(host: str, proxies: tuple[Network, ...]) -> bool:
     """Return whether an address is among those of trusted proxies."""
     address = _parse(host) if proxies else None
     return address is not None and any(address in network for network in proxies)
 
 
+@lru_cache(maxsize=4096)
 def peer_name(host: str) -> str:
     """Return under what name the connections of an address are counted: an IPv6 network is one."""
     address = _parse(host)

@@ -55,6 +55,8 @@ _FRAME = 100
 class Honest:
     """What honest devices sent, and how long honest requests took, by what was asked."""
 
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
+    """Then everybody finishes what is under way: an upload until it is known to be accepted."""
     sent: int = 0
     uploaded: int = 0
     seconds: dict[str, list[float]] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Honest:
 async def _produce(config: CollectionConfig, bootstrap: str, honest: Honest) -> None:
     async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
         draw = np.random.default_rng(1)
-        while True:
+        while not honest.ending.is_set():
             frame = config.spec.frame(draw.integers(0, 12, _FRAME).tolist())
             await producer.send_and_wait(config.topics.source, frame)
             honest.sent += _FRAME
@@ -75,7 +77,7 @@ async def _produce(config: CollectionConfig, bootstrap: str, honest: Honest) -> 
 async def _upload(config: CollectionConfig, gateway: str, honest: Honest) -> None:
     """Upload one report at a time, and repeat each until it is accepted."""
     url = f"{gateway}/v1/collections/{config.name}/reports"
-    while True:
+    while not honest.ending.is_set():
         frame = config.spec.frame([3])
         headers = {
             "Idempotency-Key": secrets.token_hex(16),
@@ -117,20 +119,27 @@ async def _read(worker: str, gateway: str, name: str, honest: Honest) -> None:
         "estimate": f"{worker}/api/collections/{name}/estimate?top=3",
         "gateway health": f"{gateway}/healthz",
     }
-    while True:
+    while not honest.ending.is_set():
         for what, url in asked.items():
             await _ask(honest, what, "GET", url)
         await asyncio.sleep(_ASKED_SECONDS)
 
 
 def _resident(pid: int) -> int:
+    """Return the memory of a process and of those that it has started."""
+    started = [
+        int(one)
+        for children in Path(f"/proc/{pid}/task").glob("*/children")
+        for one in children.read_text().split()
+    ]
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS:"))
+    own = sum(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS:"))
+    return own + sum(_resident(one) for one in started)
 
 
 async def _sample(worker: Worker, gateway: Worker, honest: Honest) -> None:
     began = time.monotonic()
-    while worker.process.poll() is None and gateway.process.poll() is None:
+    while not honest.ending.is_set() and worker.process.poll() is gateway.process.poll() is None:
         sizes = _resident(worker.process.pid), _resident(gateway.process.pid)
         honest.memory.append((time.monotonic() - began, *sizes))
         await asyncio.sleep(_SAMPLED_SECONDS)
@@ -234,11 +243,8 @@ async def _siege(
             )
         ]
         did = await _attacked(target if attacked else None, tasks, seconds)
-        # The devices finish what they are about to send.
-        await asyncio.sleep(1.0)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        honest.ending.set()
+        await asyncio.gather(*tasks)
         wanted = honest.sent + honest.uploaded + did["garbage"]
         counted = await _until_counted(worker.url, "trips", wanted, seconds=60)
     return honest, did, counted

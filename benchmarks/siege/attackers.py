@@ -48,6 +48,11 @@ class Done:
     times: Counter[str] = field(default_factory=Counter)
     garbage: int = 0
 
+    def arrived(self, sending: asyncio.Future[Any]) -> None:
+        """Count a message of garbage that the broker has."""
+        if not sending.cancelled() and sending.exception() is None:
+            self.garbage += 1
+
 
 async def _connection(address: str, opening: bytes, drip: bytes, done: Done, name: str) -> None:
     """Open a connection, say something, keep it as long as the server lets us, and open it again.
@@ -121,12 +126,13 @@ async def _garbage(
     target: Target, producer: AIOKafkaProducer, done: Done, draw: random.Random
 ) -> None:
     """Send a hundred messages that are no frames."""
-    sent = [
-        await producer.send(target.source, draw.randbytes(draw.randint(1, 60))) for _ in range(100)
-    ]
-    for future in sent:
-        await future
-        done.garbage += 1
+    sent = []
+    for _ in range(100):
+        sending = await producer.send(target.source, draw.randbytes(draw.randint(1, 60)))
+        sending.add_done_callback(done.arrived)
+        sent.append(sending)
+    # Not gathered, which would cancel them where the attack ends.
+    await asyncio.wait(sent)
     done.times["garbage messages"] += len(sent)
 
 

@@ -89,6 +89,10 @@ class Domain(ABC):
     def label(self, index: int) -> Json:
         """Return the label of an index; of an interval's bin `[low, high]`."""
 
+    def labels(self, indices: Indices) -> list[Json]:
+        """Return the labels of indices `(n,)`."""
+        return [self.label(index) for index in indices.tolist()]
+
     @abstractmethod
     def canonical(self) -> Json:
         """Return what the fingerprint hashes: the domain's content, wherever it was read from."""

@@ -72,6 +72,14 @@ class Lattice(Domain):
         numbers: list[Json] = [int(c) for c in coordinates]
         return numbers[0] if len(numbers) == 1 else numbers
 
+    def labels(self, indices: Indices) -> list[Json]:
+        """Return the coordinates of indices `(n,)`."""
+        if len(self.shape) == 1:
+            labels: list[Json] = indices.tolist()
+            return labels
+        coordinates: list[Json] = np.stack(np.unravel_index(indices, self.shape), axis=1).tolist()
+        return coordinates
+
 
 def _digits(text: str) -> int:
     """Return a decimal integer, or -1 if the text is not a number of any domain."""

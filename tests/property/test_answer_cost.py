@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.document import EstimateOptions, answer_bytes, compose
-from ldpstream.agents.http.computing import COMPUTING_LIMIT, Computing
-from ldpstream.agents.http.limits import ANSWERS_BYTES, WAITING_LIMIT, check_cost
+from ldpstream.agents.http.computing import Computing
+from ldpstream.agents.http.limits import ANSWERS_BYTES, CHEAP_BYTES, WAITING_LIMIT, check_cost
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.query.linear import Linear
 from ldpstream.agents.query.ranges import Range
@@ -72,7 +72,7 @@ def test_what_costs_more_than_all_answers_may_is_refused_with_what_to_ask_instea
         check_cost(2 * ANSWERS_BYTES, 0, dear)
     assert caught.value.status == 400
     assert str(caught.value) == (
-        "this answer would take 4096 MiB of memory, and all answers have 2048 MiB: ask for fewer "
+        "this answer would take 4096 MiB of memory, and an answer has 2048 MiB: ask for fewer "
         "linear queries or a smaller top or project=none"
     )
     check_cost(ANSWERS_BYTES, 0, dear)
@@ -80,12 +80,13 @@ def test_what_costs_more_than_all_answers_may_is_refused_with_what_to_ask_instea
     check_cost(2 * ANSWERS_BYTES, 2 * ANSWERS_BYTES, dear)
 
 
-async def test_answers_compute_together_as_far_as_memory_goes_and_in_their_order():
-    computing, begun = Computing(), []
+async def test_cheap_answers_wait_for_no_costly_ones_and_each_kind_keeps_its_order():
+    computing = Computing()
+    begun: list[int] = []
     ends = [asyncio.Event() for _ in range(4)]
 
     async def answer(number: int, cost_bytes: int) -> None:
-        async with computing.turn(cost_bytes):
+        async with computing.turn(cost_bytes, 0):
             begun.append(number)
             await ends[number].wait()
 
@@ -94,28 +95,25 @@ async def test_answers_compute_together_as_far_as_memory_goes_and_in_their_order
             await asyncio.sleep(0)
         return begun
 
-    half = ANSWERS_BYTES // 2
-    tasks = [asyncio.create_task(answer(i, cost)) for i, cost in enumerate((half, half, 1, 1))]
-    assert await settled() == [0, 1][:COMPUTING_LIMIT]
-    dear = asyncio.create_task(answer(3, 2 * ANSWERS_BYTES))
-    ends[0].set()
-    assert await settled() == [0, 1, 2]
-    # The fourth has its turn before the dear one, which waits for all memory.
-    ends[1].set()
-    assert await settled() == [0, 1, 2, 3]
+    costs = (ANSWERS_BYTES, CHEAP_BYTES + 1, CHEAP_BYTES, 1)
+    tasks = [asyncio.create_task(answer(number, cost)) for number, cost in enumerate(costs)]
+    assert await settled() == [0, 2]
     ends[2].set()
-    assert await settled() == [0, 1, 2, 3]
+    assert await settled() == [0, 2, 3]
+    ends[0].set()
+    assert await settled() == [0, 2, 3, 1]
+    ends[1].set()
     ends[3].set()
-    await asyncio.gather(*tasks, dear)
-    assert begun == [0, 1, 2, 3, 3]
+    await asyncio.gather(*tasks)
 
 
-async def test_too_many_that_wait_are_sent_away():
+@pytest.mark.parametrize("cost_bytes", [1, ANSWERS_BYTES])
+async def test_too_many_that_wait_are_sent_away(cost_bytes: int):
     computing = Computing()
-    async with computing.turn(2 * ANSWERS_BYTES):
+    async with computing.turn(cost_bytes, 0):
 
         async def waits() -> None:
-            async with computing.turn(1):
+            async with computing.turn(cost_bytes, 0):
                 pass
 
         waiting = [asyncio.create_task(waits()) for _ in range(WAITING_LIMIT)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.http import estimates, limits
+from ldpstream.agents.http import estimates, job, limits
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
 
 
@@ -12,7 +12,7 @@ async def test_what_would_be_too_large_is_refused_before_it_is_computed(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("it was computed")
 
-    monkeypatch.setattr(estimates, "compose", never)
+    monkeypatch.setattr(job, "compose", never)
     many = "&".join(["range=0..0,0..0"] * 101)
     assert (await ask(client, f"{CITY_PATH}?{many}", 400))["error"] == (
         "range: expected at most 100 of them, got 101"

@@ -1,0 +1,62 @@
+"""What an answer is made of: picklable, so that it can be computed in any thread or process."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.version import version as scipy_version
+
+from ldpstream import __version__
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
+from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
+from ldpstream.agents.http.formats import Format
+from ldpstream.agents.state.context import WindowTotals
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """All that an answer about a collection is made of; computing it needs nothing else."""
+
+    totals: WindowTotals
+    window: tuple[int, int]
+    final: bool
+    options: EstimateOptions
+    form: Format
+    partial: bool
+
+    def tag(self, config: CollectionConfig) -> str:
+        """Return what tells this answer from every other one, in hexadecimal.
+
+        Made of what is told alone: whoever guesses what else would be in it finds out by trying.
+        """
+        totals = self.totals
+        parts = (
+            (__version__, np.__version__, scipy_version, self.form),
+            (config.name, config.spec.fingerprint, self.final),
+            (config.minimum, config.minimum_block, config.spread),
+            (self.window, totals.start_ms, totals.end_ms, totals.withheld, self.partial),
+            (totals.n, totals.late, totals.rejected, totals.lost),
+            self.options,
+        )
+        digest = hashlib.blake2b(repr(parts).encode(), digest_size=16)
+        if totals.n >= config.minimum:
+            digest.update(totals.statistic.data)
+            digest.update(b"" if totals.merged is None else totals.merged.data)
+        return digest.hexdigest()
+
+    def body(self, config: CollectionConfig) -> bytes:
+        """Return the answer."""
+        document = compose(
+            config, self.totals, window=self.window, final=self.final, options=self.options
+        )
+        if self.partial:
+            document = document.model_copy(update={"partial": True})
+        return written(document, self.form)
+
+
+def written(document: EstimateDocument, form: Format) -> bytes:
+    """Return a document in a format."""
+    if form == "csv":
+        return to_csv(document_rows(document), HEADER)
+    return document.to_json()

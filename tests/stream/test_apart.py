@@ -1,0 +1,80 @@
+"""Costly answers come from a process of their own."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from ldpstream.agents.http import apart, computing
+from tests.stream.asking import CITY_PATH, Client, ask
+
+COSTLY = f"{CITY_PATH}?top=60&range=0..0,0..0&range=0..1,0..1"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Nothing is cheap; the processes that are started."""
+    found: list[int] = []
+    start = apart.subprocess.Popen
+
+    def note(*arguments: object, **options: object) -> object:
+        process = start(*arguments, **options)
+        found.append(process.pid)
+        return process
+
+    monkeypatch.setattr(computing, "CHEAP_BYTES", 0)
+    monkeypatch.setattr(apart.subprocess, "Popen", note)
+    return found
+
+
+def runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def until_gone(process: int) -> None:
+    async with asyncio.timeout(60):
+        while runs(process):  # noqa: ASYNC110  (a process sets no event)
+            await asyncio.sleep(0.01)
+
+
+async def test_the_process_gives_the_same_answer_and_ends_when_it_is_idle(
+    client: Client, started: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart_ = await ask(client, COSTLY)
+    assert await ask(client, COSTLY + "&confidence=0.9") != apart_
+    assert len(started) == 1
+    assert os.getpriority(os.PRIO_PROCESS, started[0]) > os.getpriority(os.PRIO_PROCESS, 0)
+    # What the collection publishes is computed in a thread, however large.
+    await ask(client, CITY_PATH)
+    assert len(started) == 1
+    monkeypatch.setattr(computing, "_IDLE_SECONDS", 0.01)
+    assert await ask(client, COSTLY) == apart_
+    await until_gone(started[0])
+    monkeypatch.setattr(computing, "CHEAP_BYTES", 1 << 40)
+    assert await ask(client, COSTLY) == apart_
+
+
+async def test_a_process_that_is_killed_costs_one_answer(
+    client: Client, started: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await ask(client, COSTLY)
+    os.kill(started[0], signal.SIGSTOP)
+    waiting = asyncio.create_task(ask(client, COSTLY, 503))
+    # The job has been sent to a process that does not run.
+    await asyncio.sleep(0.2)
+    os.kill(started[0], signal.SIGKILL)
+    assert (await waiting)["error"] == "its computation was ended: ask for less"
+    assert await ask(client, COSTLY) == first
+    assert len(started) == 2
+
+
+async def test_the_process_ends_with_the_application(client: Client, started: list[int]) -> None:
+    await ask(client, COSTLY)
+    await client.close()
+    await until_gone(started[0])
+    assert len(started) == 1
