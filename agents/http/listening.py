@@ -34,7 +34,7 @@ from ldpstream.agents.http.quiet import server_log
 END_SECONDS: Final = 2.0
 """For answers under way when the server ends, and for what is left of a body that was refused."""
 _BACKLOG: Final = 1024
-_ACCEPTED_AT_ONCE: Final = 32
+_ACCEPTED_AT_ONCE: Final = 24
 """In one turn of the loop. A connection is read some four turns later: those accepted meanwhile
 must be far fewer than one peer may have, or they would take its place before it was heard."""
 _READ_BYTES: Final = 16 << 10

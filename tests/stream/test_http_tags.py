@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.http import build_http, estimates
+from ldpstream.agents.http import build_http, job
 from ldpstream.agents.state.view import final_content
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, three_collections
 from tests.stream.serving import (

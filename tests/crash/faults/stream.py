@@ -72,7 +72,7 @@ publish = {{ every = "2s", top = 12 }}
 """
 
 
-IDLE = 'grace = "120s", idle = "3s", future = "60s"'
+IDLE = 'grace = "300s", idle = "3s", future = "60s"'
 """How windows close where event time is the time on the wall."""
 PLANS = {
     "trips": Plan(
