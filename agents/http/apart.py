@@ -6,11 +6,11 @@ answer, and ends when there has been none for a while, or with the worker.
 """
 
 import os
+import pickle
 import subprocess
 import sys
 from contextlib import suppress
-from multiprocessing.connection import Connection, Pipe
-from typing import Final, TypeAlias
+from typing import BinaryIO, Final, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.http.job import Job
@@ -32,7 +32,6 @@ class AnswerProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._connection: Connection | None = None
         self._told: dict[int, CollectionConfig] = {}
 
     def body(self, config: CollectionConfig, job: Job) -> bytes:
@@ -41,57 +40,63 @@ class AnswerProcess:
         Raises:
             EndedError: where the process ends meanwhile, as where the system has no memory left.
         """
-        connection = self._connection or self._start()
+        if self._process is None:
+            self._process = _start()
+        asked, answers = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert answers is not None
         new = None if id(config) in self._told else config
         self._told[id(config)] = config
         try:
-            connection.send((id(config), new, job))
-            answer: bytes = connection.recv_bytes()
-        except (EOFError, OSError) as error:
+            # Written as it is pickled: a large collection's tables are not held twice.
+            pickle.dump((id(config), new, job), asked, protocol=5)
+            asked.flush()
+            answer: bytes = pickle.load(answers)  # noqa: S301  (our own process)
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+            # ValueError: of a file that `end` has closed meanwhile.
             self.end()
             raise EndedError from error
         return answer
 
     def end(self) -> None:
         """End the process, if there is one; whoever waits for an answer is told so."""
-        process, connection = self._process, self._connection
-        self._process = self._connection = None
+        process, self._process = self._process, None
         self._told.clear()
-        if process is not None and connection is not None:
+        if process is not None:
             process.kill()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_END_SECONDS)
-            connection.close()
-
-    def _start(self) -> Connection:
-        ours, theirs = Pipe()
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603  (our own module)
-                [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                # Ctrl-C is the worker's, which ends the process.
-                process_group=0,
-            )
-        self._connection = ours
-        return ours
+            with suppress(subprocess.TimeoutExpired, BrokenPipeError):
+                process.communicate(timeout=_END_SECONDS)
 
 
-def serve(connection: Connection) -> None:
+def _start() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # noqa: S603  (our own module)
+        [sys.executable, "-c", _PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # Ctrl-C is the worker's, which ends the process.
+        process_group=0,
+    )
+
+
+def serve(asked: BinaryIO, answers: BinaryIO) -> None:
     """Answer until the other side has gone."""
     known: dict[int, CollectionConfig] = {}
     while True:
         try:
-            asked: _Asked = connection.recv()
+            one: _Asked = pickle.load(asked)  # noqa: S301  (from the worker alone)
         except EOFError:
             return
-        number, config, job = asked
+        number, config, job = one
         if config is not None:
             known[number] = config
-        connection.send_bytes(job.body(known[number]))
+        pickle.dump(job.body(known[number]), answers, protocol=5)
+        answers.flush()
 
 
 def main() -> None:
-    """Serve the connection whose descriptor the first argument is."""
+    """Serve what comes on standard input."""
     os.nice(_NICENESS)
-    serve(Connection(int(sys.argv[1])))
+    answers = os.fdopen(os.dup(1), "wb")
+    # Whatever else is printed belongs to the log.
+    os.dup2(2, 1)
+    serve(sys.stdin.buffer, answers)

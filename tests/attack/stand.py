@@ -126,6 +126,13 @@ class Stand:
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the largest resident memory that a process has had so far."""
-    status = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
+    """Return the most memory that a process, and each of those it has started, has held so far."""
+    process = Path(f"/proc/{pid}")
+    started = [
+        int(one)
+        for children in process.glob("task/*/children")
+        for one in children.read_text().split()
+    ]
+    status = process.joinpath("status").read_text().splitlines()
+    own = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
+    return own + sum(map(resident_bytes, started))
