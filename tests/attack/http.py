@@ -7,6 +7,7 @@ second, and memory stays within twice the bounds.
 import asyncio
 import resource
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.attack.stand import Attack, Outcome, Stand, resident_bytes
+from tests.certificates import make_certificates
 from tests.processes import Worker
 
 ANSWER_SECONDS: Final = 1.0
@@ -26,7 +28,7 @@ QUEUE_BYTES: Final = 64 << 20
 _UPLOAD_BYTES: Final = 256 << 10
 _PATIENCE_SECONDS: Final = 5.0
 
-_COLLECTION: Final = """mechanism = "randomized-response"
+COLLECTION: Final = """mechanism = "randomized-response"
 epsilon = 1.0
 domain = { size = 3 }
 partitions = 1
@@ -44,6 +46,7 @@ class Crowd:
     address: Address
     sockets: list[socket.socket] = field(default_factory=list)
     tasks: list["asyncio.Task[None]"] = field(default_factory=list)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def connect(self, sent: bytes = b"") -> socket.socket | None:
         """Open a connection and send something; None where it was not taken."""
@@ -76,8 +79,8 @@ class Crowd:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-        for one in self.sockets:
-            one.close()
+        for one in (*self.sockets, *(writer.transport for writer in self.writers)):
+            one.close() if isinstance(one, socket.socket) else one.abort()
 
 
 async def _drip(opened: Sequence[socket.socket], word: bytes) -> None:
@@ -139,13 +142,14 @@ class Honest:
     failed: dict[str, int] = field(default_factory=dict)
     longest_seconds: float = 0.0
 
-    def ask(self, address: Address, request: bytes) -> None:
+    def ask(self, address: Address, request: bytes, tls: ssl.SSLContext | None = None) -> None:
         """Ask once; anything but 200 within the patience is a failure."""
         began, said = time.monotonic(), b""
         try:
-            with socket.create_connection(address, timeout=_PATIENCE_SECONDS) as one:
-                one.sendall(request)
-                said = one.recv(1_000)
+            one = socket.create_connection(address, timeout=_PATIENCE_SECONDS)
+            with one if tls is None else tls.wrap_socket(one) as connection:
+                connection.sendall(request)
+                said = connection.recv(1_000)
         except OSError:
             pass
         self.asked += 1
@@ -167,13 +171,19 @@ class Honest:
 
 
 async def besiege(
-    stand: Stand, server: Worker, attacks: Sequence[Opening], requests: Sequence[bytes], bound: int
+    stand: Stand,
+    server: Worker,
+    attacks: Sequence[Opening],
+    requests: Sequence[bytes],
+    bound: int,
+    *,
+    tls: ssl.SSLContext | None = None,
 ) -> Outcome:
     """Attack a server while somebody honest asks it, and judge both."""
-    host, port = server.url.removeprefix("http://").split(":")
+    host, port = server.url.rpartition("/")[2].split(":")
     honest = Honest()
     for request in requests:
-        await asyncio.to_thread(Honest().ask, (host, int(port)), request)
+        await asyncio.to_thread(Honest().ask, (host, int(port)), request, tls)
     before = resident_bytes(server.process.pid)
     async with _crowd((host, int(port))) as crowd:
         for attack in attacks:
@@ -182,7 +192,7 @@ async def besiege(
         while time.monotonic() < until:
             for request in requests:
                 # In a thread of its own, which does not wait for what the attacker does meanwhile.
-                await asyncio.to_thread(honest.ask, (host, int(port)), request)
+                await asyncio.to_thread(honest.ask, (host, int(port)), request, tls)
             await asyncio.sleep(0.1)
     return honest.outcome(resident_bytes(server.process.pid) - before, bound)
 
@@ -217,7 +227,7 @@ WORKER_ATTACKS: Final[dict[str, Opening]] = {
 
 async def worker(stand: Stand, *, attacks: Sequence[str]) -> Outcome:
     """Lock others out of a worker."""
-    file = stand.configure({"modes": _COLLECTION})
+    file = stand.configure({"modes": COLLECTION})
     with stand.serving("worker", "-c", str(file)) as running:
         requests = [get(path) for path in ("/healthz", "/readyz", "/metrics", "/api/collections")]
         chosen = [WORKER_ATTACKS[name] for name in attacks]
@@ -230,9 +240,16 @@ def add_gateway(file: Path) -> None:
         more.write('\n[gateway]\nhttp = "127.0.0.1:0"\n')
 
 
+def add_certificate(file: Path, folder: Path) -> None:
+    """Let a worker of this configuration speak HTTPS."""
+    both = make_certificates(folder).broker
+    text = f'[worker]\ncertificate = "{both}"\nkey = "{both}"\n'
+    file.write_text(file.read_text().replace("[worker]\n", text, 1))
+
+
 async def other_sites(stand: Stand) -> Outcome:
     """Ask a worker and a gateway as a page of another site would make a browser ask."""
-    file = stand.configure({"modes": _COLLECTION})
+    file = stand.configure({"modes": COLLECTION})
     add_gateway(file)
     found: list[str] = []
     with (
