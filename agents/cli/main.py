@@ -16,6 +16,7 @@ INTERRUPTED: Final = 130
 
 COMMANDS: Final = {
     "init": "Write a commented configuration.",
+    "keys": "Explain every key of a configuration.",
     "check": "Check configuration, broker, topics and permissions.",
     "spec": "Print what devices in any language need.",
     "privatize": "Turn values into reports, one JSON object a line.",

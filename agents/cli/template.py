@@ -5,6 +5,7 @@ from typing import Final
 TEMPLATE: Final = """\
 # ldpstream: what devices report, how it is randomised, and what is published of it.
 # Every command takes this file (-c FILE); `ldpstream check -c FILE` checks it against the broker.
+# `ldpstream keys` explains every key.
 
 [kafka]
 bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP overrides

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from ldpstream.agents.config.errors import refused
 from ldpstream.mechanisms.base.times import format_duration, parse_duration
@@ -43,6 +43,14 @@ def _read_or_off(value: object) -> int | None:
     return _read_positive(value)
 
 
-Duration = Annotated[int, BeforeValidator(_read)]
-PositiveDuration = Annotated[int, BeforeValidator(_read_positive)]
-DurationOrOff = Annotated[int | None, BeforeValidator(_read_or_off)]
+_TEXT: Final = {"type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$", "title": "duration"}
+
+Duration = Annotated[int, BeforeValidator(_read), WithJsonSchema(_TEXT)]
+PositiveDuration = Annotated[int, BeforeValidator(_read_positive), WithJsonSchema(_TEXT)]
+DurationOrOff = Annotated[
+    int | None,
+    BeforeValidator(_read_or_off),
+    WithJsonSchema(
+        {**_TEXT, "pattern": "^([0-9]+(ms|s|m|h|d)|off)$", "title": 'duration or "off"'}
+    ),
+]

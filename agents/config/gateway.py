@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -13,7 +13,7 @@ from ldpstream.agents.config.address import Network, http_address, network
 from ldpstream.agents.config.durations import DAY_MS, SECOND_MS, Duration, PositiveDuration
 from ldpstream.agents.config.errors import ConfigError, refused
 from ldpstream.agents.config.secret import Secret
-from ldpstream.agents.config.secrets import read_secret
+from ldpstream.agents.config.secrets import SecretTable, read_secret
 from ldpstream.mechanisms.base.times import format_duration
 
 UPLOAD_BYTES_LIMIT: Final = 500_000
@@ -43,21 +43,55 @@ class GatewayTable(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    http: Annotated[str, AfterValidator(http_address)] = "127.0.0.1:8080"
-    origins: list[Annotated[str, AfterValidator(_origin)]] = []
-    token: Any = None
-    certificate: str | None = Field(default=None, min_length=1)
-    key: str | None = Field(default=None, min_length=1)
-    upload_bytes: int = Field(default=256 << 10, ge=1_000, le=UPLOAD_BYTES_LIMIT)
-    queue: int = Field(default=10_000, ge=1, le=1_000_000)
-    queue_bytes: int = Field(default=64 << 20, ge=UPLOAD_BYTES_LIMIT, le=1 << 36)
-    connections: int = Field(default=2_000, ge=1, le=100_000)
-    connections_per_peer: int = Field(default=500, ge=1, le=100_000)
-    trusted_proxies: list[Annotated[str, AfterValidator(network)]] = []
-    linger: Annotated[Duration, AfterValidator(_linger)] = 50
-    patience: PositiveDuration = 10 * SECOND_MS
-    remember: PositiveDuration = 7 * DAY_MS
-    remembered: int = Field(default=1_000_000, ge=1, le=1_000_000_000)
+    http: Annotated[str, AfterValidator(http_address)] = Field(
+        default="127.0.0.1:8080", description="Address of uploads; port 0: any free"
+    )
+    origins: list[Annotated[str, AfterValidator(_origin)]] = Field(
+        default=[], description='Origins of pages that may upload; "*" is any'
+    )
+    token: SecretTable = Field(
+        default=None, description="What uploads must show; none if devices hold no secret"
+    )
+    certificate: str | None = Field(
+        default=None, min_length=1, description="For HTTPS: the chain's PEM file, with `key`"
+    )
+    key: str | None = Field(
+        default=None, min_length=1, description="The certificate's unencrypted key, a PEM file"
+    )
+    upload_bytes: int = Field(
+        default=256 << 10, ge=1_000, le=UPLOAD_BYTES_LIMIT, description="The largest body"
+    )
+    queue: int = Field(
+        default=10_000, ge=1, le=1_000_000, description="Most uploads that wait for the broker"
+    )
+    queue_bytes: int = Field(
+        default=64 << 20, ge=UPLOAD_BYTES_LIMIT, le=1 << 36, description="Sum of their bodies"
+    )
+    connections: int = Field(
+        default=2_000, ge=1, le=100_000, description="Most connections that are open at once"
+    )
+    connections_per_peer: int = Field(
+        default=500,
+        ge=1,
+        le=100_000,
+        description="The same of one address; behind trusted proxies, requests of one client",
+    )
+    trusted_proxies: list[Annotated[str, AfterValidator(network)]] = Field(
+        default=[],
+        description="Networks whose `X-Forwarded-For` is believed, and whose `Host` is not checked",
+    )
+    linger: Annotated[Duration, AfterValidator(_linger)] = Field(
+        default=50, description="How long an upload waits for others to share its frame"
+    )
+    patience: PositiveDuration = Field(
+        default=10 * SECOND_MS, description="How long one request waits for the broker"
+    )
+    remember: PositiveDuration = Field(
+        default=7 * DAY_MS, description="How long the key of an acknowledged upload is kept"
+    )
+    remembered: int = Field(
+        default=1_000_000, ge=1, le=1_000_000_000, description="Most keys that are kept"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

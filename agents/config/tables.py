@@ -14,6 +14,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    WithJsonSchema,
     create_model,
     model_validator,
 )
@@ -29,9 +30,12 @@ from ldpstream.agents.config.durations import (
 )
 from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.gateway import GatewayTable
-from ldpstream.agents.query.options import KEYS
+from ldpstream.agents.config.secrets import SecretTable
+from ldpstream.agents.query.options import KEYS, SETTINGS
+from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
+from ldpstream.mechanisms.registry.registry import MECHANISMS
 from ldpstream.mechanisms.wire.one_report import DEFAULT_PARTITIONS
 
 PARTITIONS_LIMIT: Final = 10_000
@@ -59,6 +63,11 @@ def _brokers(value: str) -> str:
     return value
 
 
+_DOMAIN_SCHEMA: Final = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {key: {"description": said} for key, said in DOMAIN_KEYS.items()},
+}
 Brokers = Annotated[str, AfterValidator(_brokers)]
 Name = Annotated[str, AfterValidator(_name)]
 Model = TypeVar("Model", bound=BaseModel)
@@ -75,21 +84,40 @@ class KafkaTable(Table):
 
     model_config = ConfigDict(extra="allow")
 
-    bootstrap: Brokers = "127.0.0.1:9092"
+    bootstrap: Brokers = Field(
+        default="127.0.0.1:9092", description="Brokers, `host:port`, several with commas"
+    )
 
 
 class WorkerTable(Table):
     """`[worker]`."""
 
-    id: Name = "ldpstream"
-    http: Annotated[str, AfterValidator(http_address)] = "127.0.0.1:6066"
-    token: Any = None
-    certificate: str | None = Field(default=None, min_length=1)
-    key: str | None = Field(default=None, min_length=1)
-    open_to_everybody: bool = False
-    trusted_proxies: list[Annotated[str, AfterValidator(network)]] = []
-    store: Literal["memory", "rocksdb"] = "memory"
-    data: str = Field(default="./data", min_length=1)
+    id: Name = Field(
+        default="ldpstream",
+        description="The consumer group: workers of one id share partitions and state",
+    )
+    http: Annotated[str, AfterValidator(http_address)] = Field(
+        default="127.0.0.1:6066", description="Address of page, API and metrics; port 0: any free"
+    )
+    token: SecretTable = Field(
+        default=None, description="What readers must show; needed where others reach `http`"
+    )
+    certificate: str | None = Field(
+        default=None, min_length=1, description="For HTTPS: the chain's PEM file, with `key`"
+    )
+    key: str | None = Field(
+        default=None, min_length=1, description="The certificate's unencrypted key, a PEM file"
+    )
+    open_to_everybody: bool = Field(default=False, description="Whether no token is needed")
+    trusted_proxies: list[Annotated[str, AfterValidator(network)]] = Field(
+        default=[], description="Networks whose `X-Forwarded-For` is believed"
+    )
+    store: Literal["memory", "rocksdb"] = Field(
+        default="memory", description="Where replicas of the state are kept"
+    )
+    data: str = Field(
+        default="./data", min_length=1, description="Folder of the store and of the gateway's keys"
+    )
 
 
 class WindowTable(Table):
@@ -98,21 +126,44 @@ class WindowTable(Table):
     `config.windows` has the defaults of `grace` and `future`.
     """
 
-    size: PositiveDuration = HOUR_MS
-    hop: PositiveDuration | None = None
-    grace: Duration | None = None
-    idle: DurationOrOff = 30 * SECOND_MS
-    future: Duration | None = None
-    retention: PositiveDuration = 7 * DAY_MS
-    witnesses: int = Field(default=1, ge=1, le=WITNESSES_LIMIT)
+    size: PositiveDuration = Field(default=HOUR_MS, description="Length of a window")
+    hop: PositiveDuration | None = Field(
+        default=None, description="From the start of one window to that of the next; else `size`"
+    )
+    grace: Duration | None = Field(
+        default=None,
+        description="For how long a window takes reports after its end; by default `future`, else "
+        "a minute or a pane, whichever is shorter",
+    )
+    idle: DurationOrOff = Field(
+        default=30 * SECOND_MS,
+        description="After which a partition that is read to its end keeps no window open",
+    )
+    future: Duration | None = Field(
+        default=None,
+        description="How far after its arrival a report may be dated; at most `grace`, which it is "
+        "by default",
+    )
+    retention: PositiveDuration = Field(
+        default=7 * DAY_MS, description="For how long closed windows are kept and can be asked for"
+    )
+    witnesses: int = Field(
+        default=1,
+        ge=1,
+        le=WITNESSES_LIMIT,
+        description="Messages that have to be as late before the watermark moves; for replays",
+    )
 
 
 def _with_options(table: str) -> Callable[[type[Model]], type[Model]]:
     """Add the options of documents that are configured in a table: their keys, types, defaults."""
+    helps = {one.name: one.help for one in SETTINGS}
 
     def add(model: type[Model]) -> type[Model]:
         keys: dict[str, Any] = {
-            name: (key.type, key.default) for name, key in KEYS.items() if key.table == table
+            name: (key.type, Field(default=key.default, description=key.help or helps[name]))
+            for name, key in KEYS.items()
+            if key.table == table
         }
         return create_model(
             model.__name__, __base__=model, __doc__=model.__doc__, __module__=__name__, **keys
@@ -125,35 +176,70 @@ def _with_options(table: str) -> Callable[[type[Model]], type[Model]]:
 class PublishTable(Table):
     """`publish`."""
 
-    every: PositiveDuration = 5 * SECOND_MS
+    every: PositiveDuration = Field(
+        default=5 * SECOND_MS, description="How often open windows are published, at most"
+    )
 
 
 class SpreadTable(Table):
     """`spread`: in how many panes of a period devices' ledgers take part."""
 
-    reports: int = Field(ge=1, le=MAX_SPREAD_WINDOWS)
-    horizon: PositiveDuration
-    rolling: bool = False
+    reports: int = Field(
+        ge=1, le=MAX_SPREAD_WINDOWS, description="Windows of a period in which a device takes part"
+    )
+    horizon: PositiveDuration = Field(description="The period")
+    rolling: bool = Field(
+        default=False, description="Whether the bound holds in every span of that length"
+    )
 
 
 @_with_options("collection")
 class CollectionTable(Table):
     """`[collection.NAME]`; `mechanism` and `domain` are checked with its spec."""
 
-    mechanism: Any = None
-    domain: Any = None
-    accept: list[Annotated[str, Field(min_length=1)]] = Field(default=[], max_length=ACCEPT_LIMIT)
-    topic: Name | None = None
-    one_report: bool = False
-    partitions: int = Field(default=DEFAULT_PARTITIONS, ge=1, le=PARTITIONS_LIMIT)
-    retention: PositiveDuration = 7 * DAY_MS
-    precision: PositiveDuration = SECOND_MS
-    minimum: int = Field(default=100, ge=0)
-    minimum_block: int = Field(default=0, ge=0)
-    input: Literal["topic", "frames"] = "topic"
+    mechanism: Annotated[Any, WithJsonSchema({"type": "string", "enum": sorted(MECHANISMS)})] = (
+        Field(default=None, description="How values are privatized")
+    )
+    domain: Annotated[Any, WithJsonSchema(_DOMAIN_SCHEMA)] = Field(
+        default=None, description="The values"
+    )
+    accept: list[Annotated[str, Field(min_length=1)]] = Field(
+        default=[],
+        max_length=ACCEPT_LIMIT,
+        description="Files of earlier specs whose reports are still counted",
+    )
+    topic: Name | None = Field(
+        default=None, description="The source topic; by default `NAME.reports`"
+    )
+    one_report: bool = Field(
+        default=False, description="Whether devices give a token, and count once in each window"
+    )
+    partitions: int = Field(
+        default=DEFAULT_PARTITIONS,
+        ge=1,
+        le=PARTITIONS_LIMIT,
+        description="Of topics that the worker creates",
+    )
+    retention: PositiveDuration = Field(
+        default=7 * DAY_MS, description="Of messages in topics that the worker creates"
+    )
+    precision: PositiveDuration = Field(
+        default=SECOND_MS, description="To which devices cut event times; a divisor of a pane"
+    )
+    minimum: int = Field(
+        default=100, ge=0, description="Fewer reports are never told of, in no combination"
+    )
+    minimum_block: int = Field(
+        default=0, ge=0, description="The same in a disclosed block; 0: blocks are not merged"
+    )
+    input: Literal["topic", "frames"] = Field(
+        default="topic", description="Whether the source is read, or what packers make of it"
+    )
     window: WindowTable = WindowTable()
     spread: SpreadTable | None = None
-    rejected: Literal["copy", "count"] = "copy"
+    rejected: Literal["copy", "count"] = Field(
+        default="copy", description="Whether rejected and late messages go to topics of their own"
+    )
     publish: PublishTable = PublishTable()
 
     @model_validator(mode="before")

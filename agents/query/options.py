@@ -180,7 +180,12 @@ class EstimateOptions:
     simultaneous: bool = False
     confidence: Annotated[float, Key(table="collection", type=Unit)] = 0.95
     sharpest: Annotated[
-        int, Key(table="collection", type=Annotated[int, Field(ge=1, le=SHARPEST_LIMIT)])
+        int,
+        Key(
+            table="collection",
+            type=Annotated[int, Field(ge=1, le=SHARPEST_LIMIT)],
+            help="Reports at which anytime bounds are narrowest",
+        ),
     ] = SHARPEST
     project: Projection = "none"
     top: Annotated[

@@ -92,13 +92,14 @@ class Key:
     """Where an option is configured: in a collection's table, or in its `publish`.
 
     `type` is what TOML gives, by default the option's own type. What is not configured holds the
-    option's own `default`.
+    option's own `default`. `help` is for what cannot be asked, which no `Setting` describes.
     """
 
     table: Literal["collection", "publish"]
     type: Any = None
     resolve: Resolve = as_it_is
     default: Any = None
+    help: str = ""
 
 
 def choice(names: Any) -> Text:

@@ -1,8 +1,8 @@
 """Domains out of a configuration, with the blocks that it cuts them into."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
@@ -35,7 +35,19 @@ __all__ = [
 ]
 
 _KINDS = ("values", "size", "grid", "sizes", "interval", "file")
-_KEYS = frozenset({*_KINDS, "bins", "rounding", "blocks", "header"})
+DOMAIN_KEYS: Final[Mapping[str, str]] = {
+    "values": "A list of labels, texts or whole numbers",
+    "size": "A number of values, from 0 on",
+    "grid": "[rows, columns]",
+    "sizes": "One number a dimension",
+    "interval": "[low, high], or one such pair a dimension, with bins",
+    "file": "A CSV file: labels, and in a second column blocks",
+    "bins": "Bins of an interval, or of each dimension",
+    "rounding": '"random": numbers are rounded to edges of bins at random, so that means are exact',
+    "blocks": "A number of consecutive values, [h, w] on a grid, or lists of labels",
+    "header": "Whether the file's first line names its columns",
+}
+"""What each key of a `domain` table says; exactly one of the first six is there."""
 
 
 def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
@@ -48,7 +60,7 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
     """
     if not isinstance(given, dict):
         raise SpecError(path, f"a table with one of {', '.join(_KINDS)}, got {describe(given)}")
-    table = check_keys(given, _KEYS, path)
+    table = check_keys(given, frozenset(DOMAIN_KEYS), path)
     kinds = [kind for kind in _KINDS if kind in table]
     if len(kinds) != 1:
         got = ", ".join(kinds) or "none of them"

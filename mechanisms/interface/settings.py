@@ -14,17 +14,17 @@ from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.sensitive import read_sensitive
 from ldpstream.mechanisms.policies.step_epsilon import read_step_epsilon, refuse_rounding
 
-MECHANISM_KEYS: Final = (
-    "epsilon",
-    "sensitive",
-    "policy",
-    "prior",
-    "strategy",
-    "workload",
-    "scales",
-    "channel",
-    "weights",
-)
+MECHANISM_KEYS: Final[Mapping[str, str]] = {
+    "epsilon": "Budget of one report: a number above 0; of each index step with metric mechanisms",
+    "sensitive": "Values to protect, with mechanisms of high-low policies",
+    "policy": "Which values must be how hard to tell apart: a metric, blocks, a matrix or a file",
+    "prior": "Known shares of the two values, with mechanisms of local information privacy",
+    "strategy": 'With matrix: which queries get noise; a name, "best", or { file = "..." }',
+    "workload": 'With matrix: what "best" is chosen for',
+    "scales": 'With matrix: the noise of each query of the strategy; a list, or { file = "..." }',
+    "channel": "With optimal: a channel file, as ldpstream plan writes it",
+    "weights": "What each report counts: { public = LARGEST }, or private ones",
+}
 """The keys of a collection that are for its mechanism alone; each mechanism reads some."""
 
 

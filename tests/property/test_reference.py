@@ -1,0 +1,54 @@
+"""The reference of a configuration's keys: whole, the page that is published, and a schema."""
+
+import tomllib
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from ldpstream.agents.cli.keys import keys
+from ldpstream.agents.cli.template import EMBEDDED, TEMPLATE
+from ldpstream.agents.config.reference import json_schema, page
+from tests.pages import ROOT
+from tests.property.configs import refusal, with_keys
+
+CHECK = jsonschema.Draft202012Validator(json_schema()).validate
+
+
+def test_the_page_is_what_the_command_prints():
+    printed = CliRunner().invoke(keys).output
+    assert printed == page()
+    assert (ROOT / "docs/configuration.md").read_text() == printed, (
+        "write it again: ldpstream keys > docs/configuration.md"
+    )
+
+
+def test_every_key_has_a_meaning():
+    for name, table in json_schema()["$defs"].items():
+        for key, one in table["properties"].items():
+            assert one.get("description") or "$ref" in str(one), f"{name}.{key}"
+
+
+@pytest.mark.parametrize("text", [TEMPLATE, EMBEDDED])
+def test_the_schema_takes_what_init_writes(text: str):
+    CHECK(tomllib.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("minimun", 3),
+        ("minimum", -1),
+        ("precision", "1 second"),
+        ("rejected", "drop"),
+        ("domain", {"length": 3}),
+        ("window.size", "1w"),
+        ("mechanism", "hadamard"),
+    ],
+)
+def test_the_schema_refuses_what_the_file_refuses(key: str, value: object):
+    CHECK({"collection": {"checkins": with_keys({})}})
+    tables = {"collection": {"checkins": with_keys({key: value})}}
+    with pytest.raises(jsonschema.ValidationError):
+        CHECK(tables)
+    assert refusal(tables)
