@@ -21,7 +21,7 @@ from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.cells import decode_final
 from ldpstream.agents.state.records import Head, Name, RecordError
-from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, windows
+from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, stored_finals, windows
 from ldpstream.agents.state.windows import NEVER
 
 READERS_LIMIT: Final = 64
@@ -70,11 +70,7 @@ class Feed:
 
     def finals(self, after: int) -> list[int]:
         """Return the windows above `after` that have a stored final, in order."""
-        replica, window = self.served.replicas[0], self.served.context.window
-        first = NEVER if after == NEVER else window.first_pane(after + 1)
-        panes = replica.panes(first, window.first_pane(self.final)) if self.final != NEVER else []
-        names = (name for pane in panes for name in replica.names(pane))
-        return [name.number for name in names if name.kind == "final" and name.number > after]
+        return stored_finals(self.served.context, self.served.replicas[0], after)
 
     def content(self, window: int) -> bytes | None:
         """Return a stored final; None once it has expired."""

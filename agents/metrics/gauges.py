@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document import Calibration, EstimateDocument
+from ldpstream.agents.metrics.finals import NewestFinals
 from ldpstream.agents.metrics.queries import query_gauges
 from ldpstream.agents.served.served import ServedCollection, ServedPipeline
 from ldpstream.agents.state.records import Head
@@ -26,6 +27,7 @@ class PipelineCollector(Collector):
     def __init__(self, pipeline: ServedPipeline, documents: Mapping[str, EstimateDocument]) -> None:
         self._pipeline = pipeline
         self._documents = documents
+        self._finals = NewestFinals()
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Return the metrics without samples, so that registering reads nothing."""
@@ -38,8 +40,16 @@ class PipelineCollector(Collector):
             _add_collection(families, name, served)
             for accepted in served.accepted:
                 _add_accepted(families, name, accepted)
-            if 0 in served.owned and name in self._documents:
-                _add_document(families, served, self._documents[name])
+            if 0 not in served.owned:
+                continue
+            newest, final = self._documents.get(name), self._finals.of(served)
+            if newest is not None:
+                _add_document(families, served, newest)
+            if final is not None:
+                _add_document(families, served, final, prefix="final_")
+            tested = final or newest
+            if tested is not None and tested.calibration is not None:
+                _add_calibration(families, name, tested.calibration)
         if self._pipeline.clock.skew is not None:
             families["clock_skew_seconds"].add_metric([], self._pipeline.clock.skew.least_ms / 1000)
         yield from families.values()
@@ -86,6 +96,12 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "estimate": ("Estimate of a configured query in the newest published window", _BY_QUERY),
         "estimate_low": ("Lower confidence bound of ldpstream_estimate", _BY_QUERY),
         "estimate_high": ("Upper confidence bound of ldpstream_estimate", _BY_QUERY),
+        "final_window_reports": ("Reports in the newest final window", ("collection",)),
+        "final_window_end_seconds": ("End of that window, in seconds since 1970", ("collection",)),
+        "final_estimate": ("Estimate of a configured query in the newest final window", _BY_QUERY),
+        "final_estimate_low": ("Lower confidence bound of ldpstream_final_estimate", _BY_QUERY),
+        "final_estimate_high": ("Upper confidence bound of ldpstream_final_estimate", _BY_QUERY),
+        "window_seconds": ("From the start of a window until it may be final", ("collection",)),
         "prior_calibration_p_value": (
             "Of the test that reports agree with the priors; small: a prior is wrong",
             ("collection",),
@@ -109,6 +125,8 @@ def _add_collection(
     families["problems"].add_metric([name], float(len(served.problems)))
     stopped = any(one.stopped for one in (served, *served.accepted))
     families["collection_stopped"].add_metric([name], float(stopped))
+    window = served.config.window
+    families["window_seconds"].add_metric([name], (window.size_ms + window.grace_ms) / 1000)
     for partition, replica in enumerate(served.replicas):
         labels = [name, str(partition)]
         families["owned"].add_metric(labels, float(partition in served.owned))
@@ -154,19 +172,26 @@ def _add_accepted(
             families["accepted_watermark_seconds"].add_metric(labels, seconds)
 
 
+def _add_calibration(
+    families: Mapping[str, GaugeMetricFamily], name: str, test: Calibration
+) -> None:
+    families["prior_calibration_p_value"].add_metric([name], test.p_value)
+    families["prior_calibration_wrong"].add_metric([name], float(test.wrong))
+    families["prior_calibration_flagged_levels"].add_metric([name], float(test.flagged))
+
+
 def _add_document(
-    families: Mapping[str, GaugeMetricFamily], served: ServedCollection, document: EstimateDocument
+    families: Mapping[str, GaugeMetricFamily],
+    served: ServedCollection,
+    document: EstimateDocument,
+    *,
+    prefix: str = "",
 ) -> None:
     name = served.config.name
-    families["window_reports"].add_metric([name], float(document.n))
+    families[f"{prefix}window_reports"].add_metric([name], float(document.n))
     if document.window is not None:
         end_ms = parse_time(document.window.end)
-        families["window_end_seconds"].add_metric([name], end_ms / 1000)
-    if document.calibration is not None:
-        test = document.calibration
-        families["prior_calibration_p_value"].add_metric([name], test.p_value)
-        families["prior_calibration_wrong"].add_metric([name], float(test.wrong))
-        families["prior_calibration_flagged_levels"].add_metric([name], float(test.flagged))
+        families[f"{prefix}window_end_seconds"].add_metric([name], end_ms / 1000)
     for gauge in query_gauges(document, served.config.spec.domain.estimated):
         numbers = {
             "estimate": gauge.value,
@@ -175,4 +200,4 @@ def _add_document(
         }
         for family, number in numbers.items():
             if number is not None:
-                families[family].add_metric([name, gauge.query], number)
+                families[prefix + family].add_metric([name, gauge.query], number)

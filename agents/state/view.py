@@ -53,6 +53,23 @@ class Snapshot:
     part_ends: tuple[int, ...] = ()
 
 
+def stored_finals(context: Context, replica: Replica, after: int) -> list[int]:
+    """Return the windows above `after` that have a stored final, in order; NEVER is below all.
+
+    `replica` is that of partition 0, which keeps them.
+    """
+    window, final = context.window, NEVER if replica.head is None else replica.head.final
+    if final == NEVER:
+        return []
+    first = NEVER if after == NEVER else window.first_pane(after + 1)
+    names = (
+        name
+        for pane in replica.panes(first, window.first_pane(final))
+        for name in replica.names(pane)
+    )
+    return [name.number for name in names if name.kind == "final" and name.number > after]
+
+
 def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int) -> Snapshot:
     """Return what `[start_ms, end_ms)` holds over all partitions; `add_up` may run in any thread.
 

@@ -120,7 +120,9 @@ def test_a_share_of_nothing_is_no_panel_of_nan():
 
 
 def test_estimates_go_on_where_another_worker_speaks_for_a_collection():
-    texts = [text for _, text in EXPRESSIONS if re.search(r"(?<!:)ldpstream_estimate", text)]
+    texts = [
+        text for _, text in EXPRESSIONS if re.search(r"(?<!:)ldpstream_(final_)?estimate", text)
+    ]
     assert len(texts) > 6
     for text in texts:
         assert re.match(r"(max|count) by \((collection, )?query\) \(", text), text

@@ -199,6 +199,33 @@ def test_an_older_window_does_not_replace_the_newest(pipeline: Pipeline, metrics
     assert value(scrape(metrics), "ldpstream_window_reports", collection="city") == 500
 
 
+def test_the_newest_final_is_shown_apart_from_open_windows(pipeline: Pipeline) -> None:
+    city = pipeline.collections["city"]
+    city.report(0, visits(1, 40), times_ms=[START_MS] * 40)
+    metrics = Metrics()
+    metrics.track(pipeline)
+    name = "ldpstream_final_window_end_seconds"
+    city.close(START_MS + MINUTE_MS)
+    # Nobody has published it here: it is read from the state.
+    samples = scrape(metrics)
+    assert value(samples, name, collection="city") == START_MS / 1000 + 60
+    assert value(samples, "ldpstream_final_window_reports", collection="city") == 40
+    first = queries(samples, "ldpstream_final_estimate", "city")
+    assert first["range:downtown"] == newest(city).ranges[0].share
+    assert not queries(samples, "ldpstream_estimate", "city")
+    second = START_MS + MINUTE_MS
+    city.report(0, visits(2, 30), times_ms=[second] * 30)
+    metrics.estimated("city", newest(city, second))
+    samples = scrape(metrics)
+    assert queries(samples, "ldpstream_final_estimate", "city") == first
+    assert queries(samples, "ldpstream_estimate", "city") != first
+    city.close(second + MINUTE_MS)
+    assert value(scrape(metrics), name, collection="city") == second / 1000 + 60
+    # Of two workers the one that owns partition 0 shows it.
+    city.owned = frozenset({1})
+    assert not queries(scrape(metrics), "ldpstream_final_estimate", "city")
+
+
 def test_a_withheld_document_shows_no_estimate() -> None:
     pipeline, metrics = serve_collections({"city": {**CITY, "minimum": 10}}), Metrics()
     metrics.track(pipeline)
