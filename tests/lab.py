@@ -22,7 +22,7 @@ from aiokafka.admin import NewPartitions
 from numpy.typing import NDArray
 
 from ldpstream.agents.config import CollectionConfig, load_config
-from ldpstream.agents.document import final_content
+from ldpstream.agents.document.compose import final_content
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica

@@ -4,8 +4,6 @@ from typing import Any, BinaryIO
 
 import click
 
-from ldpstream.agents.document import compose
-from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.terminal.common import (
     CHUNK,
     config_option,
@@ -29,6 +27,9 @@ def estimate(config_file: str, name: str, reports: BinaryIO, **query: Any) -> No
     """
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "a worker, because lines of reports have no tokens")
+    from ldpstream.agents.document.compose import compose
+    from ldpstream.agents.state.context import WindowTotals
+
     domain = collection.spec.domain.estimated
     options = resolve_options(asked_texts(query), collection.options, domain)
     mechanism = collection.spec.mechanism

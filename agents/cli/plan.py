@@ -1,40 +1,20 @@
 """`ldpstream plan`: every mechanism that satisfies a collection's policy, compared."""
 
-from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, get_args
 
 import click
-from rich.console import Console
 
-from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.plan.ask import UNIFORM, Asked, PriorError, ask
-from ldpstream.agents.plan.compose import compose
-from ldpstream.agents.plan.life import plan_life, show_life
-from ldpstream.agents.plan.model import LifePart
-from ldpstream.agents.plan.table import show_plan
 from ldpstream.agents.terminal.common import config_option, load_collection
 from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.tables import table_console
-from ldpstream.estimators.design.errors import DesignError
-from ldpstream.estimators.design.realise import write_channel
-from ldpstream.estimators.planning.compare import Comparison, compare
-from ldpstream.estimators.planning.optimum import (
-    SEARCH_SECONDS,
-    SEARCHED_VALUES,
-    Optimum,
-    find_optimum,
-)
-from ldpstream.estimators.planning.sweep import sweep
-from ldpstream.estimators.planning.workload import Objective
+from ldpstream.estimators.planning.choices import SEARCH_SECONDS, SEARCHED_VALUES, Objective
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
-from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 
 _MOST_RESPONDENTS: Final = 10**12
+_UNIFORM: Final = "uniform"
 
 
 @click.command()
@@ -48,7 +28,7 @@ _MOST_RESPONDENTS: Final = 10**12
 )
 @click.option(
     "--prior",
-    default=UNIFORM,
+    default=_UNIFORM,
     show_default=True,
     metavar="uniform|zipf|FILE",
     help="The design shares; a file holds one count a line, in the domain's order.",
@@ -101,105 +81,32 @@ def plan(
     """
     if plot is not None:
         _check_picture(plot)
-    allowed = _read_budget(windows, budget)
-    _, collection = load_collection(config_file, name)
-    if optimise is not None:
-        _check_design(collection)
-    try:
-        asked = ask(collection, respondents=respondents, prior=prior, objective=workload)
-    except PriorError as error:
-        raise Refused(str(error)) from error
-    # Thousands of values take minutes; on a terminal one sees what it is at.
-    with Console(stderr=True).status(f"comparing mechanisms: {collection.name}") as status:
-        comparison = compare(
-            asked.spec.mechanism,
-            asked.spec.domain,
-            asked.workload,
-            asked.objective,
-            asked.estimand,
-        )
-        status.update(f"searching the best channel: {collection.name}")
-        optimum = _search(asked, search, needed=optimise is not None)
-    document = compose(asked, comparison, optimum)
-    if windows is not None:
-        document = document.model_copy(update={"life": _life(asked, comparison, windows, allowed)})
-    # Files first: a reader of the output, such as `head`, may go away before its end.
-    if optimise is not None and optimum is not None:
-        _write(optimum, optimise)
-    if plot is not None:
-        _draw(asked, comparison, plot)
-    if as_json:
-        click.echo(document.to_json())
-    else:
-        show_plan(document, table_console())
-        if document.life is not None:
-            show_life(document.life, respondents, table_console())
-
-
-def _read_budget(windows: int | None, budget: str | None) -> Fraction:
+    if optimise is not None and search == 0.0:
+        raise Refused("--search: expected some seconds with --optimise, got 0")
     if (windows is None) != (budget is None):
         raise Refused("--windows: expected --budget with it, and the other way round")
     try:
-        return read_budget(budget or "1")
+        allowed = read_budget(budget or "1")
     except SpecError as error:
         raise Refused(f"--{error}") from error
+    _, collection = load_collection(config_file, name)
+    # What it needs takes longer to load than the configuration.
+    from ldpstream.agents.cli.planning import Wanted, run_plan
 
-
-def _life(asked: Asked, comparison: Comparison, windows: int, budget: Fraction) -> LifePart:
-    try:
-        life = plan_life(asked, list(comparison.candidates), windows=windows, budget=budget)
-    except SpecError as error:
-        raise Refused(f"--windows: {error}") from error
-    if life is None:
-        raise Refused("--windows: expected a policy with epsilon as a parameter")
-    return life
-
-
-def _check_design(collection: CollectionConfig) -> None:
-    """Refuse a channel that no collection of mechanism optimal over these values could use."""
-    domain = collection.spec.domain
-    if isinstance(domain, WeightedDomain):
-        raise Refused(
-            f"--optimise: collection.{collection.name}.weights: expected none, because the "
-            "mechanism optimal takes no weights: leave them out, or use the best mechanism "
-            "that the plan names without --optimise"
-        )
-    if isinstance(domain, RoundedInterval):
-        raise Refused(
-            f"--optimise: collection.{collection.name}.domain.rounding: expected none, because a "
-            "channel proves its policy for the edges, not for the numbers between them: leave "
-            "rounding out and have bins, or use the best mechanism that the plan names without "
-            "--optimise"
-        )
-
-
-def _search(asked: Asked, seconds: float | None, *, needed: bool) -> Optimum | None:
-    """Search the best channel as long as asked; without asking, where that is soon done."""
-    policy = asked.spec.mechanism.policy
-    if seconds is None:
-        seconds = SEARCH_SECONDS if needed or policy.size <= SEARCHED_VALUES else 0.0
-    if seconds == 0.0:
-        if needed:
-            raise Refused("--search: expected some seconds with --optimise, got 0")
-        return None
-    estimand = asked.estimand
-    try:
-        return find_optimum(policy, asked.workload, asked.objective, estimand, seconds=seconds)
-    except (DesignError, SpecError) as error:
-        if needed:
-            raise Refused(f"--optimise: {error}") from error
-        return None
-
-
-def _write(optimum: Optimum, file: str) -> None:
-    try:
-        channel = write_channel(file, optimum.design)
-    except OSError as error:
-        raise Refused(f"--optimise: cannot write {file}: {error.strerror or error}") from error
-    except (DesignError, SpecError) as error:
-        raise Refused(f"--optimise: {error}") from error
-    use = f'mechanism = "optimal" and channel = "{Path(file).name}" in place of epsilon use it'
-    click.echo(f"{file}: written, {channel.outputs} reports; {use}", err=True)
+    run_plan(
+        collection,
+        Wanted(
+            respondents=respondents,
+            prior=prior,
+            workload=workload,
+            search=search,
+            optimise=optimise,
+            windows=windows,
+            budget=allowed,
+            plot=plot,
+            as_json=as_json,
+        ),
+    )
 
 
 def _check_picture(plot: str) -> None:
@@ -211,21 +118,3 @@ def _check_picture(plot: str) -> None:
             "--plot: expected matplotlib, which the extra plots brings: "
             "pip install 'ldpstream[plots]'"
         )
-
-
-def _draw(asked: Asked, comparison: Comparison, plot: str) -> None:
-    from ldpstream.agents.plan.picture import draw_plan
-
-    swept = sweep(
-        asked.spec.mechanism.policy,
-        asked.spec.domain,
-        asked.workload,
-        asked.objective,
-        asked.estimand,
-        comparison.candidates,
-    )
-    try:
-        draw_plan(asked, comparison, swept, Path(plot))
-    except OSError as error:
-        raise Refused(f"--plot: cannot write {plot}: {error.strerror or error}") from error
-    click.echo(f"{plot}: written", err=True)

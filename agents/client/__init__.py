@@ -12,19 +12,38 @@ async with connect("http://127.0.0.1:6066", token=None) as worker:
 ```
 """
 
-from ldpstream.agents.client.errors import (
-    AddressError,
-    ApiError,
-    NotAWorkerError,
-    RefusedError,
-    TokenRefusedError,
-    UnavailableError,
-    UnreachableError,
-)
-from ldpstream.agents.client.session import Client, connect
-from ldpstream.agents.client.stream import Event
-from ldpstream.agents.client.transport import Parameters
-from ldpstream.agents.query.options import BoxRequest, EstimateRequest, LinearRequest
+from typing import TYPE_CHECKING
+
+from ldpstream.mechanisms.base.lazy import handed_on
+
+if TYPE_CHECKING:
+    from ldpstream.agents.client.errors import (
+        AddressError,
+        ApiError,
+        NotAWorkerError,
+        RefusedError,
+        TokenRefusedError,
+        UnavailableError,
+        UnreachableError,
+    )
+    from ldpstream.agents.client.session import Client, connect
+    from ldpstream.agents.client.stream import Event
+    from ldpstream.agents.client.transport import Parameters
+    from ldpstream.agents.query.options import BoxRequest, EstimateRequest, LinearRequest
+else:
+    __getattr__ = handed_on(
+        __name__,
+        {
+            "ldpstream.agents.client.errors": (
+                "AddressError ApiError NotAWorkerError RefusedError TokenRefusedError "
+                "UnavailableError UnreachableError"
+            ),
+            "ldpstream.agents.client.session": "Client connect",
+            "ldpstream.agents.client.stream": "Event",
+            "ldpstream.agents.client.transport": "Parameters",
+            "ldpstream.agents.query.options": "BoxRequest EstimateRequest LinearRequest",
+        },
+    )
 
 __all__ = [
     "AddressError",

@@ -13,6 +13,18 @@ class UnreachableError(ApiError):
     """Nobody answers at the URL, or whoever did went away in the middle."""
 
 
+def no_address(url: str) -> AddressError:
+    """Return the error where a URL is none of HTTP."""
+    return AddressError(f"{url}: expected a URL such as http://127.0.0.1:6066")
+
+
+def nobody_answers(url: str) -> UnreachableError:
+    """Return the error where nothing takes connections."""
+    return UnreachableError(
+        f"no worker answers at {url}: is it running, and is the URL the one that it printed?"
+    )
+
+
 class NotAWorkerError(ApiError):
     """Somebody answers at the URL, but no worker."""
 

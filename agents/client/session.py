@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 import aiohttp
 
-from ldpstream.agents.client.errors import AddressError, UnavailableError, UnreachableError
+from ldpstream.agents.client.errors import UnavailableError, UnreachableError, no_address
 from ldpstream.agents.client.stream import Event, EventReader
-from ldpstream.agents.client.transport import Model, Parameters, Transport, expected, parse
+from ldpstream.agents.client.transport import Model, Parameters, Transport, parse
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.http.answers import (
+from ldpstream.agents.document.answers import (
     Collection,
     CollectionList,
     CollectionStatus,
@@ -168,7 +168,7 @@ async def connect(
         AddressError: where the URL is none of HTTP.
     """
     if not url.startswith(("http://", "https://")):
-        raise AddressError(expected(url))
+        raise no_address(url)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(headers=headers) as session:
         yield Client(url, session, timeout_seconds=timeout_seconds)

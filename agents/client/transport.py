@@ -8,15 +8,16 @@ import aiohttp
 from pydantic import BaseModel, ValidationError
 
 from ldpstream.agents.client.errors import (
-    AddressError,
     NotAWorkerError,
     RefusedError,
     TokenRefusedError,
     UnavailableError,
     UnreachableError,
+    no_address,
+    nobody_answers,
 )
 from ldpstream.agents.client.stream import Event, EventReader
-from ldpstream.agents.http.answers import Problem
+from ldpstream.agents.document.answers import Problem
 
 Parameters: TypeAlias = Sequence[tuple[str, str]]
 Model = TypeVar("Model", bound=BaseModel)
@@ -67,7 +68,7 @@ class Transport:
                     return await answer.read()
                 await self._refuse(answer)
         except aiohttp.InvalidURL as failure:
-            raise AddressError(expected(self.url)) from failure
+            raise no_address(self.url) from failure
         except (aiohttp.ClientError, TimeoutError) as failure:
             raise self._unreachable(failure, seconds) from failure
         raise AssertionError("refusing always raises")
@@ -125,10 +126,7 @@ class Transport:
             return UnreachableError(
                 f"{self.url}: expected HTTPS there, got something else: is it {_plain(self.url)}?"
             )
-        return UnreachableError(
-            f"no worker answers at {self.url}: is it running, and is the URL the one that it "
-            "printed?"
-        )
+        return nobody_answers(self.url)
 
 
 def _plain(url: str) -> str:
@@ -137,11 +135,6 @@ def _plain(url: str) -> str:
 
 def _timeout(total: float | None, *, sock_read: float | None = None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_SECONDS, sock_read=sock_read)
-
-
-def expected(url: str) -> str:
-    """Return what is said of a URL that is none of HTTP."""
-    return f"{url}: expected a URL such as http://127.0.0.1:6066"
 
 
 def parse(model: type[Model], raw: bytes, url: str) -> Model:

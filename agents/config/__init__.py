@@ -1,20 +1,42 @@
 """The configuration: one TOML file declares broker, worker and collections."""
 
-from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.agents.config.errors import ConfigError
-from ldpstream.agents.config.gateway import GatewayConfig
-from ldpstream.agents.config.kafka import KafkaConfig
-from ldpstream.agents.config.load import (
-    BOOTSTRAP_VARIABLE,
-    Config,
-    WorkerConfig,
-    load_config,
-    read_config,
-)
-from ldpstream.agents.config.spread import SpreadConfig
-from ldpstream.agents.config.topic_names import Topics
-from ldpstream.agents.query.ranges import Range
-from ldpstream.agents.state.windows import WindowSpec
+from typing import TYPE_CHECKING
+
+from ldpstream.mechanisms.base.lazy import handed_on
+
+if TYPE_CHECKING:
+    from ldpstream.agents.config.collection import CollectionConfig
+    from ldpstream.agents.config.errors import ConfigError
+    from ldpstream.agents.config.gateway import GatewayConfig
+    from ldpstream.agents.config.kafka import KafkaConfig
+    from ldpstream.agents.config.load import (
+        BOOTSTRAP_VARIABLE,
+        Config,
+        WorkerConfig,
+        load_config,
+        read_config,
+    )
+    from ldpstream.agents.config.spread import SpreadConfig
+    from ldpstream.agents.config.topic_names import Topics
+    from ldpstream.agents.query.ranges import Range
+    from ldpstream.agents.state.windows import WindowSpec
+else:
+    __getattr__ = handed_on(
+        __name__,
+        {
+            "ldpstream.agents.config.collection": "CollectionConfig",
+            "ldpstream.agents.config.errors": "ConfigError",
+            "ldpstream.agents.config.gateway": "GatewayConfig",
+            "ldpstream.agents.config.kafka": "KafkaConfig",
+            "ldpstream.agents.config.load": (
+                "BOOTSTRAP_VARIABLE Config WorkerConfig load_config read_config"
+            ),
+            "ldpstream.agents.config.spread": "SpreadConfig",
+            "ldpstream.agents.config.topic_names": "Topics",
+            "ldpstream.agents.query.ranges": "Range",
+            "ldpstream.agents.state.windows": "WindowSpec",
+        },
+    )
 
 __all__ = [
     "BOOTSTRAP_VARIABLE",

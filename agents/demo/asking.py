@@ -5,7 +5,7 @@ from typing import Literal
 from ldpstream.agents.client import Client, EstimateRequest
 from ldpstream.agents.demo.setting import COLLECTION, TOP
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.http.answers import CollectionStatus, WindowState
+from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.mechanisms.base.times import parse_time
 
 

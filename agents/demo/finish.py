@@ -12,7 +12,7 @@ from ldpstream.agents.demo.asking import ask_estimate, ask_status, ask_windows
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.summary import WINDOWS_CHECKED, Summary
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.http.answers import CollectionStatus, WindowState
+from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.control import encode_control
 

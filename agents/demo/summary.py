@@ -10,7 +10,7 @@ from rich.text import Text
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.view import Comparison, compare, comparison_table
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.http.answers import CollectionStatus, WindowState
+from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.terminal.tables import reasons_text
 
 WINDOWS_CHECKED: Final = 1_000

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
-from ldpstream.agents.http.answers import CollectionStatus
+from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.terminal.tables import label_text, percent
 from ldpstream.mechanisms.base.times import parse_time
 

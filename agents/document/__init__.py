@@ -1,7 +1,9 @@
-"""Estimate documents: their form, and how they are composed from exact totals."""
+"""Estimate documents: their form, and how they are composed from exact totals.
 
-from ldpstream.agents.document.compose import compose, final_content
-from ldpstream.agents.document.cost import answer_bytes
+The names here are those of the form. `compose`, which needs all estimators, is imported from its
+own module, so that whoever only reads documents does not load them.
+"""
+
 from ldpstream.agents.document.model import (
     Calibration,
     EstimateDocument,
@@ -24,7 +26,4 @@ __all__ = [
     "RangeEstimate",
     "ValueEstimate",
     "Window",
-    "answer_bytes",
-    "compose",
-    "final_content",
 ]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from ldpstream.agents.query.options import Projection
 from ldpstream.estimators.bounds.options import Estimand, Form, Method
-from ldpstream.estimators.lip.mmse import CredibleMethod
+from ldpstream.estimators.lip.methods import CredibleMethod
 
 Number = float | None
 """A finite number, or null where it is undefined."""

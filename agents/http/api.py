@@ -3,8 +3,8 @@
 from aiohttp import web
 from pydantic import BaseModel
 
+from ldpstream.agents.document.answers import CollectionList, Health
 from ldpstream.agents.http import describe
-from ldpstream.agents.http.answers import CollectionList, Health
 from ldpstream.agents.http.asked import named_collection
 from ldpstream.agents.http.keys import ACCESS, METRICS, PIPELINE
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from aiohttp import web
 
+from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.http.access import Access, check_site
-from ldpstream.agents.http.answers import Problem
 from ldpstream.agents.http.computing import Computing
 from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.keys import ACCESS, BODIES, COMPUTING, FEEDS, METRICS, PIPELINE

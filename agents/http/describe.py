@@ -5,7 +5,7 @@ from typing import Any
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import Window
-from ldpstream.agents.http.answers import (
+from ldpstream.agents.document.answers import (
     AcceptedSpec,
     Collection,
     CollectionStatus,

@@ -11,7 +11,8 @@ from typing import Final
 from aiohttp import ETag, web
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document import EstimateDocument, EstimateOptions, answer_bytes
+from ldpstream.agents.document import EstimateDocument, EstimateOptions
+from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.asked import check_span, is_final, kept_windows, readable_collection
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.job import Job, written

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from ldpstream.agents.document import answer_bytes, compose
+from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.computing import Computing
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.partition.answers import BehindError, answer, told_of

@@ -8,7 +8,8 @@ from scipy.version import version as scipy_version
 
 from ldpstream import __version__
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
+from ldpstream.agents.document import EstimateDocument, EstimateOptions
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.http.formats import Format
 from ldpstream.agents.state.context import WindowTotals

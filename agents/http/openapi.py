@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from ldpstream import __version__
-from ldpstream.agents.http.answers import Problem
+from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.http.limits import BODY_BYTES
 from ldpstream.agents.http.operations import OPERATIONS, Operation
 

@@ -8,8 +8,7 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.http import api
-from ldpstream.agents.http.answers import (
+from ldpstream.agents.document.answers import (
     Collection,
     CollectionList,
     CollectionStatus,
@@ -18,6 +17,7 @@ from ldpstream.agents.http.answers import (
     Readiness,
     WindowList,
 )
+from ldpstream.agents.http import api
 from ldpstream.agents.http.estimates import estimate, estimate_posted, stored_final
 from ldpstream.agents.http.events import events
 from ldpstream.agents.http.pages import window_list

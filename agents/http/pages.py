@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from ldpstream.agents.document.answers import WindowList, WindowState
 from ldpstream.agents.document.flat import Cell, to_csv
-from ldpstream.agents.http.answers import WindowList, WindowState
 from ldpstream.agents.http.asked import kept_windows, readable_collection
 from ldpstream.agents.http.describe import describe_window
 from ldpstream.agents.http.formats import CONTENT_TYPES, wanted_format

@@ -14,7 +14,8 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.document import EstimateDocument, compose
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.partition.answers import BehindError, answer, told_of
 from ldpstream.agents.partition.outcomes import Publication
 from ldpstream.agents.partition.partition import Partition

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document import final_content
+from ldpstream.agents.document.compose import final_content
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.reading.intake import Channel

@@ -8,6 +8,7 @@ import numpy as np
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.priors import (
     ZIPF_EXPONENT,
     Floats,
@@ -15,7 +16,7 @@ from ldpstream.estimators.planning.priors import (
     uniform_shares,
     zipf_shares,
 )
-from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.estimators.planning.workload import Workload
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.policies.metric import MetricPolicy

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 
 from ldpstream.agents.document.model import Number, Part
 from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.planning.workload import Objective
+from ldpstream.estimators.planning.choices import Objective
 
 
 class Errors(Part):

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
+from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.document.flat import runs_text
 from ldpstream.agents.document.model import LostMessages, MergedBlocks
-from ldpstream.agents.http.answers import CollectionStatus
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50

@@ -7,7 +7,7 @@ and `estimate` for shares that need no prior.
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,13 @@ from scipy.special import ndtri
 
 from ldpstream.estimators.bounds.confidence_sequences import mixture_half_width
 from ldpstream.estimators.bounds.options import SHARPEST
+from ldpstream.estimators.lip.methods import CredibleMethod
 from ldpstream.estimators.queries.sums import check_counts
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.interface.mechanism import Statistic
 
 Floats = NDArray[np.float64]
-CredibleMethod = Literal["normal", "bernstein", "anytime"]
 
 _NEXT_TO_1: Final = math.nextafter(1.0, 0.0)
 

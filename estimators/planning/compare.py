@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.cost import Cost
 from ldpstream.estimators.planning.predictions import Predictions, mean_variance
-from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.estimators.planning.workload import Workload
 from ldpstream.mechanisms.base.canonical import canonical_json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain

@@ -9,13 +9,10 @@ from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.optimise import Design, optimise
 from ldpstream.estimators.design.workloads import sets
-from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.estimators.planning.choices import SEARCH_SECONDS, Objective
+from ldpstream.estimators.planning.workload import Workload
 from ldpstream.mechanisms.policies.lip_policy import LipPolicy
 from ldpstream.mechanisms.policies.policy import Policy
-
-SEARCHED_VALUES = 24
-"""Up to so many values the search is a matter of seconds: it runs unasked."""
-SEARCH_SECONDS = 10.0
 
 
 @dataclass(frozen=True, eq=False)

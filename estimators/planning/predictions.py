@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from ldpstream.estimators.bounds.intervals import error_level, hoeffding_half_width
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.estimate import indicator
+from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.predict import (
     predicted_linear_variances,
     predicted_set_variances,
 )
-from ldpstream.estimators.planning.workload import Objective, Queries, Workload
+from ldpstream.estimators.planning.workload import Queries, Workload
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.sum_prefixes import SetPrefixes
 from ldpstream.mechanisms.interface.mechanism import Mechanism

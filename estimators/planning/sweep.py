@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Estimand
+from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import Candidate
 from ldpstream.estimators.planning.predictions import mean_variance, query_variances
-from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.estimators.planning.workload import Workload
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism

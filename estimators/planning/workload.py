@@ -4,19 +4,16 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.quantiles.quantiles import check_probabilities
 from ldpstream.estimators.queries.ranges import range_values
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-Objective = Literal["published", "ranges", "values"]
-"""What mechanisms are sorted by: the published ranges and quantiles, all ranges, all values."""
 
 MOST_QUERIES = 2_100
 """Of all values or ranges so many are predicted at most, evenly spaced or drawn at random."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, load_config
-from ldpstream.agents.document import compose
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import Head
 from ldpstream.mechanisms.wire.frame import encode_frame

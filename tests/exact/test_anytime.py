@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Options
 from ldpstream.estimators.estimate import bound, estimate_sets, estimate_values, indicator
-from ldpstream.estimators.lip.mmse import CredibleMethod, estimate_mmse, posteriors
+from ldpstream.estimators.lip.methods import CredibleMethod
+from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert
 from ldpstream.estimators.queries.counts import prepare_queries

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import (
     Candidate,
     Comparison,
@@ -26,7 +27,7 @@ from ldpstream.estimators.planning.predictions import (
 )
 from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
-from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.estimators.planning.workload import Workload
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.domains.parse import Domain, Labels, Size, Sizes
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

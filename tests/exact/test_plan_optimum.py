@@ -5,10 +5,11 @@ import pytest
 
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import compare
 from ldpstream.estimators.planning.optimum import find_optimum
 from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
-from ldpstream.estimators.planning.workload import Objective, Workload
+from ldpstream.estimators.planning.workload import Workload
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Size
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -15,7 +15,7 @@ import numpy as np
 from ldpstream.agents.client.errors import ApiError
 from ldpstream.agents.client.stream import EventReader
 from ldpstream.agents.client.transport import parse
-from ldpstream.agents.http.answers import (
+from ldpstream.agents.document.answers import (
     CollectionList,
     CollectionStatus,
     PartitionStatus,

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.agents.document import EstimateOptions, answer_bytes, compose
+from ldpstream.agents.document import EstimateOptions
+from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.computing import Computing
 from ldpstream.agents.http.limits import ANSWERS_BYTES, CHEAP_BYTES, WAITING_LIMIT, check_cost
 from ldpstream.agents.http.parameters import AnswerError

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.document import EstimateOptions, compose, final_content
+from ldpstream.agents.document import EstimateOptions
+from ldpstream.agents.document.compose import compose, final_content
 from ldpstream.agents.query.options import read_options
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.estimators.estimate import estimate_values

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.agents.document import EstimateOptions, compose
+from ldpstream.agents.document import EstimateOptions
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.estimators.bounds.projection import project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values

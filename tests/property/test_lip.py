@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
+from ldpstream.agents.document import EstimateDocument, EstimateOptions
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_sets

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.document import final_content
+from ldpstream.agents.document.compose import final_content
 from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.outcomes import Settled
 from ldpstream.agents.partition.partition import Partition

@@ -13,8 +13,8 @@ from ldpstream.agents.cli.estimate import estimate
 from ldpstream.agents.cli.query import query
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
+from ldpstream.agents.document.answers import Collection
 from ldpstream.agents.http import build_http
-from ldpstream.agents.http.answers import Collection
 from ldpstream.agents.http.openapi import describe_api
 from ldpstream.agents.query.options import (
     KEYS,

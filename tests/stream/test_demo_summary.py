@@ -13,7 +13,7 @@ from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.summary import Summary, print_summary
 from ldpstream.agents.demo.view import Comparison, Moment, compare, live_view
 from ldpstream.agents.document import EstimateDocument, ValueEstimate, Window
-from ldpstream.agents.http.answers import CollectionStatus, PartitionStatus, WindowState
+from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus, WindowState
 from ldpstream.mechanisms.base.times import format_time
 
 START_MS = 1_795_255_200_000

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document import compose
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.partition.arrival import Dates
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.gaps import GAPS_LIMIT, Gap, Lost, add_gap, lost

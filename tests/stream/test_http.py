@@ -10,7 +10,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.document import EstimateOptions, compose
+from ldpstream.agents.document import EstimateOptions
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.http import HttpUnavailableError, build_http, job, serve
 from ldpstream.agents.state.view import final_content, totals
 from ldpstream.mechanisms.base.times import format_time

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.agents.document import compose
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.state.view import final_content, totals
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
 from tests.seeded import SeededEntropy

@@ -10,7 +10,8 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families
 
-from ldpstream.agents.document import EstimateDocument, compose
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.http import build_http
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.state.view import totals

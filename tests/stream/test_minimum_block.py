@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
-from ldpstream.agents.document import EstimateOptions, Range, compose
+from ldpstream.agents.document import EstimateOptions, Range
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import MergedBlocks
 from ldpstream.agents.http import build_http

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.client import Client
-from ldpstream.agents.document import compose
-from ldpstream.agents.http.answers import WindowState
+from ldpstream.agents.document.answers import WindowState
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.state.view import totals
 from tests.stream.querying import five_minutes, ldpstream, windows
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
-from ldpstream.agents.document import EstimateDocument, EstimateOptions, compose
+from ldpstream.agents.document import EstimateDocument, EstimateOptions
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.document.flat import document_rows
 from ldpstream.agents.query.options import read_options
 from ldpstream.agents.state.context import WindowTotals

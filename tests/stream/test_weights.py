@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.agents.document import compose
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.state.view import totals
 from tests.stream.cli import configured, invoke, refused
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document import compose, final_content
+from ldpstream.agents.document.compose import compose, final_content
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.view import totals

@@ -8,7 +8,7 @@ import aiohttp
 from aiokafka import TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
-from ldpstream.agents.document import final_content
+from ldpstream.agents.document.compose import final_content
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head

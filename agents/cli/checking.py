@@ -1,0 +1,151 @@
+"""What `ldpstream check` looks at, once the configuration is read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import click
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig
+from ldpstream.agents.gateway.run import check_gateway
+from ldpstream.agents.http import HttpUnavailableError, check_serving
+from ldpstream.agents.kafka.clients import replication_factor
+from ldpstream.agents.kafka.declare import (
+    TopicError,
+    check_topics,
+    dates_arrivals,
+    refused_topics,
+    warn_of_compression,
+    warn_of_timestamps,
+)
+from ldpstream.agents.kafka.groups import count_members
+from ldpstream.agents.kafka.metadata import count_brokers, describe
+from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
+from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.pipeline.rivals import differences
+from ldpstream.agents.reading.kept_windows import kept_windows
+from ldpstream.agents.stores.choice import why_no_store
+from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.common import count
+
+
+def find_problems(config: Config, config_file: str) -> list[str]:
+    """Return all that would keep a worker from running, one sentence each; says what is there."""
+    return _check_http(config) + broker.run(_check(config), config.kafka, config_file)
+
+
+def _check_http(config: Config) -> list[str]:
+    problems = []
+    try:
+        check_serving(config.worker)
+    except HttpUnavailableError as error:
+        problems.append(str(error))
+    try:
+        check_gateway(config)
+    except HttpUnavailableError as error:
+        problems.append(str(error))
+    # Both look at worker.token.
+    return list(dict.fromkeys(problems))
+
+
+async def _check(config: Config) -> list[str]:
+    problems = [why for why in [why_no_store(config.worker)] if why]
+    async with broker.admin(config.kafka) as admin:
+        brokers = count_brokers(admin)
+        click.echo(f"{config.kafka.bootstrap}: {count(brokers, 'broker')}")
+        problems += _check_replication(config.kafka, brokers)
+        missing = {}
+        for name, collection in config.collections.items():
+            missing[name], wrong = await _check_collection(admin, collection)
+            problems += wrong
+        problems += await missing_on_group(admin, config.worker.id)
+        if not problems:
+            problems += await _check_windows(admin, config, missing)
+        # Starting it asks for what idempotent production needs.
+        try:
+            async with broker.producer(config.kafka):
+                click.echo("producer: permitted")
+        except KafkaError as error:
+            return [*problems, await explain(error, config.kafka)]
+        factor = replication_factor(config.kafka.options, brokers=brokers)
+        if config.kafka.options.get("enable_idempotence", True) and factor <= brokers:
+            # Only now: a broker without idempotent producers may create what it is to validate.
+            for name, collection in config.collections.items():
+                problems += await refused_topics(
+                    admin, collection, missing[name], replication_factor=factor
+                )
+    return problems
+
+
+def _check_replication(kafka: KafkaConfig, brokers: int) -> Iterator[str]:
+    factor = replication_factor(kafka.options, brokers=brokers)
+    if factor > brokers:
+        yield (
+            f"kafka.replication_factor: expected at most {count(brokers, 'broker')}, got {factor}"
+        )
+
+
+async def _check_collection(
+    admin: AIOKafkaAdminClient, collection: CollectionConfig
+) -> tuple[Sequence[str], list[str]]:
+    """Return the names of a collection's missing topics, and what is wrong."""
+    try:
+        found, missing = await check_topics(admin, collection)
+    except TopicError as error:
+        return (), [str(error)]
+    for name, partitions in _partitions(collection).items():
+        if name in missing:
+            click.echo(f"{name}: missing; a worker creates it, {count(partitions, 'partition')}")
+        else:
+            click.echo(f"{name}: {count(found[name].partitions, 'partition')}")
+    source, changelog = collection.topics.source, collection.topics.changelog
+    if source in found and (unsafe := await warn_of_compression(admin, source)) is not None:
+        click.echo(f"{source}: warning: {unsafe}")
+    if source in found and not await dates_arrivals(admin, source):
+        click.echo(
+            f"{source}: note: senders date its messages (message.timestamp.type=CreateTime): a "
+            "worker that catches up knows of their arrival what most of them say "
+            "(docs/architecture.md, Windows)"
+        )
+    if changelog in found and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
+        click.echo(f"{changelog}: warning: {unsafe}")
+    return missing, list(missing_on_topics(collection, found))
+
+
+async def _check_windows(
+    admin: AIOKafkaAdminClient, config: Config, missing: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Refuse windows other than those of the workers that run: each would count a part."""
+    begun = [
+        (name, collection)
+        for name, collection in config.collections.items()
+        if collection.topics.changelog not in missing[name]
+    ]
+    if not begun:
+        return []
+    running = await count_members(admin, config.worker.id)
+    problems = []
+    async with broker.reader(config.kafka) as reader:
+        for name, collection in begun:
+            topic = collection.topics.changelog
+            partitions = (await describe(admin, [topic]))[topic].partitions
+            kept = await kept_windows(reader, topic, partitions, collection.spec)
+            for differ in filter(None, (differences(collection, windows) for windows in kept)):
+                if running:
+                    problems.append(
+                        f"collection {name}: the state in {topic} has {differ}, and "
+                        f"{count(running, 'worker')} of id {config.worker.id} may keep it: two "
+                        "with different windows count a part of the reports each; stop them first"
+                    )
+                else:
+                    click.echo(
+                        f"{name}: note: the state in {topic} has {differ}: a worker counts all "
+                        "that the source still holds into windows of its own"
+                    )
+    return problems
+
+
+def _partitions(collection: CollectionConfig) -> dict[str, int]:
+    topics = collection.topics
+    single = {topics.estimates, topics.control}
+    return {name: 1 if name in single else collection.partitions for name in topics.names()}

@@ -1,0 +1,141 @@
+"""What `ldpstream plan` computes, writes and prints, once its options are read."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.plan.ask import PriorError
+from ldpstream.agents.plan.life import plan_life, show_life
+from ldpstream.agents.plan.model import LifePart
+from ldpstream.agents.plan.run import Planned, make_plan
+from ldpstream.agents.plan.table import show_plan
+from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.tables import table_console
+from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.realise import write_channel
+from ldpstream.estimators.planning.choices import Objective
+from ldpstream.estimators.planning.optimum import Optimum
+from ldpstream.estimators.planning.sweep import sweep
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
+from ldpstream.mechanisms.families.weights.private import WeightedDomain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The options of the command, read; `budget` counts where `windows` are given."""
+
+    respondents: int
+    prior: str
+    workload: Objective | None
+    search: float | None
+    optimise: str | None
+    windows: int | None
+    budget: Fraction
+    plot: str | None
+    as_json: bool
+
+
+def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
+    """Compare the mechanisms for a collection, write the files that were asked for, and print.
+
+    Raises:
+        Refused: naming the option that is impossible.
+    """
+    optimise, plot = wanted.optimise, wanted.plot
+    if optimise is not None:
+        _check_design(collection)
+    # Thousands of values take minutes; on a terminal one sees what it is at.
+    with Console(stderr=True).status(f"planning: {collection.name}") as status:
+        try:
+            plan = make_plan(
+                collection,
+                respondents=wanted.respondents,
+                prior=wanted.prior,
+                objective=wanted.workload,
+                search_seconds=wanted.search,
+                channel=optimise is not None,
+                say=status.update,
+            )
+        except PriorError as error:
+            raise Refused(str(error)) from error
+        except (DesignError, SpecError) as error:
+            raise Refused(f"--optimise: {error}") from error
+    document = plan.document
+    if wanted.windows is not None:
+        life = _life(plan, wanted.windows, wanted.budget)
+        document = document.model_copy(update={"life": life})
+    # Files first: a reader of the output, such as `head`, may go away before its end.
+    if optimise is not None and plan.optimum is not None:
+        _write(plan.optimum, optimise)
+    if plot is not None:
+        _draw(plan, plot)
+    if wanted.as_json:
+        click.echo(document.to_json())
+    else:
+        show_plan(document, table_console())
+        if document.life is not None:
+            show_life(document.life, wanted.respondents, table_console())
+
+
+def _life(plan: Planned, windows: int, budget: Fraction) -> LifePart:
+    candidates = list(plan.comparison.candidates)
+    try:
+        life = plan_life(plan.asked, candidates, windows=windows, budget=budget)
+    except SpecError as error:
+        raise Refused(f"--windows: {error}") from error
+    if life is None:
+        raise Refused("--windows: expected a policy with epsilon as a parameter")
+    return life
+
+
+def _check_design(collection: CollectionConfig) -> None:
+    """Refuse a channel that no collection of mechanism optimal over these values could use."""
+    domain = collection.spec.domain
+    if isinstance(domain, WeightedDomain):
+        raise Refused(
+            f"--optimise: collection.{collection.name}.weights: expected none, because the "
+            "mechanism optimal takes no weights: leave them out, or use the best mechanism "
+            "that the plan names without --optimise"
+        )
+    if isinstance(domain, RoundedInterval):
+        raise Refused(
+            f"--optimise: collection.{collection.name}.domain.rounding: expected none, because a "
+            "channel proves its policy for the edges, not for the numbers between them: leave "
+            "rounding out and have bins, or use the best mechanism that the plan names without "
+            "--optimise"
+        )
+
+
+def _write(optimum: Optimum, file: str) -> None:
+    try:
+        channel = write_channel(file, optimum.design)
+    except OSError as error:
+        raise Refused(f"--optimise: cannot write {file}: {error.strerror or error}") from error
+    except (DesignError, SpecError) as error:
+        raise Refused(f"--optimise: {error}") from error
+    use = f'mechanism = "optimal" and channel = "{Path(file).name}" in place of epsilon use it'
+    click.echo(f"{file}: written, {channel.outputs} reports; {use}", err=True)
+
+
+def _draw(plan: Planned, plot: str) -> None:
+    from ldpstream.agents.plan.picture import draw_plan
+
+    asked, comparison = plan.asked, plan.comparison
+    swept = sweep(
+        asked.spec.mechanism.policy,
+        asked.spec.domain,
+        asked.workload,
+        asked.objective,
+        asked.estimand,
+        comparison.candidates,
+    )
+    try:
+        draw_plan(asked, comparison, swept, Path(plot))
+    except OSError as error:
+        raise Refused(f"--plot: cannot write {plot}: {error.strerror or error}") from error
+    click.echo(f"{plot}: written", err=True)

@@ -1,0 +1,68 @@
+"""A whole plan of a collection: what is asked, the comparison, the best channel, the document."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.plan.ask import UNIFORM, Asked, ask
+from ldpstream.agents.plan.compose import compose
+from ldpstream.agents.plan.model import PlanDocument
+from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.planning.choices import SEARCH_SECONDS, SEARCHED_VALUES, Objective
+from ldpstream.estimators.planning.compare import Comparison, compare
+from ldpstream.estimators.planning.optimum import Optimum, find_optimum
+from ldpstream.mechanisms.base.errors import SpecError
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A plan with all that it was made of; `optimum` is None where it was not searched."""
+
+    asked: Asked
+    comparison: Comparison
+    optimum: Optimum | None
+    document: PlanDocument
+
+
+def make_plan(
+    collection: CollectionConfig,
+    *,
+    respondents: int,
+    prior: str = UNIFORM,
+    objective: Objective | None = None,
+    search_seconds: float | None = None,
+    channel: bool = False,
+    say: Callable[[str], object] = str,
+) -> Planned:
+    """Return the plan of a collection for so many respondents; `ask` says what the rest is.
+
+    The best channel of any kind is searched for `search_seconds`, 0 for not at all; by default
+    where that is soon done, or where `channel` says that it is needed. `say` is told what goes on.
+
+    Raises:
+        PriorError: for a file of counts that cannot be used.
+        DesignError, SpecError: where the channel is needed, and there is none.
+    """
+    asked = ask(collection, respondents=respondents, prior=prior, objective=objective)
+    say(f"comparing mechanisms: {collection.name}")
+    mechanism, domain = asked.spec.mechanism, asked.spec.domain
+    comparison = compare(mechanism, domain, asked.workload, asked.objective, asked.estimand)
+    say(f"searching the best channel: {collection.name}")
+    optimum = _search(asked, search_seconds, needed=channel)
+    return Planned(asked, comparison, optimum, compose(asked, comparison, optimum))
+
+
+def _search(asked: Asked, seconds: float | None, *, needed: bool) -> Optimum | None:
+    policy = asked.spec.mechanism.policy
+    if seconds is None:
+        seconds = SEARCH_SECONDS if needed or policy.size <= SEARCHED_VALUES else 0.0
+    if seconds == 0.0:
+        return None
+    try:
+        return find_optimum(
+            policy, asked.workload, asked.objective, asked.estimand, seconds=seconds
+        )
+    except (DesignError, SpecError):
+        if needed:
+            raise
+        return None

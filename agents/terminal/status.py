@@ -1,0 +1,72 @@
+"""How far a running worker is, as `ldpstream status` prints it."""
+
+import asyncio
+
+from rich.console import Console
+from rich.table import Table
+
+from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus
+from ldpstream.agents.terminal.client import connect
+from ldpstream.agents.terminal.tables import reasons_text
+
+COLUMNS = ("partition", "owned", "next", "end", "lag", "watermark", "counted", "late", "rejected")
+
+
+def ask_status(url: str, token: str | None) -> list[CollectionStatus]:
+    """Return the status of every collection, and of every spec that it accepts.
+
+    Raises:
+        Refused, Failed: as `connect`.
+    """
+    return asyncio.run(_ask(url, token))
+
+
+async def _ask(url: str, token: str | None) -> list[CollectionStatus]:
+    async with connect(url, token=token) as worker:
+        return [
+            await worker.status(one.name, fingerprint=fingerprint)
+            for one in await worker.collections()
+            for fingerprint in (None, *(spec.fingerprint for spec in one.accepted))
+        ]
+
+
+def show(answer: CollectionStatus, console: Console) -> None:
+    """Print one collection."""
+    state = "stopped" if answer.stopped else "ready" if answer.ready else "not ready"
+    table = Table(
+        title=f"{answer.collection} ({answer.fingerprint}): {state}", title_justify="left"
+    )
+    for column in COLUMNS:
+        table.add_column(column, justify="left" if column == "watermark" else "right")
+    for partition in answer.partitions:
+        table.add_row(*_cells(partition))
+    table.add_section()
+    totals = (answer.counted, answer.late, answer.rejected)
+    table.add_row("all", *[""] * 5, *(f"{number:,}" for number in totals))
+    console.print(table)
+    reasons = reasons_text(answer)
+    if reasons:
+        console.print(f"rejected: {reasons}", markup=False)
+    if answer.lost_offsets:
+        console.print(f"lost: {answer.lost_offsets:,} offsets deleted before they were read")
+    for problem in answer.problems:
+        console.print(f"problem: {problem}", markup=False)
+
+
+def _cells(one: PartitionStatus) -> list[str]:
+    watermark = one.watermark or "none yet"
+    return [
+        str(one.partition),
+        "yes" if one.owned else "no",
+        _number(one.next),
+        _number(one.end_offset),
+        _number(one.lag),
+        f"{watermark} (idle)" if one.idle else watermark,
+        f"{one.counted:,}",
+        f"{one.late:,}",
+        f"{sum(one.rejected.values()):,}",
+    ]
+
+
+def _number(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
