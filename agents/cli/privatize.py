@@ -19,8 +19,9 @@ from ldpstream.agents.terminal.ledgers import (
     opened,
     releases,
 )
+from ldpstream.agents.terminal.reading import Reading, reading_options
 from ldpstream.agents.terminal.reports import write_reports
-from ldpstream.agents.terminal.times import near_now, refuse_replay_without_times, replay_option
+from ldpstream.agents.terminal.times import refuse_replay_without_times, replay_option
 from ldpstream.agents.terminal.values import read_values
 from ldpstream.mechanisms.ledger import Ledger
 
@@ -29,6 +30,7 @@ from ldpstream.mechanisms.ledger import Ledger
 @config_option
 @click.option("--times", is_flag=True, help="Lines begin with a time, which goes with the report.")
 @replay_option
+@reading_options
 @ledger_options
 @click.argument("name")
 @click.argument("values", type=click.File("rb"), default="-")
@@ -39,6 +41,9 @@ def privatize(
     *,
     times: bool,
     replay: bool,
+    columns: str | None,
+    clamp: bool,
+    skip_bad: bool,
     ledger_file: str | None,
     budget: str | None,
     horizon: str | None,
@@ -55,27 +60,28 @@ def privatize(
     refuse_one_report(collection, "send --ledger, because a line of privatize has no token")
     spending = Spending(budget=budget, horizon=horizon, spread=spread, rolling=rolling)
     refuse_replay_without_times(replay=replay, timed=times)
+    reading = Reading.of(
+        collection, times=times, replay=replay, columns=columns, clamp=clamp, skip_bad=skip_bad
+    )
     if ledger_file is not None:
         with opened(collection, ledger_file, spending) as ledger:
-            _keep(ledger, collection, values, times=times, replay=replay)
+            _keep(ledger, collection, values, reading)
         return
     spending.refuse()
-    spec, near = collection.spec, near_now(collection.window, replay=replay)
-    for chunk in read_values(values, spec.domain, times=times, chunk=CHUNK, near=near):
+    spec = collection.spec
+    for chunk in read_values(values, spec.domain, reading, chunk=CHUNK):
         reports = spec.mechanism.privatize(chunk.indices)
         sys.stdout.buffer.write(write_reports(spec, reports, chunk.times_ms))
     sys.stdout.buffer.flush()
 
 
-def _keep(
-    ledger: Ledger, collection: CollectionConfig, values: BinaryIO, *, times: bool, replay: bool
-) -> None:
+def _keep(ledger: Ledger, collection: CollectionConfig, values: BinaryIO, reading: Reading) -> None:
     """Write the report of each line's window, the same one wherever a window comes again."""
     spec = collection.spec
     try:
-        for release in releases(ledger, collection, values, times=times, replay=replay):
+        for release in releases(ledger, collection, values, reading):
             reports, _ = spec.mechanism.decode(release.payload)
-            times_ms = np.array([release.time_ms]) if times else None
+            times_ms = np.array([release.time_ms]) if reading.times else None
             sys.stdout.buffer.write(write_reports(spec, reports, times_ms))
     finally:
         sys.stdout.buffer.flush()

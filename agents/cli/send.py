@@ -29,6 +29,7 @@ from ldpstream.agents.terminal.common import (
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.interrupting import interruptibly
 from ldpstream.agents.terminal.ledgers import Spending, ledger_options, opened
+from ldpstream.agents.terminal.reading import Reading, reading_options
 from ldpstream.agents.terminal.source import source_partitions
 from ldpstream.agents.terminal.times import refuse_replay_without_times, replay_option
 
@@ -41,6 +42,7 @@ LARGEST_BATCH: Final = 50_000  # a frame of as many different times stays below 
 @click.option("--reports", is_flag=True, help="Lines are reports that privatize wrote.")
 @click.option("--times", is_flag=True, help="Lines begin with a time; otherwise it is now.")
 @replay_option
+@reading_options
 @once_options
 @ledger_options
 @click.argument("name")
@@ -54,6 +56,9 @@ def send(
     reports: bool,
     times: bool,
     replay: bool,
+    columns: str | None,
+    clamp: bool,
+    skip_bad: bool,
     once: str | None,
     journal: Path | None,
     ledger_file: str | None,
@@ -79,7 +84,12 @@ def send(
     # Colours may be forced upon a pipe; what moves would only fill it.
     console = Console(stderr=True, force_terminal=None if sys.stderr.isatty() else False)
     read = from_reports if reports else from_values
-    reading = partial(read, collection=collection, times=times, replay=replay, size=size)
+    if reports and (columns is not None or clamp or skip_bad):
+        raise Refused("--reports: expected no --columns, --clamp or --skip-bad: they are of values")
+    how = Reading.of(
+        collection, times=times, replay=replay, columns=columns, clamp=clamp, skip_bad=skip_bad
+    )
+    reading = partial(read, collection=collection, reading=how, size=size)
     if ledger_file is None:
         spending.refuse()
         refuse_one_report(collection, "--ledger, which keeps the secret of the device's tokens")
@@ -102,7 +112,7 @@ def send(
             if reports:
                 raise Refused("--ledger: expected values, not --reports")
             ledger = stack.enter_context(opened(collection, ledger_file, spending))
-            held = Kept(ledger, collection, values, times=times, replay=replay, size=size)
+            held = Kept(ledger, collection, values, how, size=size)
             chunks, arrived = held.chunks(), held.mark_sent
         else:
             chunks = reading(values)

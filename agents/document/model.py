@@ -5,13 +5,20 @@ Schema, `/openapi.json`). Times are RFC 3339 UTC, values the user's own labels (
 bin `[low, high]`), and an undefined number is null, never NaN.
 """
 
-from typing import Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
+from ldpstream.agents.document.columns import Part as EntryPart
+from ldpstream.agents.document.columns import to_columns, to_frame
+from ldpstream.agents.document.picture import draw_entries, new_axes
 from ldpstream.agents.query.options import Projection
 from ldpstream.estimators.bounds.options import Estimand, Form, Method
 from ldpstream.estimators.lip.methods import CredibleMethod
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 Number = float | None
 """A finite number, or null where it is undefined."""
@@ -285,6 +292,33 @@ class EstimateDocument(Part):
         """Return the document as one line of JSON in UTF-8: the same bytes for the same content."""
         # Bytes at once: a text of them in between would double their memory.
         return _JSON.dump_json(self, exclude_unset=True)
+
+    def to_columns(self, part: EntryPart = "values") -> dict[str, list[Any]]:
+        """Return the entries of one part by column: labels, estimates, low, high and the rest.
+
+        For tables of any library: `pyarrow.table` takes it. A withheld document has no entries.
+
+        Raises:
+            ValueError: for a part that there is not.
+        """
+        entries = {
+            "values": self.distribution,
+            "ranges": self.ranges,
+            "quantiles": self.quantiles,
+            "linear": self.linear,
+        }
+        return to_columns(entries.get(part, ()), part)
+
+    def to_frame(self, part: EntryPart = "values") -> "pd.DataFrame":
+        """Return the same as a table of pandas; ImportError says what to install without it."""
+        return to_frame(self.to_columns(part))
+
+    def plot(self, part: EntryPart = "values", *, axes: "Axes | None" = None) -> "Axes":
+        """Draw the entries with their bounds; return the axes. ImportError as in `to_frame`."""
+        columns, drawn = self.to_columns(part), axes or new_axes()
+        window = "all reports" if self.window is None else self.window.start
+        draw_entries(columns, drawn, title=f"{self.collection}, {window}: {self.n:,} reports")
+        return drawn
 
 
 _JSON: Final = TypeAdapter(EstimateDocument)

@@ -11,8 +11,8 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.ledgers import releases
+from ldpstream.agents.terminal.reading import Reading
 from ldpstream.agents.terminal.reports import read_reports
-from ldpstream.agents.terminal.times import near_now
 from ldpstream.agents.terminal.values import read_values
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger, Release
@@ -39,14 +39,13 @@ class Kept:
         ledger: Ledger,
         collection: CollectionConfig,
         stream: BinaryIO,
+        reading: Reading,
         *,
-        times: bool,
-        replay: bool,
         size: int,
     ) -> None:
         self._ledger = ledger
         self._spec = collection.spec
-        self._releases = releases(ledger, collection, stream, times=times, replay=replay)
+        self._releases = releases(ledger, collection, stream, reading)
         self._size = size
         self._starts: dict[int, None] = {}
 
@@ -82,30 +81,29 @@ class Kept:
 
 
 def from_values(
-    stream: BinaryIO, collection: CollectionConfig, *, times: bool, replay: bool, size: int
+    stream: BinaryIO, collection: CollectionConfig, reading: Reading, *, size: int
 ) -> Iterator[Chunk]:
     """Yield the reports of value lines, drawn here.
 
     Raises:
         Refused: as `read_values`.
     """
-    spec, near = collection.spec, near_now(collection.window, replay=replay)
-    for values in read_values(stream, spec.domain, times=times, chunk=size, near=near):
+    spec = collection.spec
+    for values in read_values(stream, spec.domain, reading, chunk=size):
         reports = spec.mechanism.privatize(values.indices)
         yield Chunk(reports, _or_now(values.times_ms, len(reports)))
 
 
 def from_reports(
-    stream: BinaryIO, collection: CollectionConfig, *, times: bool, replay: bool, size: int
+    stream: BinaryIO, collection: CollectionConfig, reading: Reading, *, size: int
 ) -> Iterator[Chunk]:
     """Yield the reports that `privatize` wrote.
 
     Raises:
         Refused: as `read_reports`; and where `times` are asked for and missing.
     """
-    near = near_now(collection.window, replay=replay)
-    for lines in read_reports(stream, collection.spec, chunk=size, near=near):
-        if times and lines.times_ms is None:
+    for lines in read_reports(stream, collection.spec, chunk=size, near=reading.near):
+        if reading.times and lines.times_ms is None:
             raise Refused("--times: expected reports with times, as privatize --times writes them")
         yield Chunk(lines.reports, _or_now(lines.times_ms, len(lines.reports)))
 

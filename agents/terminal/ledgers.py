@@ -11,7 +11,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.terminal.common import CHUNK, Command, count
 from ldpstream.agents.terminal.errors import Failed, Refused
-from ldpstream.agents.terminal.times import near_now
+from ldpstream.agents.terminal.reading import Reading
 from ldpstream.agents.terminal.values import read_values, source_name
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration, parse_duration
@@ -117,7 +117,7 @@ def opened(collection: CollectionConfig, file: str, given: Spending) -> Iterator
 
 
 def releases(
-    ledger: Ledger, collection: CollectionConfig, stream: BinaryIO, *, times: bool, replay: bool
+    ledger: Ledger, collection: CollectionConfig, stream: BinaryIO, reading: Reading
 ) -> Iterator[Release]:
     """Yield the report of each value line's window, in the lines' order.
 
@@ -127,13 +127,12 @@ def releases(
         Refused: naming the line, for what is no value.
         Failed: naming the line, where its report would go beyond the budget.
     """
-    name, line, skipped = source_name(stream), 0, 0
-    near = near_now(collection.window, replay=replay)
-    domain = collection.spec.domain
-    for chunk in read_values(stream, domain, times=times, chunk=CHUNK, near=near):
+    name, skipped = source_name(stream), 0
+    for chunk in read_values(stream, collection.spec.domain, reading, chunk=CHUNK):
         given = [now_ms()] * len(chunk.indices) if chunk.times_ms is None else chunk.times_ms
-        for index, time_ms in zip(chunk.indices.tolist(), list(given), strict=True):
-            line += 1
+        for line, index, time_ms in zip(
+            chunk.lines.tolist(), chunk.indices.tolist(), list(given), strict=True
+        ):
             try:
                 yield ledger.release_index(collection.spec, index, time_ms=int(time_ms))
             except SkippedError:

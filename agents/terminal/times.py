@@ -28,25 +28,27 @@ class NearNow:
     back_ms: int
     ahead_ms: int
 
+    def far(self, times_ms: NDArray[np.int64]) -> dict[int, str]:
+        """Return which of n times, `(n,)`, lie farther from now, and what is expected instead."""
+        now = now_ms()
+        far = np.flatnonzero((times_ms < now - self.back_ms) | (times_ms > now + self.ahead_ms))
+        return {int(position): self._expected(int(times_ms[position]), now) for position in far}
+
+    def _expected(self, time_ms: int, now: int) -> str:
+        span = f"of the {format_duration(self.back_ms)} before now"
+        if time_ms > now:
+            span = f"at most {format_duration(self.ahead_ms)} after now"
+        looks = " (this looks like seconds)" * look_like_seconds(time_ms)
+        return f"a time {span}, in milliseconds since 1970 or RFC 3339{looks}; --replay takes any"
+
     def check(self, times_ms: NDArray[np.int64], *, name: str, line: int) -> None:
         """Refuse a time of n lines, `(n,)`, that lies farther from now; `line` is the first's.
 
         Raises:
             Refused: naming the line and what is expected, never the time.
         """
-        now = now_ms()
-        far = (times_ms < now - self.back_ms) | (times_ms > now + self.ahead_ms)
-        if not far.any():
-            return
-        position = int(np.argmax(far))
-        span = f"of the {format_duration(self.back_ms)} before now"
-        if times_ms[position] > now:
-            span = f"at most {format_duration(self.ahead_ms)} after now"
-        looks = " (this looks like seconds)" * look_like_seconds(int(times_ms[position]))
-        raise Refused(
-            f"{name}: line {line + position}: expected a time {span}, in milliseconds since "
-            f"1970 or RFC 3339{looks}; --replay takes any"
-        )
+        for position, expected in self.far(times_ms).items():
+            raise Refused(f"{name}: line {line + position}: expected {expected}")
 
 
 def near_now(window: WindowSpec, *, replay: bool) -> NearNow | None:

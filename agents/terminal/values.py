@@ -1,65 +1,142 @@
-"""Value lines: CSV without a header, one value a line, its time first where asked.
+"""Value lines: CSV, one value a line, its time first where asked, without a header or by column.
 
 Errors name the line and what was expected there, never what stood there: values are private.
 """
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.times import NearNow
-from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.agents.terminal.reading import Reading
 from ldpstream.mechanisms.base.times import parse_time
+from ldpstream.mechanisms.domains.fitting import fit, nearest
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 
 Integers = NDArray[np.int64]
+Row = Sequence[str]
+_NAMED: Final = 3
+"""So many bad lines are named."""
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """A chunk of n value lines: value indices, and epoch milliseconds where lines have times."""
+    """A chunk of n value lines: value indices, and epoch milliseconds where lines have times.
+
+    `lines` are the numbers of their lines in the input, from 1 on.
+    """
 
     indices: Integers
     times_ms: Integers | None
+    lines: Integers
+
+
+@dataclass
+class _Input:
+    """An input, and what was seen of it up to a line; `bad` has its first bad lines.
+
+    `whole`: it can be read to its end to count its bad lines. A pipe may never end.
+    """
+
+    name: str
+    domain: Domain
+    reading: Reading
+    whole: bool
+    line: int = 0
+    read: int = 0
+    skipped: int = 0
+    clamped: int = 0
+    bad: list[tuple[int, str]] = field(default_factory=list)
+
+    def note(self, position: int, expected: str) -> None:
+        """Note a bad line, by its position after the last line."""
+        self.skipped += 1
+        if len(self.bad) < _NAMED:
+            self.bad.append((self.line + 1 + position, expected))
+
+    def conclude(self) -> None:
+        """Say how many lines were left out, and how many values moved.
+
+        Raises:
+            Refused: where bad lines may not be left out, or nothing is left without them.
+        """
+        if self.read == 0:
+            raise Refused(f"{self.name}: expected at least one value line, got none")
+        if self.skipped and (not self.reading.skip_bad or self.skipped == self.read):
+            raise Refused(f"{self.name}: {self._first}{self._others}")
+        if self.skipped:
+            lines = f"{self.skipped:,} of {self.read:,} lines"
+            click.echo(f"{self.name}: left out {lines} as bad: {self._first}", err=True)
+        if self.clamped:
+            values = f"{self.clamped:,} of {self.read:,} values"
+            click.echo(f"{self.name}: moved {values} to the nearest end of the domain", err=True)
+
+    @property
+    def _first(self) -> str:
+        line, expected = self.bad[0]
+        return f"line {line}: expected {expected}"
+
+    @property
+    def _others(self) -> str:
+        if self.skipped == 1:
+            return ""
+        named = ", ".join(f"{line:,}" for line, _ in self.bad[1:])
+        more = ", ..." if self.skipped > len(self.bad) else ""
+        return (
+            f"; {self.skipped:,} of {self.read:,} lines are bad, also {named}{more}: "
+            "--skip-bad leaves them out"
+        )
 
 
 def read_values(
-    stream: BinaryIO, domain: Domain, *, times: bool, chunk: int, near: NearNow | None = None
+    stream: BinaryIO, domain: Domain, reading: Reading, *, chunk: int
 ) -> Iterator[Values]:
-    """Read all value lines, up to `chunk` at a time; `near` is which times they may have.
+    """Read all value lines, up to `chunk` at a time; says how many were left out or moved.
 
     Raises:
         Refused: naming the line, for a value outside the domain, an impossible or implausible
-            time, or text that is no CSV in UTF-8; for an empty input, and one that cannot be read.
+            time, or text that is no CSV in UTF-8, and saying how many bad lines there are: of a
+            file in all of it, of a pipe in what was read. For an empty input, and one that cannot
+            be read.
     """
-    name = source_name(stream)
+    given = _Input(source_name(stream), domain, reading, whole=stream.seekable())
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-    reader = csv.reader(text, strict=True)
-    line = 0
+    lines = csv.reader(text, strict=True)
     try:
-        while rows := list(islice(reader, chunk)):
-            if reader.line_num - line != len(rows):
-                raise Refused(f"{name}: expected one value a line, without line breaks inside")
-            yield _parse(rows, domain, times=times, near=near, name=name, line=line + 1)
-            line = reader.line_num
+        if reading.columns:
+            places = _find_columns(next(lines, []), reading.columns, given.name)
+            given.line = lines.line_num
+        else:
+            places = None
+        while rows := list(islice(lines, chunk)):
+            if lines.line_num - given.line != len(rows):
+                raise Refused(
+                    f"{given.name}: expected one value a line, without line breaks inside"
+                )
+            parsed = _parse(rows if places is None else _pick(rows, places), given)
+            given.line = lines.line_num
+            if given.skipped == 0 or reading.skip_bad:
+                yield parsed
+            elif not given.whole:
+                break
     except csv.Error as error:
-        raise Refused(f"{name}: line {reader.line_num}: expected CSV: {error}") from None
+        raise Refused(f"{given.name}: line {lines.line_num}: expected CSV: {error}") from None
     except UnicodeDecodeError:
-        raise Refused(f"{name}: line {line + 1} or later: expected UTF-8") from None
+        raise Refused(f"{given.name}: line {given.line + 1} or later: expected UTF-8") from None
     except OSError as error:
-        raise unreadable(name, error) from error
+        raise unreadable(given.name, error) from error
     finally:
         text.detach()
-    if line == 0:
-        raise Refused(f"{name}: expected at least one value line, got none")
+    given.conclude()
 
 
 def source_name(stream: BinaryIO) -> str:
@@ -73,36 +150,66 @@ def unreadable(name: str, error: OSError) -> Refused:
     return Refused(f"{name}: cannot read it: {error.strerror or error}")
 
 
-def _parse(
-    rows: Sequence[Sequence[str]],
-    domain: Domain,
-    *,
-    times: bool,
-    near: NearNow | None,
-    name: str,
-    line: int,
-) -> Values:
-    times_ms = None
-    if times:
-        times_ms = _parse_times([row[0] if row else "" for row in rows], name=name, line=line)
-        if near is not None:
-            near.check(times_ms, name=name, line=line)
+def _find_columns(header: Row, columns: Sequence[str], name: str) -> list[int]:
+    """Return where the columns are. The first line may be a value: the refusal does not tell it.
+
+    Raises:
+        Refused: where the first line does not name each of them once.
+    """
+    cells = [cell.strip() for cell in header]
+    for column in columns:
+        if cells.count(column) != 1:
+            raise Refused(f"{name}: line 1: expected names of columns, {column!r} once among them")
+    return [cells.index(column) for column in columns]
+
+
+def _pick(rows: Iterable[Row], places: Sequence[int]) -> list[Row]:
+    """Return these columns of some rows; nothing of a row that is too short, so that it is bad."""
+    last = max(places)
+    return [[row[place] for place in places] if last < len(row) else [] for row in rows]
+
+
+def _parse(rows: Sequence[Row], given: _Input) -> Values:
+    """Return the good ones of the rows after the last line, and note the others."""
+    given.read += len(rows)
+    bad: dict[int, str] = {}
+    after, times_ms = "", None
+    if given.reading.times:
+        after = " after the time"
+        times_ms = _parse_times([row[0] if row else "" for row in rows], given.reading, bad)
         rows = [row[1:] for row in rows]
-    try:
-        indices = domain.place_columns(rows, entropy=SystemEntropy())
-    except ValueOutsideDomainError as error:
-        after = " after the time" if times else ""
-        message = f"{name}: line {line + error.position}: expected {error.expected}{after}"
-        raise Refused(message) from None
-    return Values(indices, times_ms)
+    domain, entropy = given.domain, SystemEntropy()
+    good = np.array([place for place in range(len(rows)) if place not in bad], dtype=np.int64)
+    found = fit(
+        [rows[place] for place in good] if bad else rows,
+        place=lambda some: domain.place_columns(some, entropy=entropy),
+        check=domain.parse_columns,
+        move=partial(_move, domain) if given.reading.clamp else None,
+    )
+    given.clamped += found.moved
+    bad |= {int(good[place]): f"{expected}{after}" for place, expected in found.bad.items()}
+    good = good[found.good]
+    for place in sorted(bad):
+        given.note(place, bad[place])
+    return Values(
+        found.indices, None if times_ms is None else times_ms[good], good + given.line + 1
+    )
 
 
-def _parse_times(texts: Sequence[str], *, name: str, line: int) -> Integers:
-    times_ms = np.empty(len(texts), dtype=np.int64)
+def _move(domain: Domain, row: Row) -> Row | None:
+    point = nearest(domain, row)
+    return None if point is None else [repr(number) for number in point]
+
+
+def _parse_times(texts: Sequence[str], reading: Reading, bad: dict[int, str]) -> Integers:
+    """Return epoch milliseconds; those that are no time, or too far from now, go to `bad`."""
+    times_ms = np.zeros(len(texts), dtype=np.int64)
     for position, text in enumerate(texts):
         try:
             times_ms[position] = parse_time(text)
         except ValueError as error:
-            message = f"{name}: line {line + position}: expected {error} in the first column"
-            raise Refused(message) from None
+            bad[position] = f"{error} in the first column"
+    if reading.near is not None:
+        for position, expected in reading.near.far(times_ms).items():
+            bad.setdefault(position, expected)
     return times_ms

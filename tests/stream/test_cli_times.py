@@ -11,6 +11,8 @@ import pytest
 from ldpstream.agents.config import load_config
 from ldpstream.agents.terminal.chunks import from_reports, from_values
 from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.reading import Reading
+from ldpstream.agents.terminal.times import near_now
 from ldpstream.mechanisms.base.times import format_time
 from tests.stream.cli import configured, invoke, refused
 
@@ -86,7 +88,8 @@ def test_send_takes_neither_values_nor_reports_of_1970(file: str, replay: bool):
     values = f"{format_time(int(SECONDS))},bus\n"
     for read, text, times in ((from_reports, line, False), (from_values, values, True)):
         stream = io.BytesIO(text.encode())
-        chunks = read(stream, collection, times=times, replay=replay, size=10)
+        reading = Reading(times=times, near=near_now(collection.window, replay=replay))
+        chunks = read(stream, collection, reading, size=10)
         if replay:
             (chunk,) = chunks
             assert chunk.times_ms.tolist() == [int(SECONDS)]

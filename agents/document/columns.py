@@ -1,0 +1,61 @@
+"""The entries of a document as columns: for tables of any library, and for pandas."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Part = Literal["values", "ranges", "quantiles", "linear"]
+"""Which entries: shares of values or ranges, quantiles, or means of linear queries."""
+
+_REST: Final = ("se", "influence", "forged", "bound")
+_SHARES: Final = {name: name for name in ("share", "low", "high", "count", *_REST)}
+FIELDS: Final[Mapping[Part, Mapping[str, str]]] = {
+    "values": {"label": "value", **_SHARES},
+    "ranges": {"label": "name", **_SHARES},
+    "quantiles": {name: name for name in ("p", "value", "low", "high")},
+    "linear": {
+        "label": "name",
+        **{name: name for name in ("mean", "low", "high", "total", *_REST)},
+    },
+}
+"""The columns of each part, and the fields of an entry that they hold."""
+
+
+def to_columns(entries: Iterable[object], part: Part) -> dict[str, list[Any]]:
+    """Return the entries of one part, a list for each column of `FIELDS`.
+
+    Labels of several coordinates, and bins of an interval, are tuples. An undefined number is None.
+
+    Raises:
+        ValueError: for a part that there is not.
+    """
+    if part not in FIELDS:
+        raise ValueError(f"part: expected one of {', '.join(FIELDS)}, got {part!r}")
+    listed = list(entries)
+    return {
+        column: [_hashable(getattr(entry, field)) for entry in listed]
+        for column, field in FIELDS[part].items()
+    }
+
+
+def to_frame(columns: Mapping[str, list[Any]]) -> "pd.DataFrame":
+    """Return columns as a table of pandas.
+
+    Raises:
+        ImportError: naming what to install, where pandas is not.
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "to_frame needs pandas, which the extra notebook brings: "
+            "pip install 'ldpstream[notebook]'; to_columns works without it"
+        ) from error
+    return pd.DataFrame(dict(columns))
+
+
+def _hashable(label: Any) -> Any:
+    """Return a label as something that a table can be grouped by."""
+    return tuple(map(_hashable, label)) if isinstance(label, list) else label

@@ -1,0 +1,116 @@
+"""Which of many labels a domain takes, and the nearest point that it has to one that it does not.
+
+A domain refuses an input at its first bad label. These find all of them, for a device's program
+that leaves bad labels out, or moves numbers to the nearest end of their range, and says how many.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.checks import parse_real, real_number
+from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.domains.base import Domain, Indices
+from ldpstream.mechanisms.domains.interval import Interval
+from ldpstream.mechanisms.domains.lattice import Lattice
+from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
+
+Number = int | float
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a domain takes of n labels: the indices of the good ones, and their positions.
+
+    `bad` has the positions of the others, and what was expected there; `moved` of the good ones
+    were outside the domain.
+    """
+
+    indices: Indices
+    good: Indices
+    bad: dict[int, str] = field(default_factory=dict)
+    moved: int = 0
+
+
+def fit(
+    labels: Sequence[Any] | NDArray[Any],
+    *,
+    place: Callable[[Any], Indices],
+    check: Callable[[Any], object],
+    move: Callable[[Any], Any] | None = None,
+) -> Fitted:
+    """Return what a domain takes of some labels.
+
+    `place` returns the indices of labels, and `check` raises wherever it would, without drawing
+    anything. `move` returns a bad label moved into the domain, or None where that is impossible.
+    """
+    try:
+        return Fitted(place(labels), np.arange(len(labels)))
+    except ValueOutsideDomainError:
+        bad = find_bad(len(labels), lambda start, end: check(labels[start:end]))
+    fitted: list[Any] = list(labels)
+    moved = 0
+    for position in list(bad):
+        point = None if move is None else move(fitted[position])
+        if point is not None:
+            fitted[position] = point
+            del bad[position]
+            moved += 1
+    good = np.array([p for p in range(len(fitted)) if p not in bad], dtype=np.int64)
+    return Fitted(place([fitted[position] for position in good]), good, bad, moved)
+
+
+def find_bad(n: int, check: Callable[[int, int], object]) -> dict[int, str]:
+    """Return the positions of the bad ones of n labels, in order, and what was expected there.
+
+    `check(start, end)` raises ValueOutsideDomainError at the first bad one of a stretch. Good
+    stretches are checked at once, however long; each bad label costs a few calls.
+    """
+    bad: dict[int, str] = {}
+    start, step = 0, max(n, 1)
+    while start < n:
+        end = min(n, start + step)
+        try:
+            check(start, end)
+        except ValueOutsideDomainError as error:
+            bad[start + error.position] = error.expected
+            start, step = start + error.position + 1, 1
+        else:
+            start, step = end, 2 * step
+    return bad
+
+
+def has_ends(domain: Domain) -> bool:
+    """Return whether each coordinate of a domain has a least and a largest number."""
+    return isinstance(domain, Interval | RoundedInterval | Lattice)
+
+
+def nearest(domain: Domain, row: Sequence[object]) -> list[Number] | None:
+    """Return the point of a domain that is nearest to a row of numbers, or of their texts.
+
+    One number a dimension. None where one of them is no number, or not a whole one where the domain
+    has whole ones, or where the domain has no ends.
+
+    >>> from ldpstream.mechanisms.domains.lattice import Grid
+    >>> nearest(Grid(3, 5), ["-2", "4"]), nearest(Grid(3, 5), ["one", "4"])
+    ([0, 4], None)
+    """
+    whole = isinstance(domain, Lattice)
+    if isinstance(domain, Lattice):
+        ends: Sequence[tuple[Number, Number]] = [(0, extent - 1) for extent in domain.shape]
+    elif isinstance(domain, Interval):
+        ends = domain.bounds
+    elif isinstance(domain, RoundedInterval):
+        ends = domain.interval.bounds
+    else:
+        return None
+    numbers = [parse_real(one) if isinstance(one, str) else real_number(one) for one in row]
+    if len(numbers) != len(ends) or any(number != number for number in numbers):
+        return None
+    if whole and not all(number.is_integer() for number in numbers):
+        return None
+    moved = [min(max(number, low), high) for number, (low, high) in zip(numbers, ends, strict=True)]
+    return [int(number) for number in moved] if whole else moved
