@@ -31,11 +31,12 @@ from ldpstream.agents.kafka.refusals import (
 )
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.identity import TopicIdentity
 from ldpstream.agents.pipeline.progress import Group, Progress
 from ldpstream.agents.pipeline.publisher import Publisher
-from ldpstream.agents.pipeline.ranks import Rank, make_ranks, source_wait_ms, topic_partitions
+from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
 from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.pipeline.tasks import Tasks
 from ldpstream.agents.pipeline.tombstones import collect_tombstones

@@ -8,25 +8,17 @@ rank has at most one accepted spec of every collection.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document.compose import final_content
+from ldpstream.agents.pipeline.contexts import make_context
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.hooks import Hooks
 from ldpstream.agents.reading.intake import Channel
-from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.served.health import note_error
-from ldpstream.agents.state.context import Context
-
-_FINALS_A_STEP: Final = 128
-_ENTRIES_A_STEP: Final = 1 << 18
-_SOURCE_WAIT_MS: Final = 250
-_MOST_SOURCE_WAIT_MS: Final = 1_000
-_LEAST_GAP_MS: Final = 2_000
 
 
 class MakeHooks(Protocol):
@@ -91,39 +83,10 @@ def _rank(
     for collection in found:
         by_source[collection.topics.source] = Engine(
             collection,
-            _context(collection, partitions=len(partitions), accepted=accepted),
+            make_context(collection, partitions=len(partitions), accepted=accepted),
             reader,
             frames,
             channels[collection.name],
             make_hooks(collection, accepted=accepted),
         )
     return Rank(reader, tuple(by_source.values()))
-
-
-def source_wait_ms(partitions: int) -> int:
-    """Return how long a broker may hold a fetch of this many source partitions."""
-    return int(scaled_interval(_SOURCE_WAIT_MS, partitions, most=_MOST_SOURCE_WAIT_MS))
-
-
-def finals_a_step(statistic_size: int) -> int:
-    """Return how many finals to compose at once, for statistics with this many entries.
-
-    Each blocks the event loop for about 1 ms, plus as much for every few thousand entries.
-    """
-    return max(1, min(_FINALS_A_STEP, _ENTRIES_A_STEP // statistic_size))
-
-
-def _context(collection: CollectionConfig, *, partitions: int, accepted: bool) -> Context:
-    return Context(
-        spec=collection.spec,
-        window=collection.window,
-        compose=final_content(collection),
-        accept=tuple(one.spec for one in collection.accept),
-        accepted=accepted,
-        copy_rejected=collection.rejected == "copy",
-        finals_a_step=finals_a_step(collection.spec.mechanism.statistic_size),
-        gap_ms=max(_LEAST_GAP_MS, 4 * source_wait_ms(partitions)),
-        minimum=collection.minimum,
-        minimum_block=collection.minimum_block,
-        release_ms=collection.publish_every_ms,
-    )

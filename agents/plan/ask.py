@@ -1,5 +1,6 @@
 """What a user asks of a plan: respondents, design shares, a workload; read and checked."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -80,7 +81,7 @@ def ask(
     collection: CollectionConfig,
     *,
     respondents: int,
-    prior: str = UNIFORM,
+    prior: str | Sequence[float] = UNIFORM,
     objective: Objective | None = None,
 ) -> Asked:
     """Return what is asked about a collection, its own ranges, quantiles and top filled in.
@@ -120,14 +121,20 @@ def _of_values(spec: CollectionSpec) -> CollectionSpec:
     return replace(spec, domain=spec.domain.estimated, mechanism=spec.mechanism.values)
 
 
-def read_prior(prior: str, domain: Domain) -> tuple[Floats, str]:
+def read_prior(prior: str | Sequence[float], domain: Domain) -> tuple[Floats, str]:
     """Return design shares, float64 `(k,)`, and what they are in words.
 
-    `uniform`, `zipf`, or the path of a file with one count a line, in the domain's order.
+    `uniform`, `zipf`, the path of a file with one count a line, or the counts, in the domain's
+    order.
 
     Raises:
         PriorError: naming the file, the line and what was expected.
     """
+    if not isinstance(prior, str):
+        given = np.asarray(prior, dtype=np.float64)
+        if given.shape != (domain.size,):
+            raise PriorError(f"prior: expected {domain.size:,} counts, one for each value")
+        return _counted(given, "prior"), "the given counts"
     if prior == UNIFORM:
         return uniform_shares(domain.size), "uniform"
     if prior == ZIPF:
@@ -151,7 +158,11 @@ def read_prior(prior: str, domain: Domain) -> tuple[Floats, str]:
             counts[place] = float(line)
         except ValueError:
             raise PriorError(f"{prior}: count {place + 1}: expected a finite number >= 0") from None
+    return _counted(counts, prior), f"the counts of {prior}"
+
+
+def _counted(counts: Floats, where: str) -> Floats:
     try:
-        return counted_shares(counts), f"the counts of {prior}"
+        return counted_shares(counts)
     except ValueError as error:
-        raise PriorError(f"{prior}: {error}") from None
+        raise PriorError(f"{where}: {error}") from None

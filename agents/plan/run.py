@@ -1,6 +1,6 @@
 """A whole plan of a collection: what is asked, the comparison, the best channel, the document."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ldpstream.agents.config import CollectionConfig
@@ -28,7 +28,7 @@ def make_plan(
     collection: CollectionConfig,
     *,
     respondents: int,
-    prior: str = UNIFORM,
+    prior: str | Sequence[float] = UNIFORM,
     objective: Objective | None = None,
     search_seconds: float | None = None,
     channel: bool = False,

@@ -2,9 +2,78 @@
 
 Devices privatize one value each (`ldpstream.mechanisms`), Faust agents keep exact windowed
 statistics of the reports (`ldpstream.agents`), and estimates with confidence bounds come out
-(`ldpstream.estimators`). Importing this package imports nothing else, so that a device that only
-privatizes pays for numpy alone.
+(`ldpstream.estimators`)::
+
+    import ldpstream as ldp
+
+    modes = ldp.load_collection("ldpstream.toml", "modes")
+    reports = ldp.privatize(modes, ["bus", "train", "bus"])
+    ldp.estimate(reports).to_frame()
+
+Importing this package imports nothing else, so that a device that only privatizes pays for numpy
+alone: each name is loaded when it is first used.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ldpstream.agents.document.model import EstimateDocument
+    from ldpstream.agents.plan.model import PlanDocument
+    from ldpstream.agents.python.asking import query, windows
+    from ldpstream.agents.python.collections import define_collection, load_collection
+    from ldpstream.agents.python.plans import certify, plan
+    from ldpstream.agents.python.reports import ReportSet, estimate, privatize, read_reports
+    from ldpstream.agents.python.showing import plot, to_frame
+    from ldpstream.agents.query.options import BoxRequest, EstimateRequest, LinearRequest
+    from ldpstream.agents.testing.driver import Driver
+    from ldpstream.mechanisms.channels.certificate import Certificate
+
 __version__ = "0.1.0"
-__all__ = ["__version__"]
+__all__ = [
+    "BoxRequest",
+    "Certificate",
+    "Driver",
+    "EstimateDocument",
+    "EstimateRequest",
+    "LinearRequest",
+    "PlanDocument",
+    "ReportSet",
+    "__version__",
+    "certify",
+    "define_collection",
+    "estimate",
+    "load_collection",
+    "plan",
+    "plot",
+    "privatize",
+    "query",
+    "read_reports",
+    "to_frame",
+    "windows",
+]
+
+_HOMES = {
+    "ldpstream.agents.document.model": "EstimateDocument",
+    "ldpstream.agents.plan.model": "PlanDocument",
+    "ldpstream.agents.python.asking": "query windows",
+    "ldpstream.agents.python.collections": "define_collection load_collection",
+    "ldpstream.agents.python.plans": "certify plan",
+    "ldpstream.agents.python.reports": "ReportSet estimate privatize read_reports",
+    "ldpstream.agents.python.showing": "plot to_frame",
+    "ldpstream.agents.query.options": "BoxRequest EstimateRequest LinearRequest",
+    "ldpstream.agents.testing.driver": "Driver",
+    "ldpstream.mechanisms.channels.certificate": "Certificate",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # A submodule that is asked for before it is imported is no name of ours.
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        from ldpstream.mechanisms.base.lazy import handed_on
+
+        return handed_on(__name__, _HOMES)(name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

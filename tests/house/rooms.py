@@ -58,6 +58,8 @@ ROOMS: Final = (
     "agents/plan",
     "agents/packing",
     "agents/demo",
+    "agents/testing",
+    "agents/python",
     "agents/cli",
 )
 """The folders that hold modules, the lowest first: a module imports its own room and lower ones.

@@ -13,10 +13,10 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.partition.clock import ORDERS, Control
+from ldpstream.agents.pipeline.contexts import finals_a_step
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flush_writer import Sending
 from ldpstream.agents.pipeline.hooks import Hooks
-from ldpstream.agents.pipeline.ranks import finals_a_step
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.reading.taking import FramesHooks
 from ldpstream.agents.state.context import Context, WindowTotals

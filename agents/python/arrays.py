@@ -1,0 +1,93 @@
+"""Values and times as users hold them: lists, arrays of numpy, columns of pandas, pyarrow, polars.
+
+None of these libraries is imported but numpy: objects are asked for what they offer.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.times import parse_time, read_times
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.domains.lattice import Lattice
+
+Labels: TypeAlias = Sequence[Any] | NDArray[Any]
+Integers = NDArray[np.int64]
+
+
+def to_labels(given: Any, domain: Domain) -> Labels:
+    """Return n values as a domain takes them: a list, or an array `(n,)` or `(n, D)`.
+
+    A table has a column for each dimension, in its order; whole numbers may come as floats, as they
+    do in a column where one is missing.
+
+    Raises:
+        TypeError: for what is no sequence, a single text among others.
+    """
+    if isinstance(given, list | tuple | range):
+        return given
+    array = _array(given)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.dtype.kind == "f" and isinstance(domain, Lattice):
+        return _whole(array)
+    # Rows of mixed objects are sequences to a domain, not arrays.
+    return array.tolist() if array.dtype == object and array.ndim > 1 else array
+
+
+def _array(given: Any) -> NDArray[Any]:
+    if hasattr(given, "__array__"):
+        array = np.asarray(given)
+    elif hasattr(given, "to_numpy"):
+        array = np.asarray(given.to_numpy())
+    elif hasattr(given, "__iter__") and not isinstance(given, str | bytes | dict):
+        array = np.asarray(list(given), dtype=object)
+    else:
+        raise TypeError(f"expected a list, an array or a column of values, got {type(given)}")
+    if array.ndim == 0:
+        raise TypeError("expected a list, an array or a column of values, got a single one")
+    return array
+
+
+def _whole(array: NDArray[Any]) -> Labels:
+    """Return floats that are whole numbers as integers; the others stay, to be refused."""
+    if np.all(np.abs(array) < 2.0**53) and np.all(array == np.floor(array)):
+        return array.astype(np.int64)
+    if array.ndim == 1:
+        return [int(number) if number.is_integer() else number for number in array.tolist()]
+    return [_whole(row) for row in array]
+
+
+def to_times_ms(given: Any, n: int) -> Integers:
+    """Return n times as epoch milliseconds, int64 `(n,)`.
+
+    They come as RFC 3339 texts, datetimes with a zone, `datetime64` (in UTC), or milliseconds.
+
+    Raises:
+        ValueError: naming the position of what is no time; for not one time for each value.
+    """
+    array = np.asarray(given, dtype=object) if isinstance(given, list | tuple) else _array(given)
+    if array.dtype.kind == "M":
+        return read_times(array.astype("datetime64[ms]").astype(np.int64), n)
+    if array.dtype.kind in "iu":
+        return read_times(array, n)
+    found = np.empty(len(array), dtype=np.int64)
+    for position, one in enumerate(array.tolist()):
+        try:
+            found[position] = _time_ms(one)
+        except ValueError as error:
+            raise ValueError(f"time at position {position}: expected {error}") from None
+    return read_times(found, n)
+
+
+def _time_ms(one: object) -> int:
+    if isinstance(one, datetime):
+        if one.tzinfo is None:
+            raise ValueError("a datetime with a zone")
+        return int(one.timestamp() * 1000)
+    if isinstance(one, int | np.integer) and not isinstance(one, bool):
+        return int(one)
+    return parse_time(str(one))

@@ -1,0 +1,53 @@
+"""What is asked of estimates, as keywords: the fields of `EstimateRequest`, declared there."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.config.errors import unknown_key
+from ldpstream.agents.query.options import EstimateOptions, EstimateRequest, request_options
+
+
+def asked_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> EstimateRequest:
+    """Return a request, with keywords in place of its fields.
+
+    Raises:
+        ValueError: naming the keyword that is wrong, and what was expected.
+    """
+    given = {} if asked is None else asked.model_dump(exclude_unset=True)
+    for name in options:
+        if name not in EstimateRequest.model_fields:
+            raise ValueError(f"{name}: {unknown_key(name, list(EstimateRequest.model_fields))}")
+    try:
+        # As JSON says it, where a tuple is a list.
+        return EstimateRequest.model_validate({**given, **_plain(options)})
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        # What follows the field is pydantic's own way through its types.
+        where = detail["loc"][0]
+        raise ValueError(f"{where}: {detail['msg'][:1].lower()}{detail['msg'][1:]}") from None
+
+
+def asked_options(
+    collection: CollectionConfig, asked: EstimateRequest | None, options: Mapping[str, Any]
+) -> EstimateOptions:
+    """Return what a collection publishes, and in its place what is asked of all its reports.
+
+    Raises:
+        ValueError: naming the option that is impossible, or does not fit the collection.
+    """
+    request = asked_request(asked, options)
+    if request.start is not None or request.end is not None:
+        raise ValueError("start: expected none, because the reports are taken all together")
+    return request_options(collection.options, collection.spec.domain.estimated, request)
+
+
+def _plain(value: Any) -> Any:
+    """Return tuples and arrays as lists."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,71 @@
+"""Asking a running worker from a program or a notebook that awaits nothing."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ldpstream.agents.client import Client, EstimateRequest, connect
+from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.python.asked import asked_request
+
+Answer = TypeVar("Answer")
+
+
+def query(
+    url: str,
+    name: str,
+    asked: EstimateRequest | None = None,
+    *,
+    token: str | None = None,
+    **options: Any,
+) -> EstimateDocument:
+    """Return the estimates of a collection's newest window, from the worker at a URL.
+
+    What is asked is a request, or its fields as keywords: `start` and `end` for another span of
+    whole panes, `top=5`, `ranges=["3..9"]`, `quantiles=[0.5]`, `confidence=0.9`. Programs that
+    await use `ldpstream.agents.client`, which has every answer of a worker.
+
+    Raises:
+        ValueError: for a keyword that is impossible.
+        ApiError: where the worker refuses, does not answer, or is none.
+    """
+    request = asked_request(asked, options)
+    return _ask(url, token, lambda worker: worker.estimate(name, request))
+
+
+def windows(
+    url: str,
+    name: str,
+    asked: EstimateRequest | None = None,
+    *,
+    last: int = 24,
+    token: str | None = None,
+    **options: Any,
+) -> list[EstimateDocument]:
+    """Return the estimates of a collection's newest windows with reports, oldest first.
+
+    Raises:
+        ValueError: for a keyword that is impossible.
+        ApiError: where the worker refuses, does not answer, or is none.
+    """
+    request = asked_request(asked, options)
+
+    async def ask(worker: Client) -> list[EstimateDocument]:
+        found = await worker.newest(name, last)
+        spans = [{"start": one.window.start, "end": one.window.end} for one in found]
+        return [await worker.estimate(name, request.model_copy(update=span)) for span in spans]
+
+    return _ask(url, token, ask)
+
+
+def _ask(
+    url: str, token: str | None, ask: Callable[[Client], Coroutine[Any, Any, Answer]]
+) -> Answer:
+    async def connected() -> Answer:
+        async with connect(url, token=token) as worker:
+            return await ask(worker)
+
+    # Where an event loop runs in this thread, as in a notebook, another thread has to wait.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(asyncio.run, connected()).result()

@@ -1,0 +1,174 @@
+"""Reports as one object: drawn from values, kept in files, added up, estimated from."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.python.arrays import Integers, to_labels, to_times_ms
+from ldpstream.agents.python.asked import asked_options
+from ldpstream.agents.query.options import EstimateRequest
+from ldpstream.agents.state.context import WindowTotals
+from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.reports import read_reports as read_lines
+from ldpstream.agents.terminal.reports import write_reports as write_lines
+from ldpstream.mechanisms.domains.fitting import Number, fit, has_ends, nearest
+from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
+from ldpstream.mechanisms.interface.mechanism import Reports
+
+_CHUNK = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class ReportSet:
+    """Reports of one collection, in any number; sets add up, from `privatize(collection, [])` on.
+
+    `reports` are n rows as the mechanism has them, `times_ms` their times where all have one.
+    `skipped` values were left out as bad and `clamped` moved into the domain when they were drawn.
+    """
+
+    collection: CollectionConfig
+    reports: Reports
+    times_ms: Integers | None = None
+    skipped: int = 0
+    clamped: int = 0
+
+    def __len__(self) -> int:
+        """Return the number of reports."""
+        return len(self.reports)
+
+    def __add__(self, other: "ReportSet") -> "ReportSet":
+        """Return the reports of both; times are kept where both have them, or one has no reports.
+
+        Raises:
+            ValueError: for reports of another spec.
+        """
+        own, others = self.collection.spec, other.collection.spec
+        if own.fingerprint != others.fingerprint:
+            raise ValueError(
+                f"expected reports with fingerprint {own.fingerprint.hex()}, got some of another "
+                "spec: was the collection's mechanism, epsilon, domain or precision changed?"
+            )
+        timed = [one.times_ms for one in (self, other) if len(one)]
+        known = [times_ms for times_ms in timed if times_ms is not None]
+        return ReportSet(
+            self.collection,
+            np.concatenate([self.reports, other.reports]),
+            np.concatenate(known) if known and len(known) == len(timed) else None,
+            self.skipped + other.skipped,
+            self.clamped + other.clamped,
+        )
+
+    def __repr__(self) -> str:
+        """Return the collection's name and how many reports there are."""
+        return f"<{len(self):,} reports of {self.collection.name}>"
+
+    def to_lines(self) -> bytes:
+        """Return the lines that `ldpstream privatize` would have written."""
+        return write_lines(self.collection.spec, self.reports, self.times_ms)
+
+    def save(self, path: str | Path) -> None:
+        """Write these lines to a file, for `read_reports`, and for `ldpstream estimate` and `send`.
+
+        Raises:
+            OSError: where that is impossible.
+        """
+        Path(path).write_bytes(self.to_lines())
+
+
+def privatize(
+    collection: CollectionConfig,
+    values: Any,
+    *,
+    times: Any = None,
+    clamp: bool = False,
+    skip_bad: bool = False,
+    entropy: Entropy | None = None,
+) -> ReportSet:
+    """Randomise n values into reports, one each, with the operating system's randomness.
+
+    Values are labels, numbers, or rows with one number a dimension: a list, an array of numpy, a
+    column or a table of pandas, pyarrow or polars. `times` are RFC 3339 texts, datetimes,
+    `datetime64` or epoch milliseconds; they are cut to the collection's precision when they leave.
+    `clamp` moves numbers outside the domain to its nearest end; `skip_bad` leaves bad values out.
+    A seeded `entropy` is for tests alone.
+
+    Raises:
+        ValueOutsideDomainError: naming the position of the first bad value, never the value.
+        ValueError: for not one time for each value; for `clamp` where values have no ends; for a
+            collection with `one_report`, whose devices send by themselves.
+        TypeError: for what is no sequence of values.
+    """
+    spec, source = collection.spec, entropy or SystemEntropy()
+    domain = spec.domain
+    if spec.one_report is not None:
+        raise ValueError(f"{collection.name}: expected a collection without one_report")
+    if clamp and not has_ends(domain):
+        raise ValueError(f"clamp: expected a collection of numbers alone, got {collection.name}")
+    labels = to_labels(values, domain)
+    times_ms = None if times is None else to_times_ms(times, len(labels))
+    found = fit(
+        labels,
+        place=partial(domain.place, entropy=source),
+        check=domain.index,
+        move=partial(_move, collection) if clamp else None,
+    )
+    if found.bad and not skip_bad:
+        raise domain.outside(next(iter(found.bad)))
+    return ReportSet(
+        collection,
+        spec.mechanism.privatize(found.indices, entropy=source),
+        None if times_ms is None else times_ms[found.good],
+        skipped=len(found.bad),
+        clamped=found.moved,
+    )
+
+
+def _move(collection: CollectionConfig, label: Any) -> Number | list[Number] | None:
+    row = label if isinstance(label, list | tuple | np.ndarray) else [label]
+    point = nearest(collection.spec.domain, list(row))
+    return point[0] if point is not None and len(point) == 1 else point
+
+
+def read_reports(collection: CollectionConfig, path: str | Path) -> ReportSet:
+    """Return the reports of a file as `save` and `ldpstream privatize` write it.
+
+    Raises:
+        ValueError: naming the line, for anything but a report of this collection.
+        OSError: where the file cannot be opened.
+    """
+    spec = collection.spec
+    found = privatize(collection, [])
+    try:
+        with Path(path).open("rb") as stream:
+            for chunk in read_lines(stream, spec, chunk=_CHUNK):
+                found += ReportSet(collection, chunk.reports, chunk.times_ms)
+    except Refused as error:
+        raise ValueError(error.message) from None
+    return found
+
+
+def estimate(
+    reports: ReportSet, asked: EstimateRequest | None = None, **options: Any
+) -> EstimateDocument:
+    """Return the estimates that all reports together give, as `ldpstream estimate` prints them.
+
+    What the document holds is as the collection publishes it, but for what is asked: by a request,
+    or by its fields as keywords, such as `top=5`, `ranges=["3..9"]`, `quantiles=[0.5]` or
+    `confidence=0.9`.
+
+    Raises:
+        ValueError: naming the option that is impossible, or does not fit the collection.
+    """
+    collection = reports.collection
+    chosen = asked_options(collection, asked, options)
+    mechanism = collection.spec.mechanism
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, reports.reports)
+    totals = WindowTotals(0, 0, statistic, len(reports), late=0, rejected=0)
+    return compose(collection, totals, window=None, final=True, options=chosen)

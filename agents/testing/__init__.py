@@ -1,0 +1,1 @@
+"""For users' own tests: a collection's pipeline in process, without a broker."""

@@ -1,0 +1,225 @@
+"""A collection's pipeline without a broker, on a clock of its own: for tests of what surrounds it.
+
+Messages go in, finals come out, and time passes when it is told to: the state machine is the
+worker's own, and what is missing is what a broker adds. Kafka Streams has a TopologyTestDriver for
+the same purpose.
+"""
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.agents.partition.answers import answer
+from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.partition.copies import Copy
+from ldpstream.agents.pipeline.contexts import make_context
+from ldpstream.agents.pipeline.windowed import WindowedTable
+from ldpstream.agents.query.options import EstimateRequest, request_options
+from ldpstream.agents.state.view import add_up, windows
+from ldpstream.agents.testing.owner import Owner
+from ldpstream.agents.testing.seeded import SeededEntropy
+from ldpstream.mechanisms.base.times import format_time, parse_duration, parse_time
+
+START: Final = "2026-01-01T00:00:00Z"
+_ROUNDS: Final = 100_000
+
+
+class Driver:
+    """The pipeline of one collection, for tests: no broker, no waiting, the same every time.
+
+    The clock begins at `start`, an RFC 3339 time or epoch milliseconds, and goes on by `advance`
+    alone. Randomness is that of `seed`, so that a test gives the same numbers each time; never use
+    it for people's values.
+
+    Raises:
+        ValueError: for a start that is no time, and a collection that accepts earlier specs, whose
+            states are others than its own.
+    """
+
+    def __init__(
+        self, collection: CollectionConfig, *, start: str | int = START, seed: int = 0
+    ) -> None:
+        if collection.accept:
+            raise ValueError(f"collection.{collection.name}.accept: expected none in a test driver")
+        self.collection = collection
+        self.now_ms = parse_time(str(start))
+        self.finals: list[EstimateDocument] = []
+        """The documents of final windows, in the order in which they were published."""
+        self._entropy = SeededEntropy(seed)
+        self._context = make_context(collection, partitions=collection.partitions)
+        self._owners = [Owner(self._context, one) for one in range(collection.partitions)]
+        self._replicas = [owner.replica for owner in self._owners]
+        self._turn = cycle(range(collection.partitions))
+        self._controls: list[Control] = []
+        self._settle()
+
+    @property
+    def now(self) -> str:
+        """The time on the driver's clock, RFC 3339 in UTC."""
+        return format_time(self.now_ms)
+
+    # --- what devices and operators do -----------------------------------------------------------
+
+    def send(
+        self,
+        values: Sequence[Any] | NDArray[Any],
+        *,
+        times: Sequence[str | int] | None = None,
+        partition: int | None = None,
+    ) -> None:
+        """Privatize values as devices do, and produce one message with all of their reports.
+
+        Each value has its own time, by default now. The messages go to the partitions in turn.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first bad value.
+            ValueError: for no values, or not one time for each; with `one_report`, whose devices
+                make their own messages: `produce` takes these.
+        """
+        count = len(values)
+        if not count:
+            raise ValueError("values: expected at least one")
+        times_ms = [self.now_ms] * count if times is None else [parse_time(str(t)) for t in times]
+        frame = self.collection.spec.frame(values, times_ms=times_ms, entropy=self._entropy)
+        self.produce(frame, partition=partition)
+
+    def produce(self, message: bytes | None, *, partition: int | None = None) -> None:
+        """Let a message arrive, whatever it holds: frames of devices, and anything else.
+
+        Raises:
+            ValueError: for a partition that there is not.
+        """
+        chosen = next(self._turn) if partition is None else partition
+        if not 0 <= chosen < len(self._owners):
+            most = len(self._owners) - 1
+            raise ValueError(f"partition: expected a number in 0..{most}, got {partition}")
+        self._owners[chosen].take(message, now_ms=self.now_ms)
+        self._settle()
+
+    def advance(self, duration: str | int) -> None:
+        """Let time pass, such as `"90s"` or milliseconds, while nothing arrives.
+
+        Partitions become idle and windows close, as in a worker that runs all the while.
+
+        Raises:
+            ValueError: for no duration, or one below 0.
+        """
+        ms = parse_duration(duration) if isinstance(duration, str) else duration
+        if ms < 0:
+            raise ValueError(f"duration: expected at least 0, got {duration}")
+        end_ms = self.now_ms + ms
+        while self.now_ms < end_ms:
+            self.now_ms = min(end_ms, self.now_ms + self._step_ms)
+            self._settle()
+
+    def close(self, until: str | int) -> None:
+        """Close all panes up to a time, as `ldpstream close` does at the end of a replay."""
+        ends = {number: owner.end for number, owner in enumerate(self._owners)}
+        self._controls.append(Control(parse_time(str(until)), ends))
+        self._settle()
+
+    def restart(self) -> None:
+        """Forget all memory and load the state from the changelogs, as after a kill -9."""
+        for owner in self._owners:
+            owner.drop()
+        self._settle()
+
+    # --- what comes out --------------------------------------------------------------------------
+
+    @property
+    def counted(self) -> int:
+        """Reports that were counted."""
+        return sum(self._heads("n"))
+
+    @property
+    def late(self) -> int:
+        """Reports for panes that had closed; `copies` has their messages."""
+        return sum(self._heads("late"))
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """Rejected messages and reports, by reason; `copies` has them."""
+        found: dict[str, int] = {}
+        for by_reason in self._heads("rejected"):
+            for reason, number in by_reason.items():
+                found[reason] = found.get(reason, 0) + number
+        return found
+
+    @property
+    def copies(self) -> list[Copy]:
+        """What went to the topics for late and rejected messages, partition after partition."""
+        return [copy for owner in self._owners for copy in owner.copies]
+
+    @property
+    def windows(self) -> WindowedTable:
+        """The exact counts, as `pipeline.windows(NAME)` has them for the surrounding app."""
+        return WindowedTable(self._context, self._replicas)
+
+    def estimate(
+        self, asked: EstimateRequest | None = None, *, start: str | None = None
+    ) -> EstimateDocument:
+        """Return the estimates of a window, by its start, as a worker answers; the newest, if any.
+
+        Raises:
+            LookupError: where there is no such window with reports.
+            ValueError: for what is asked and does not fit the collection.
+        """
+        found = windows(self._context, self._replicas)
+        wanted = None if start is None else parse_time(start)
+        one = next((w for w in reversed(found) if wanted in {None, w.start_ms}), None)
+        if one is None:
+            raise LookupError("expected a window with reports")
+        span = one.start_ms, one.end_ms
+        taken = answer(self._context, self._replicas, *span, final=one.final)
+        options = self.collection.options
+        if asked is not None:
+            options = request_options(options, self.collection.spec.domain.estimated, asked)
+        totals = add_up(self._context, taken)
+        return compose(self.collection, totals, window=span, final=one.final, options=options)
+
+    # --- the machine -----------------------------------------------------------------------------
+
+    @property
+    def _step_ms(self) -> int:
+        """How far time may go at once: to the next end of a pane, or as often as a worker looks."""
+        window = self.collection.window
+        if window.idle_ms is None or all(self._heads("idle")):
+            return window.pane_ms - self.now_ms % window.pane_ms
+        return self._context.gap_ms
+
+    def _heads(self, field: str) -> list[Any]:
+        return [getattr(r.head, field) for r in self._replicas if r.head is not None]
+
+    def _settle(self) -> None:
+        """Do all that is due at this time, until nothing changes any more."""
+        for owner in self._owners:
+            if owner.load(self._replicas) is not None:
+                owner.probe(now_ms=self.now_ms)
+        for _ in range(_ROUNDS):
+            wrote = [self._turn_over(owner) for owner in self._owners]
+            if not any(wrote):
+                return
+        raise AssertionError("the state goes on changing although no time passes")
+
+    def _turn_over(self, owner: Owner) -> bool:
+        """Let one partition decide, publish and flush; return whether it wrote anything."""
+        state = owner.load(self._replicas)
+        if state is None:
+            return False
+        state.clock(
+            replicas=self._replicas,
+            controls=self._controls,
+            known_partitions=len(self._owners),
+            now_ms=self.now_ms,
+        )
+        if state.partition == 0:
+            for publication in state.publications():
+                document = EstimateDocument.model_validate_json(publication.content)
+                self.finals.append(document)
+            state.mark_published()
+        return owner.flush()
