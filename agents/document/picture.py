@@ -61,7 +61,8 @@ def draw_courses(
         axes.fill_between(places, low, high, color=line.get_color(), alpha=0.2, linewidth=0.0)
     axes.set_xticks(list(places), times, rotation=90)
     axes.set_ylabel(what)
-    axes.legend()
+    if courses:
+        axes.legend()
 
 
 def label_text(label: Any) -> str:

@@ -109,7 +109,10 @@ class Driver:
         Raises:
             ValueError: for no duration, or one below 0.
         """
-        ms = parse_duration(duration) if isinstance(duration, str) else duration
+        try:
+            ms = parse_duration(duration) if isinstance(duration, str) else duration
+        except ValueError as error:
+            raise ValueError(f"duration: expected {error}") from None
         if ms < 0:
             raise ValueError(f"duration: expected at least 0, got {duration}")
         end_ms = self.now_ms + ms

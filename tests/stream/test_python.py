@@ -38,6 +38,14 @@ AGES = ldp.define_collection(
 )
 
 
+@pytest.fixture
+def drawing(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    yield plt
+    plt.close("all")
+
+
 def draw(collection: Any, values: Any, **options: Any) -> ldp.ReportSet:
     return ldp.privatize(collection, values, entropy=SeededEntropy(1), **options)
 
@@ -120,9 +128,8 @@ def test_pandas_and_pyarrow_go_in_and_pandas_comes_out():
     several = ldp.to_frame([document, document])
     assert several.columns[:3].tolist() == ["start", "end", "label"]
     assert len(several) == 8
-    assert ldp.to_frame(
-        ldp.plan(MODES, respondents=100, search_seconds=0)
-    ).error.is_monotonic_increasing
+    plan = ldp.to_frame(ldp.plan(MODES, respondents=100, search_seconds=0))
+    assert "block-hadamard" in plan.mechanism.tolist()
 
 
 def test_sets_of_reports_add_up_and_are_kept_in_files(tmp_path: Path):
@@ -231,11 +238,13 @@ def test_an_impossible_query_is_refused_by_its_keyword(options: dict[str, Any], 
         ldp.estimate(draw(GRID, [(0, 1)]), **options)
 
 
-def test_a_withheld_document_has_no_rows():
+def test_a_withheld_document_has_no_rows_and_an_empty_picture(drawing: Any):
     few = ldp.define_collection("modes", mechanism="binary", epsilon=[1.0, 1.0], domain={"size": 2})
     document = ldp.estimate(draw(few, [0, 1]))
     assert document.withheld
     assert document.to_columns()["share"] == []
+    drawing.close(ldp.plot([document, document]).figure)
+    drawing.close(document.plot().figure)
     with pytest.raises(ValueError, match="part: expected one of values, ranges, quantiles, linear"):
         document.to_columns("shares")
 
@@ -251,14 +260,6 @@ def test_plan_and_proof():
         ldp.plan(MODES, respondents=10, prior=[1, 2])
     with pytest.raises(ValueError, match="respondents: expected a whole number above 0"):
         ldp.plan(MODES, respondents=0)
-
-
-@pytest.fixture
-def drawing(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("MPLBACKEND", "Agg")
-    plt = pytest.importorskip("matplotlib.pyplot")
-    yield plt
-    plt.close("all")
 
 
 def test_every_document_can_be_drawn(drawing: Any):
