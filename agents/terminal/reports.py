@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.terminal.bad_lines import BadLines
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.times import NearNow
 from ldpstream.agents.terminal.values import source_name, unreadable
@@ -53,22 +54,28 @@ def read_reports(
 
     Raises:
         Refused: naming the line, for anything but a report of this spec, an implausible time, or
-            where some lines have a time and others have none; for an empty input, and one that
-            cannot be read.
+            where some lines have a time and others have none, and saying how many bad lines there
+            are: of a file in all of it, of a pipe in what was read. For an empty input, and one
+            that cannot be read.
     """
     name = source_name(stream)
-    line = 0
+    bad = BadLines(name)
     timed: bool | None = None
     while lines := _take(stream, chunk, name):
-        parsed = _parse(lines, spec, name=name, line=line + 1)
+        line = bad.read + 1
+        parsed = _parse(lines, spec, bad, near)
+        if parsed is None:
+            # A pipe may never end: there what was read has to do.
+            if not stream.seekable():
+                break
+            continue
         if timed not in {None, parsed.times_ms is not None}:
-            raise _mixed(name, line + 1)
-        if near is not None and parsed.times_ms is not None:
-            near.check(parsed.times_ms, name=name, line=line + 1)
+            raise _mixed(name, line)
         timed = parsed.times_ms is not None
         yield parsed
-        line += len(lines)
-    if line == 0:
+    if bad.count:
+        raise bad.refusal()
+    if bad.read == 0:
         raise Refused(f"{name}: expected at least one report line, got none")
 
 
@@ -79,27 +86,37 @@ def _take(stream: BinaryIO, chunk: int, name: str) -> list[bytes]:
         raise unreadable(name, error) from error
 
 
-def _parse(lines: Sequence[bytes], spec: CollectionSpec, *, name: str, line: int) -> ReportLines:
+def _parse(
+    lines: Sequence[bytes], spec: CollectionSpec, bad: BadLines, near: NearNow | None
+) -> ReportLines | None:
+    """Return the reports of the next lines; None where one of the input is bad, here or before."""
+    line = bad.read + 1
+    bad.read += len(lines)
     payload = bytearray()
     times_ms: list[int] = []
+    wrong: dict[int, str] = {}
     for position, text in enumerate(lines):
         try:
             report, time_ms = _parse_line(text, spec)
         except ValueError as error:
-            raise Refused(f"{name}: line {line + position}: expected {error}") from None
+            wrong[position] = str(error)
+            report, time_ms = bytes(spec.mechanism.report_bytes), times_ms[-1] if times_ms else None
         payload += report
         if time_ms is not None:
             times_ms.append(time_ms)
-        if len(times_ms) not in {0, position + 1}:
-            raise _mixed(name, line + position)
+        if not wrong and len(times_ms) not in {0, position + 1}:
+            raise _mixed(bad.name, line + position)
     encoded = np.frombuffer(payload, dtype=np.uint8).reshape(len(lines), -1)
     reports, valid = spec.mechanism.decode(encoded)
-    if not valid.all():
-        position = int(np.argmin(valid))
-        raise Refused(
-            f"{name}: line {line + position}: expected a report that {spec.name} can produce"
-        )
-    return ReportLines(reports, np.array(times_ms, dtype=np.int64) if times_ms else None)
+    for position in np.flatnonzero(~valid).tolist():
+        wrong.setdefault(position, f"a report that {spec.name} can produce")
+    times = np.array(times_ms, dtype=np.int64) if times_ms else None
+    if near is not None and times is not None and len(times) == len(lines):
+        for position, expected in near.far(times).items():
+            wrong.setdefault(position, expected)
+    for position in sorted(wrong):
+        bad.note(line + position, wrong[position])
+    return None if bad.count else ReportLines(reports, times)
 
 
 def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:

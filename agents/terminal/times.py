@@ -41,15 +41,6 @@ class NearNow:
         looks = " (this looks like seconds)" * look_like_seconds(time_ms)
         return f"a time {span}, in milliseconds since 1970 or RFC 3339{looks}; --replay takes any"
 
-    def check(self, times_ms: NDArray[np.int64], *, name: str, line: int) -> None:
-        """Refuse a time of n lines, `(n,)`, that lies farther from now; `line` is the first's.
-
-        Raises:
-            Refused: naming the line and what is expected, never the time.
-        """
-        for position, expected in self.far(times_ms).items():
-            raise Refused(f"{name}: line {line + position}: expected {expected}")
-
 
 def near_now(window: WindowSpec, *, replay: bool) -> NearNow | None:
     """Return which times a collection's lines may have; None, any of them, in a replay.

@@ -6,15 +6,16 @@ Errors name the line and what was expected there, never what stood there: values
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.terminal.bad_lines import BadLines
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.reading import Reading
 from ldpstream.mechanisms.base.times import parse_time
@@ -24,8 +25,6 @@ from ldpstream.mechanisms.exact.entropy import SystemEntropy
 
 Integers = NDArray[np.int64]
 Row = Sequence[str]
-_NAMED: Final = 3
-"""So many bad lines are named."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,26 +41,17 @@ class Values:
 
 @dataclass
 class _Input:
-    """An input, and what was seen of it up to a line; `bad` has its first bad lines.
+    """An input, and what was seen of it up to a line.
 
     `whole`: it can be read to its end to count its bad lines. A pipe may never end.
     """
 
-    name: str
     domain: Domain
     reading: Reading
     whole: bool
+    bad: BadLines
     line: int = 0
-    read: int = 0
-    skipped: int = 0
     clamped: int = 0
-    bad: list[tuple[int, str]] = field(default_factory=list)
-
-    def note(self, position: int, expected: str) -> None:
-        """Note a bad line, by its position after the last line."""
-        self.skipped += 1
-        if len(self.bad) < _NAMED:
-            self.bad.append((self.line + 1 + position, expected))
 
     def conclude(self) -> None:
         """Say how many lines were left out, and how many values moved.
@@ -69,32 +59,17 @@ class _Input:
         Raises:
             Refused: where bad lines may not be left out, or nothing is left without them.
         """
-        if self.read == 0:
-            raise Refused(f"{self.name}: expected at least one value line, got none")
-        if self.skipped and (not self.reading.skip_bad or self.skipped == self.read):
-            raise Refused(f"{self.name}: {self._first}{self._others}")
-        if self.skipped:
-            lines = f"{self.skipped:,} of {self.read:,} lines"
-            click.echo(f"{self.name}: left out {lines} as bad: {self._first}", err=True)
+        bad = self.bad
+        if bad.read == 0:
+            raise Refused(f"{bad.name}: expected at least one value line, got none")
+        if bad.count and (not self.reading.skip_bad or bad.count == bad.read):
+            raise bad.refusal(": --skip-bad leaves them out")
+        if bad.count:
+            lines = f"{bad.count:,} of {bad.read:,} lines"
+            click.echo(f"{bad.name}: left out {lines} as bad: {bad.said}", err=True)
         if self.clamped:
-            values = f"{self.clamped:,} of {self.read:,} values"
-            click.echo(f"{self.name}: moved {values} to the nearest end of the domain", err=True)
-
-    @property
-    def _first(self) -> str:
-        line, expected = self.bad[0]
-        return f"line {line}: expected {expected}"
-
-    @property
-    def _others(self) -> str:
-        if self.skipped == 1:
-            return ""
-        named = ", ".join(f"{line:,}" for line, _ in self.bad[1:])
-        more = ", ..." if self.skipped > len(self.bad) else ""
-        return (
-            f"; {self.skipped:,} of {self.read:,} lines are bad, also {named}{more}: "
-            "--skip-bad leaves them out"
-        )
+            values = f"{self.clamped:,} of {bad.read:,} values"
+            click.echo(f"{bad.name}: moved {values} to the nearest end of the domain", err=True)
 
 
 def read_values(
@@ -108,32 +83,31 @@ def read_values(
             file in all of it, of a pipe in what was read. For an empty input, and one that cannot
             be read.
     """
-    given = _Input(source_name(stream), domain, reading, whole=stream.seekable())
+    name = source_name(stream)
+    given = _Input(domain, reading, whole=stream.seekable(), bad=BadLines(name))
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     lines = csv.reader(text, strict=True)
     try:
         if reading.columns:
-            places = _find_columns(next(lines, []), reading.columns, given.name)
+            places = _find_columns(next(lines, []), reading.columns, name)
             given.line = lines.line_num
         else:
             places = None
         while rows := list(islice(lines, chunk)):
             if lines.line_num - given.line != len(rows):
-                raise Refused(
-                    f"{given.name}: expected one value a line, without line breaks inside"
-                )
+                raise Refused(f"{name}: expected one value a line, without line breaks inside")
             parsed = _parse(rows if places is None else _pick(rows, places), given)
             given.line = lines.line_num
-            if given.skipped == 0 or reading.skip_bad:
+            if given.bad.count == 0 or reading.skip_bad:
                 yield parsed
             elif not given.whole:
                 break
     except csv.Error as error:
-        raise Refused(f"{given.name}: line {lines.line_num}: expected CSV: {error}") from None
+        raise Refused(f"{name}: line {lines.line_num}: expected CSV: {error}") from None
     except UnicodeDecodeError:
-        raise Refused(f"{given.name}: line {given.line + 1} or later: expected UTF-8") from None
+        raise Refused(f"{name}: line {given.line + 1} or later: expected UTF-8") from None
     except OSError as error:
-        raise unreadable(given.name, error) from error
+        raise unreadable(name, error) from error
     finally:
         text.detach()
     given.conclude()
@@ -171,7 +145,7 @@ def _pick(rows: Iterable[Row], places: Sequence[int]) -> list[Row]:
 
 def _parse(rows: Sequence[Row], given: _Input) -> Values:
     """Return the good ones of the rows after the last line, and note the others."""
-    given.read += len(rows)
+    given.bad.read += len(rows)
     bad: dict[int, str] = {}
     after, times_ms = "", None
     if given.reading.times:
@@ -190,7 +164,7 @@ def _parse(rows: Sequence[Row], given: _Input) -> Values:
     bad |= {int(good[place]): f"{expected}{after}" for place, expected in found.bad.items()}
     good = good[found.good]
     for place in sorted(bad):
-        given.note(place, bad[place])
+        given.bad.note(given.line + 1 + place, bad[place])
     return Values(
         found.indices, None if times_ms is None else times_ms[good], good + given.line + 1
     )

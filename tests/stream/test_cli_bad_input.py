@@ -199,3 +199,14 @@ def test_a_budget_that_protects_in_name_only_is_told_and_passes(tmp_path: Path):
     assert json.loads(result.stdout)["pass"]
     (line,) = result.stderr.splitlines()
     assert line.startswith("collection.modes: warning: its least budget is 100, so a report may be")
+
+
+def test_all_bad_report_lines_are_counted_and_the_first_ones_named(tmp_path: Path):
+    lines = report_lines(tmp_path).splitlines()[:1] * 100
+    for place in (4, 5, 50, 99):
+        lines[place] = "no report"
+    said = refused(invoke("estimate", "-c", configured(tmp_path), "places", stdin="\n".join(lines)))
+    assert said == (
+        "stdin: line 5: expected a JSON object as privatize writes it; "
+        "4 of 100 lines are bad, also 6, 51, ..."
+    )

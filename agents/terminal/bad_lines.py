@@ -1,0 +1,41 @@
+"""The bad lines of an input: all of them counted, the first ones named."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from ldpstream.agents.terminal.errors import Refused
+
+_NAMED: Final = 3
+"""So many bad lines are named."""
+
+
+@dataclass
+class BadLines:
+    """Of the input `name`, of which `read` lines were read; what stood there is never kept."""
+
+    name: str
+    read: int = 0
+    count: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
+    """The first ones, and what was expected there."""
+
+    def note(self, line: int, expected: str) -> None:
+        """Note one; lines come in their order, from 1 on."""
+        self.count += 1
+        if len(self.first) < _NAMED:
+            self.first.append((line, expected))
+
+    @property
+    def said(self) -> str:
+        """Say what was expected at the first one."""
+        line, expected = self.first[0]
+        return f"line {line}: expected {expected}"
+
+    def refusal(self, way_out: str = "") -> Refused:
+        """Return the refusal of the input, which has a bad line; `way_out` says what to do."""
+        if self.count == 1:
+            return Refused(f"{self.name}: {self.said}")
+        others = ", ".join(f"{line:,}" for line, _ in self.first[1:])
+        more = ", ..." if self.count > len(self.first) else ""
+        bad = f"{self.count:,} of {self.read:,} lines are bad, also {others}{more}"
+        return Refused(f"{self.name}: {self.said}; {bad}{way_out}")
