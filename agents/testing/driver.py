@@ -117,7 +117,8 @@ class Driver:
             raise ValueError(f"duration: expected at least 0, got {duration}")
         end_ms = self.now_ms + ms
         while self.now_ms < end_ms:
-            self.now_ms = min(end_ms, self.now_ms + self._step_ms)
+            left_ms = end_ms - self.now_ms
+            self.now_ms += min(left_ms, self._step_ms(left_ms))
             self._settle()
 
     def close(self, until: str | int) -> None:
@@ -187,13 +188,20 @@ class Driver:
 
     # --- the machine -----------------------------------------------------------------------------
 
-    @property
-    def _step_ms(self) -> int:
-        """How far time may go at once: to the next end of a pane, or as often as a worker looks."""
+    def _step_ms(self, left_ms: int) -> int:
+        """Return how far time may go at once with what a worker would decide on the way.
+
+        As often as a worker looks, until all partitions are idle; then to the next end of a pane,
+        as long as a window is open.
+        """
         window = self.collection.window
-        if window.idle_ms is None or all(self._heads("idle")):
-            return window.pane_ms - self.now_ms % window.pane_ms
-        return self._context.gap_ms
+        if window.idle_ms is None:
+            return left_ms
+        if not all(self._heads("idle")):
+            return self._context.gap_ms
+        if all(one.final for one in windows(self._context, self._replicas)):
+            return left_ms
+        return window.pane_ms - self.now_ms % window.pane_ms
 
     def _heads(self, field: str) -> list[Any]:
         return [getattr(r.head, field) for r in self._replicas if r.head is not None]
