@@ -5,6 +5,7 @@ Schema, `/openapi.json`). Times are RFC 3339 UTC, values the user's own labels (
 bin `[low, high]`), and an undefined number is null, never NaN.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
@@ -301,7 +302,7 @@ class EstimateDocument(Part):
         Raises:
             ValueError: for a part that there is not.
         """
-        entries = {
+        entries: dict[str, Sequence[Part]] = {
             "values": self.distribution,
             "ranges": self.ranges,
             "quantiles": self.quantiles,
