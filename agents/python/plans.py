@@ -1,12 +1,14 @@
 """Before any report: what a collection's guarantee is, and what its estimates will be worth."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.plan.ask import UNIFORM
 from ldpstream.agents.plan.model import PlanDocument
 from ldpstream.agents.plan.run import make_plan
-from ldpstream.estimators.planning.choices import Objective
+from ldpstream.estimators.design.realise import write_channel as write_design
+from ldpstream.estimators.planning.choices import SEARCH_SECONDS, Objective
 from ldpstream.mechanisms.channels.certificate import Certificate
 
 
@@ -36,8 +38,7 @@ def plan(
     Raises:
         ValueError: for no respondents, or a prior that cannot be used.
     """
-    if respondents < 1:
-        raise ValueError(f"respondents: expected a whole number above 0, got {respondents}")
+    _check(respondents)
     return make_plan(
         collection,
         respondents=respondents,
@@ -45,3 +46,42 @@ def plan(
         objective=objective,
         search_seconds=search_seconds,
     ).document
+
+
+def write_channel(
+    collection: CollectionConfig,
+    file: str | Path,
+    *,
+    respondents: int,
+    prior: str | Sequence[float] = UNIFORM,
+    objective: Objective | None = None,
+    search_seconds: float = SEARCH_SECONDS,
+) -> PlanDocument:
+    """Search the best channel for the collection's policy, write it to a file; return the plan.
+
+    A collection of `mechanism="optimal"` and `channel=file` uses it.
+
+    Raises:
+        ValueError: for no respondents or seconds, a prior that cannot be used, a policy or domain
+            for which there is no such channel.
+        OSError: where the file cannot be written.
+    """
+    _check(respondents)
+    if search_seconds <= 0.0:
+        raise ValueError(f"search_seconds: expected some, got {search_seconds}")
+    planned = make_plan(
+        collection,
+        respondents=respondents,
+        prior=prior,
+        objective=objective,
+        search_seconds=search_seconds,
+        channel=True,
+    )
+    assert planned.optimum is not None, "it was searched"
+    write_design(str(file), planned.optimum.design)
+    return planned.document
+
+
+def _check(respondents: int) -> None:
+    if respondents < 1:
+        raise ValueError(f"respondents: expected a whole number above 0, got {respondents}")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ldpstream.agents.plan.model import PlanDocument
     from ldpstream.agents.python.asking import query, windows
     from ldpstream.agents.python.collections import define_collection, load_collection
-    from ldpstream.agents.python.plans import certify, plan
+    from ldpstream.agents.python.plans import certify, plan, write_channel
     from ldpstream.agents.python.reports import ReportSet, estimate, privatize, read_reports
     from ldpstream.agents.python.showing import plot, to_frame
     from ldpstream.agents.query.options import BoxRequest, EstimateRequest, LinearRequest
@@ -50,6 +50,7 @@ __all__ = [
     "read_reports",
     "to_frame",
     "windows",
+    "write_channel",
 ]
 
 _HOMES = {
@@ -57,7 +58,7 @@ _HOMES = {
     "ldpstream.agents.plan.model": "PlanDocument",
     "ldpstream.agents.python.asking": "query windows",
     "ldpstream.agents.python.collections": "define_collection load_collection",
-    "ldpstream.agents.python.plans": "certify plan",
+    "ldpstream.agents.python.plans": "certify plan write_channel",
     "ldpstream.agents.python.reports": "ReportSet estimate privatize read_reports",
     "ldpstream.agents.python.showing": "plot to_frame",
     "ldpstream.agents.query.options": "BoxRequest EstimateRequest LinearRequest",

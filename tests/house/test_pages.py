@@ -35,6 +35,7 @@ RUN_BY: Final = {
     "docs/kafka.md#Permissions": "tests/broker/test_listeners.py",
     "docs/plan.md#Plans": "tests/stream/test_plan.py",
     "docs/python.md": "tests/stream/test_python_page.py",
+    "docs/guide-jobs.md": "tests/stream/test_python_page.py",
     "docs/guide-mechanism.md": "tests/house/test_guide_mechanism.py",
     "docs/guide-policy.md": PAGES,
     "docs/guide-bounds.md": PAGES,

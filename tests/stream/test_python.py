@@ -336,3 +336,15 @@ def test_the_package_hands_on_what_type_checkers_see():
     assert set(ldp.__all__) <= set(dir(ldp))
     with pytest.raises(AttributeError, match="module 'ldpstream' has no attribute 'privatise'"):
         _ = ldp.privatise
+
+
+def test_the_best_channel_is_written_for_a_collection_that_uses_it(tmp_path: Path):
+    domain = {"size": 4}
+    planned = ldp.define_collection("c", mechanism="l1-geometric", epsilon=1.0, domain=domain)
+    file = tmp_path / "best.channel"
+    plan = ldp.write_channel(planned, file, respondents=100, search_seconds=5)
+    found = ldp.define_collection("c", mechanism="optimal", channel=str(file), domain=domain)
+    assert ldp.certify(found).passed
+    assert plan.optimum.error <= plan.mechanisms[0].error * (1 + 1e-9)
+    with pytest.raises(ValueError, match="search_seconds: expected some, got 0"):
+        ldp.write_channel(planned, file, respondents=100, search_seconds=0)

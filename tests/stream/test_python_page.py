@@ -1,17 +1,22 @@
-"""docs/python.md, from top to bottom in one session, as a notebook would have it."""
+"""docs/python.md in one session, as a notebook would have it, and the jobs of their guide."""
 
 import asyncio
 import doctest
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestServer
 
 from ldpstream.agents.http import build_http
-from tests.pages import blocks
+from tests.pages import Block, agrees, blocks
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
 PAGE = "docs/python.md"
+JOBS = "docs/guide-jobs.md"
+LINES = 15
 MODES = {
     "mechanism": "block-hadamard",
     "epsilon": 1.0,
@@ -21,28 +26,32 @@ MODES = {
 }
 
 
-async def test_the_page_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where programs run that draw: nobody looks at a screen."""
     pytest.importorskip("pandas")
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")
     monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    plt.close("all")
+
+
+async def test_the_page_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pipeline = serve_collections({"modes": MODES})
     for minute in range(2):
         times = [START_MS + minute * MINUTE_MS] * 300
         pipeline.collections["modes"].report(0, ["bus"] * 300, times_ms=times)
     async with TestServer(build_http(pipeline)) as server:
         await asyncio.to_thread(run, str(server.make_url("/")))
-    plt.close("all")
     table, asked = capsys.readouterr().out.strip().rsplit("\n", 1)
     assert table.split()[:4] == ["label", "share", "low", "high"]
     assert asked == "300 8"
-    assert (tmp_path / "modes.png").stat().st_size > 1_000
+    assert (folder / "modes.png").stat().st_size > 1_000
 
 
 def run(url: str) -> None:
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     runner = doctest.DocTestRunner()
     for block in blocks(PAGE):
         if block.language == "pycon":
@@ -51,3 +60,20 @@ def run(url: str) -> None:
             names = test.globs
         elif block.language == "python":
             exec(block.code.replace("http://127.0.0.1:6066", url), names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", blocks(JOBS), ids=lambda block: block.heading)
+def test_a_job_is_done_in_a_few_lines(
+    block: Block, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert block.language == "python"
+    assert len(list(filter(str.strip, block.code.splitlines()))) <= LINES
+    exec(block.code, {})
+    assert agrees(capsys.readouterr().out, block)
+    (picture,) = re.findall(r'"(\w+\.png)"', block.code)
+    assert (folder / picture).stat().st_size > 100
+
+
+def test_there_are_four_jobs() -> None:
+    assert len(blocks(JOBS)) == 4
