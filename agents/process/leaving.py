@@ -8,9 +8,6 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 _LEAVE_SECONDS: Final = 1.0
-_SWITCH_SECONDS: Final = 0.00005
-"""After which a thread that computes gives the interpreter back to the loop. The loop asks for it
-after every system call: with Python's 5 ms it would make 200 of them a second meanwhile."""
 
 
 def run_and_leave(task: Coroutine[Any, Any, int]) -> int:
@@ -19,7 +16,6 @@ def run_and_leave(task: Coroutine[Any, Any, int]) -> int:
     While the broker is away Faust does not release its threads and tasks. Then the process exits
     here, at once, with that code: the task has cleaned up everything of ours.
     """
-    sys.setswitchinterval(_SWITCH_SECONDS)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     code = loop.run_until_complete(task)
