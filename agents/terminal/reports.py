@@ -65,8 +65,7 @@ def read_reports(
         line = bad.read + 1
         parsed = _parse(lines, spec, bad, near)
         if parsed is None:
-            # A pipe may never end: there what was read has to do.
-            if not stream.seekable():
+            if bad.enough(len(lines), chunk, whole=stream.seekable()):
                 break
             continue
         if timed not in {None, parsed.times_ms is not None}:

@@ -100,7 +100,7 @@ def read_values(
             given.line = lines.line_num
             if given.bad.count == 0 or reading.skip_bad:
                 yield parsed
-            elif not given.whole:
+            elif given.bad.enough(len(rows), chunk, whole=given.whole):
                 break
     except csv.Error as error:
         raise Refused(f"{name}: line {lines.line_num}: expected CSV: {error}") from None
