@@ -48,8 +48,8 @@ def predicted_set_variances(
 ) -> Floats:
     """Return the variances of sets' estimates; arguments and errors as for single values."""
     queries = prepare_queries(mechanism)
-    prepared = (queries.set_query(indicator(mechanism.size, members)) for members in sets)
-    return _variances(prepared, n, _checked(mechanism, n, shares), estimand)
+    indicators = (indicator(mechanism.size, members) for members in sets)
+    return _variances(queries.set_queries(indicators), n, _checked(mechanism, n, shares), estimand)
 
 
 def predicted_linear_variances(

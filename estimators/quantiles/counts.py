@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.quantiles.cuts import Cuts
-from ldpstream.estimators.queries.counts import SetDecoder
+from ldpstream.estimators.queries.counts import TOGETHER, SetDecoder
 from ldpstream.estimators.queries.sums import Sums
+from ldpstream.mechanisms.interface.decoder import remove_rounding
 from ldpstream.mechanisms.interface.mechanism import Statistic
 
 Floats = NDArray[np.float64]
@@ -47,14 +48,17 @@ class CountPrefixes:
         groups = decoder.groups
         cuts = Cuts.of(groups, positions)
         table = np.zeros((6, cuts.group.size))
-        for rank, plain in _plain(decoder, cuts):
-            at = np.flatnonzero(cuts.rank == rank)
-            anchors = decoder.best_anchors(plain)
-            h = _anchored(decoder, cuts, rank, plain, anchors)
-            noise = decoder.counts.noise_of(h, (cuts.rank_of_value <= rank).astype(np.float64))
-            measures = [anchors, *groups.value_extremes(noise), *decoder.output_extremes(h)]
-            measures.append(groups.sum_values(noise) / positions.size)
-            table[:, at] = np.stack(measures)[:, cuts.group[at]]
+        for ranks, plain in _plain(decoder, cuts):
+            anchors = [decoder.best_anchors(row) for row in plain]
+            of_rank = zip(ranks, plain, anchors, strict=True)
+            decoded = np.stack([_anchored(decoder, cuts, *given) for given in of_rank])
+            expected = decoder.counts.expect_each(decoded**2)
+            for rank, own, h, moments in zip(ranks, anchors, decoded, expected, strict=True):
+                at = np.flatnonzero(cuts.rank == rank)
+                noise = remove_rounding(moments, (cuts.rank_of_value <= rank).astype(np.float64))
+                measures = [own, *groups.value_extremes(noise), *decoder.output_extremes(h)]
+                measures.append(groups.sum_values(noise) / positions.size)
+                table[:, at] = np.stack(measures)[:, cuts.group[at]]
         held = np.cumsum(np.bincount(positions, minlength=cuts.length)) / positions.size
         return cls(decoder, cuts, held, *table)
 
@@ -62,13 +66,14 @@ class CountPrefixes:
         """Return the sums of every prefix, q = m."""
         cuts, groups = self.cuts, self.decoder.groups
         total, squares = np.zeros((2, cuts.group.size))
-        for rank, plain in _plain(self.decoder, cuts):
-            at = np.flatnonzero(cuts.rank == rank)
-            anchors = np.zeros(groups.count)
-            anchors[cuts.group[at]] = self.anchors[at]
-            h = _anchored(self.decoder, cuts, rank, plain, anchors)
-            total[at] = self.decoder.sum_outputs(statistic * h)[cuts.group[at]]
-            squares[at] = self.decoder.sum_outputs(statistic * h**2)[cuts.group[at]]
+        for ranks, plain in _plain(self.decoder, cuts):
+            for rank, row in zip(ranks, plain, strict=True):
+                at = np.flatnonzero(cuts.rank == rank)
+                anchors = np.zeros(groups.count)
+                anchors[cuts.group[at]] = self.anchors[at]
+                h = _anchored(self.decoder, cuts, rank, row, anchors)
+                total[at] = self.decoder.sum_outputs(statistic * h)[cuts.group[at]]
+                squares[at] = self.decoder.sum_outputs(statistic * h**2)[cuts.group[at]]
         reports = self.decoder.counts.group_reports(statistic)[cuts.group]
         whole = cuts.accumulate(np.where(cuts.whole, reports, 0.0))
         parted = cuts.accumulate(np.where(cuts.whole, 0.0, 1.0)) > 0.5
@@ -129,12 +134,20 @@ class CountPrefixes:
         return np.array(extreme.accumulate(out), dtype=np.float64)
 
 
-def _plain(decoder: SetDecoder, cuts: Cuts) -> Iterator[tuple[int, Floats]]:
-    """Yield each rank with the plain decoder of all groups' cuts of that rank, `(outputs,)`."""
-    plain = np.zeros(decoder.of_output.size)
-    for rank in range(cuts.ranks):
-        plain += decoder.counts.decode((cuts.rank_of_value == rank).astype(np.float64))
-        yield rank, plain
+def _plain(decoder: SetDecoder, cuts: Cuts) -> Iterator[tuple[range, Floats]]:
+    """Yield some ranks at once with the plain decoders of all groups' cuts of each, `(r, outputs)`.
+
+    A rank's is that of the rank before it and of the values that it adds.
+    """
+    last = np.zeros(decoder.of_output.size)
+    step = max(1, TOGETHER // last.size)
+    for first in range(0, cuts.ranks, step):
+        ranks = range(first, min(first + step, cuts.ranks))
+        added = cuts.rank_of_value == np.array(ranks)[:, None]
+        plain = decoder.counts.decode_each(added.astype(np.float64))
+        plain[0] += last
+        last = np.cumsum(plain, axis=0, out=plain)[-1]
+        yield ranks, plain
 
 
 def _anchored(decoder: SetDecoder, cuts: Cuts, rank: int, plain: Floats, anchors: Floats) -> Floats:

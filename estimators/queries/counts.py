@@ -9,8 +9,10 @@ depends on the channel and the query alone, never on the data. lambda = 0 is the
 lambda = 1 one minus the complement's.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Self
+from itertools import islice
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +20,19 @@ from numpy.typing import NDArray
 from ldpstream.estimators.queries.groups import Groups, all_in_one, group_extremes, sum_groups
 from ldpstream.estimators.queries.linear import LinearQueries
 from ldpstream.estimators.queries.queries import Queries, Query
-from ldpstream.mechanisms.interface.decoder import ROUNDING, CountDecoder, LinearDecoder
+from ldpstream.mechanisms.interface.decoder import (
+    ROUNDING,
+    CountDecoder,
+    LinearDecoder,
+    remove_rounding,
+)
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+TOGETHER: Final = 1 << 18
+"""Entries of decoders that are worked on at a time."""
 
 
 def prepare_queries(mechanism: Mechanism) -> Queries:
@@ -96,12 +106,21 @@ class SetDecoder(Queries):
 
     def set_query(self, indicator: Floats) -> Query:
         """Prepare a set of values, given by its indicator, float64 `(k,)`."""
-        h = self.decode_set(indicator)
-        noise = self.counts.noise_of(h, indicator)
-        least, largest = float(h.min()), float(h.max())
-        return CountQuery(
-            indicator, noise, least, largest, max(largest, 1.0 - least), h=h, of_square=h
-        )
+        h = self.decode_set(indicator, self.counts.decode(indicator))
+        return _set_query(indicator, h, self.counts.noise_of(h, indicator))
+
+    def set_queries(self, indicators: Iterable[Floats]) -> Iterator[Query]:
+        """Prepare sets of values, of small domains some at once."""
+        step, each = TOGETHER // self.slack.size, iter(indicators)
+        if step < 2:
+            yield from super().set_queries(each)
+            return
+        while rows := list(islice(each, step)):
+            plain = zip(rows, self.counts.decode_each(np.stack(rows)), strict=True)
+            decoded = np.stack([self.decode_set(*pair) for pair in plain])
+            expected = self.counts.expect_each(decoded**2)
+            for indicator, h, moments in zip(rows, decoded, expected, strict=True):
+                yield _set_query(indicator, h, remove_rounding(moments, indicator))
 
     def linear_query(self, weights: Floats) -> Query:
         """Prepare any weights with the decoder of least noise, float64 `(k,)`.
@@ -158,21 +177,22 @@ class SetDecoder(Queries):
 
     def best_anchors(self, plain: Floats) -> Floats:
         """Return the lambda of least noise for the plain decoder `h` of a query: `(count,)`."""
-        product = -self.groups.sum_values(self.decoder.expect(plain * self.slack))
         known = self.slack_noise > 0.0
+        if not known.any():
+            return np.zeros(self.groups.count)
+        product = -self.groups.sum_values(self.decoder.expect(plain * self.slack))
         return np.divide(product, self.slack_noise, out=np.zeros_like(product), where=known)
 
     def decode(self, weights: Floats) -> Floats:
         """Return the decoder of least noise of any weights, `(k,)` -> `(outputs,)`."""
         return self._anchored(weights, self.best_anchors(self.decoder.decode(weights)))
 
-    def decode_set(self, indicator: Floats) -> Floats:
-        """Return a set's decoder: in each group the plain one, or one minus the complement's.
+    def decode_set(self, indicator: Floats, plain: Floats) -> Floats:
+        """Return a set's decoder: in each group the `plain` one, or one minus the complement's.
 
         lambda is rounded to 0 or 1, so that a set's estimate is a sum of its values' estimates
         wherever it holds the smaller part of a group, and always for a single value.
         """
-        plain = self.decoder.decode(indicator)
         if indicator.sum() == 1.0:
             return plain
         # At the extremes of epsilon rounding hides what the total saves: a whole group takes it.
@@ -184,3 +204,9 @@ class SetDecoder(Queries):
         # Decoding the difference, not adding slack, makes whole groups exact to the last bit.
         rest = self.decoder.decode(weights - anchors[self.groups.of_value])
         return rest + anchors[self.of_output]
+
+
+def _set_query(indicator: Floats, h: Floats, noise: Floats) -> CountQuery:
+    least, largest = float(h.min()), float(h.max())
+    off = max(largest, 1.0 - least)
+    return CountQuery(indicator, noise, least, largest, off, h=h, of_square=h)

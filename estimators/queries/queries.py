@@ -5,6 +5,7 @@ bounds need of either is a `Query`.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +57,10 @@ class Queries(ABC):
     @abstractmethod
     def groups(self) -> Groups:
         """What its reports disclose."""
+
+    def set_queries(self, indicators: Iterable[Floats]) -> Iterator[Query]:
+        """Prepare sets one after the other; what decodes faster together may take some at once."""
+        return (self.set_query(indicator) for indicator in indicators)
 
     @abstractmethod
     def set_query(self, indicator: Floats) -> Query:

@@ -168,8 +168,7 @@ def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floa
 
 def set_sums(queries: Queries, statistic: Statistic, indicators: Iterable[Floats]) -> Sums:
     """Return the sums of sets of values, given by their indicators, each of shape `(k,)`."""
-    prepared = (queries.set_query(indicator) for indicator in indicators)
-    return query_sums(queries, statistic, prepared, indicators=True)
+    return query_sums(queries, statistic, queries.set_queries(indicators), indicators=True)
 
 
 def linear_sums(queries: Queries, statistic: Statistic, weights: Iterable[Floats]) -> Sums:

@@ -147,6 +147,14 @@ class CountDecoder(Decoder):
         float64 `(outputs,)` -> float64 `(k,)`; with `f = h^2` this gives every variance.
         """
 
+    def decode_each(self, weights: Floats) -> Floats:
+        """Return `decode` of each row, `(q, k)` -> `(q, outputs)`; by default one by one."""
+        return np.stack([self.decode(row) for row in weights])
+
+    def expect_each(self, functions: Floats) -> Floats:
+        """Return `expect` of each row, float64 `(q, outputs)` -> `(q, k)`."""
+        return np.stack([self.expect(row) for row in functions])
+
     def output_groups(self) -> Integers | None:
         """Return the group of each output, int64 `(outputs,)`; None if `groups` is."""
         return None

@@ -23,6 +23,7 @@ from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.budgets import block_budget, by_entries, float_below, l1_budget
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -90,6 +91,14 @@ def _in_blocks(
     yield Proposal(mechanism(float_below(allowed.epsilon), allowed.blocks), variant)
 
 
+def _tree(policy: Policy, domain: Domain) -> Iterator[Proposal]:
+    if not domain.ordered:
+        raise SpecError("domain", "an ordered domain, got labels")
+    extents = tuple(extent for extent in domain.shape if extent > 1)
+    shape = extents if len(extents) > 1 else ()
+    yield from _in_blocks(partial(Tree, shape=shape), policy, domain)
+
+
 def _on_steps(
     mechanism: Callable[..., Mechanism], policy: Policy, domain: Domain
 ) -> Iterator[Proposal]:
@@ -128,6 +137,7 @@ PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
         L1Bits.id: partial(_on_steps, L1Bits),
         L1Geometric.id: partial(_on_steps, L1Geometric),
         Matrix.id: _matrix,
+        Tree.id: _tree,
     }
 )
 """By mechanism id: a new mechanism is a line here."""

@@ -21,6 +21,7 @@ from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.settings import Settings
 
@@ -39,6 +40,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
             Lip,
             Optimal,
             Matrix,
+            Tree,
         )
     }
 )

@@ -23,6 +23,7 @@ from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.policies.graph import GraphPolicy
@@ -70,6 +71,13 @@ PROJECTIVE_GEOMETRY = {name: ProjectiveGeometry(*given) for name, given in OVER_
 FEW_SUBSETS = {"enumerated": (3.0, Blocks(np.arange(64) // 16))}
 SUBSET_SELECTION = {
     name: SubsetSelection(*given) for name, given in (OVER_BLOCKS | FEW_SUBSETS).items()
+}
+TREE = {name: Tree(*given) for name, given in OVER_BLOCKS.items()} | {
+    "plane": Tree(1.0, Blocks.one(15), (3, 5)),
+    "space": Tree(2.0, Blocks.one(24), (2, 3, 4)),
+    "prefixes": Tree(1.0, Blocks.one(9), (), "prefixes"),
+    "own-ranges": Tree(1.0, Blocks.one(11), (), (((0, 3),), ((4, 10),))),
+    "large-plane": Tree(1.0, Blocks.one(70), (7, 10)),
 }
 L1_GEOMETRIC = {
     "line": L1Geometric(1.0, (9,)),
@@ -156,6 +164,7 @@ INSTANCES: dict[str, Mechanism] = {
         LIP,
         OPTIMAL,
         MATRIX,
+        TREE,
         PUBLIC_WEIGHTS,
     )
     for name, m in group.items()

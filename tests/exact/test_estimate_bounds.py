@@ -73,7 +73,7 @@ def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: st
     one_of_each_group = np.unique(groups.of_value, return_index=True)[1]
     sets = [np.arange(mechanism.size - 1), one_of_each_group]
     weights = [indicator(mechanism.size, members) for members in sets]
-    noises = [decoder.counts.noise_of(decoder.decode_set(w), w) for w in weights]
+    noises = [decoder.set_query(w).noise for w in weights]
     ends = [groups.value_extremes(noise) for noise in noises]
     options = {"method": "normal", "simultaneous": True, "estimand": estimand}
     values = estimate_values(mechanism, statistic, n, **options)

@@ -19,6 +19,7 @@ ROOMS: Final = (
     "mechanisms/families",
     "mechanisms/families/block",
     "mechanisms/families/design",
+    "mechanisms/families/tree",
     "mechanisms/families/subset",
     "mechanisms/families/lip",
     "mechanisms/families/matrix",

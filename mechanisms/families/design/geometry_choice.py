@@ -37,7 +37,7 @@ def realise(epsilon: Fraction, geometry: Geometry) -> Design:
 @lru_cache(maxsize=1024)
 def choose(epsilon: Fraction, size: int) -> Geometry:
     """Return the space for a block of `size` >= 2 values: see above. The same on every machine."""
-    primes = _primes_up_to(2 * size)
+    primes = primes_up_to(2 * size)
     # With two coordinates the first prime that gives size points is the best of all larger ones.
     primes = primes[: int(np.searchsorted(primes, size - 1)) + 1]
     dimensions, points = _fewest_coordinates(primes, size)
@@ -98,7 +98,7 @@ def _mean_noise(
     return noise
 
 
-def _primes_up_to(limit: int) -> NDArray[np.int64]:
+def primes_up_to(limit: int) -> NDArray[np.int64]:
     """Return the primes up to a limit >= 2, by Eratosthenes' sieve."""
     sieve = np.ones(limit + 1, dtype=np.bool_)
     sieve[:2] = False

@@ -91,11 +91,11 @@ class ProjectiveGeometry(DesignMechanism):
             if self.sizes[kind] > 1:
                 here = np.flatnonzero(kinds == kind)
                 geometry = self.geometry(self.sizes[kind])
-                points[here] = _draw(geometry, source, place[here], wanted[here])
+                points[here] = draw_points(geometry, source, place[here], wanted[here])
         return layout.starts[block] + points
 
 
-def _draw(
+def draw_points(
     geometry: Geometry, source: Entropy, values: Reports, wanted: NDArray[np.bool_]
 ) -> Reports:
     """Return for each value a uniform point, orthogonal where wanted, not orthogonal elsewhere.

@@ -1,0 +1,97 @@
+"""Linear queries of `tree`: the blocks of one size decoded side by side."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.families.tree.hierarchy_decoder import HierarchyDecoder, Singles
+from ldpstream.mechanisms.families.tree.layout import TreeLayout
+from ldpstream.mechanisms.interface.decoder import Floats, Statistic
+from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
+
+Indices = NDArray[np.int64]
+
+
+class TreeDecoder(DisclosedBlocks):
+    """Every block's values are decoded by its tree, from the block's own reports alone."""
+
+    def __init__(self, layout: TreeLayout) -> None:
+        self._layout = layout
+        self._decoders = [HierarchyDecoder(tree) for tree in layout.trees]
+        # Pyramids of a few dimensions hold each value once for each level of the others.
+        self.scratch = 8.0
+        blocks = layout.blocks
+        self._by_block: Indices = np.argsort(blocks.of_value, kind="stable")
+        self._first: Indices = np.cumsum(blocks.sizes) - blocks.sizes
+
+    @property
+    def reports(self) -> TreeLayout:
+        """Where each block's reports lie."""
+        return self._layout
+
+    def _batches(self) -> Iterator[tuple[HierarchyDecoder, Indices, Indices]]:
+        """Yield each tree with the values `(g, m)` and the reports `(g, order)` of its blocks."""
+        layout = self._layout
+        for kind, (decoder, tree) in enumerate(zip(self._decoders, layout.trees, strict=True)):
+            of_kind = np.flatnonzero(layout.kinds == kind)
+            values = self._by_block[self._first[of_kind][:, None] + np.arange(max(1, tree.size))]
+            yield decoder, values, layout.starts[of_kind][:, None] + np.arange(tree.order)
+
+    def shares(self, statistic: Statistic) -> Floats:
+        """Return the sums of the values' decoders."""
+        return self._of_values(lambda decoder, reports: decoder.shares(statistic[reports]))
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        """Return the sums of their squares; of trees of some 1,500 values or more about that."""
+        return self._of_values(lambda decoder, reports: decoder.second_moments(statistic[reports]))
+
+    def expect(self, function: Floats) -> Floats:
+        """Return `Q f`."""
+        return self.expect_each(np.asarray(function, dtype=np.float64)[None])[0]
+
+    def expect_each(self, functions: Floats) -> Floats:
+        """Return the same of each row."""
+        out = np.empty((len(functions), self._layout.blocks.size))
+        for decoder, values, reports in self._batches():
+            rows = functions[:, reports]
+            found = decoder.expect(rows.reshape(-1, reports.shape[1]))
+            out[:, values] = found.reshape(-1, *values.shape)
+        return out
+
+    def _of_values(self, decoded: Callable[[HierarchyDecoder, Indices], Floats]) -> Floats:
+        out = np.empty(self._layout.blocks.size)
+        for decoder, values, reports in self._batches():
+            out[values] = decoded(decoder, reports)
+        return out
+
+    def decode(self, weights: Floats) -> Floats:
+        """Return `h` with `Q h = weights`."""
+        return self.decode_each(np.asarray(weights, dtype=np.float64)[None])[0]
+
+    def decode_each(self, weights: Floats) -> Floats:
+        """Return the same of each row."""
+        decoded = np.empty((len(weights), self._layout.outputs))
+        for decoder, values, reports in self._batches():
+            rows = weights[:, values]
+            found = decoder.decode(rows.reshape(-1, values.shape[1]))
+            decoded[:, reports] = found.reshape(-1, *reports.shape)
+        return decoded
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Return the extremes of the values' decoders, which are 0 at other blocks' reports."""
+        low, high = self._ends(lambda of: (of.least, of.largest))
+        if self._layout.blocks.count == 1:
+            return low, high
+        return np.minimum(low, 0.0), np.maximum(high, 0.0)
+
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return the least and the largest noise of a user of the block; of large trees bounds."""
+        return self._ends(lambda of: (of.quietest, of.noisiest))
+
+    def _ends(self, pair: Callable[[Singles], tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+        low, high = np.empty((2, self._layout.blocks.size))
+        for decoder, values, _ in self._batches():
+            rows = decoder.singles.rows
+            low[values], high[values] = (end[rows] for end in pair(decoder.singles))
+        return low, high

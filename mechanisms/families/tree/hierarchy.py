@@ -1,0 +1,116 @@
+"""The levels of a tree over the places of a line or a box, and how each is reported."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.entropy import WORD, Words
+from ldpstream.mechanisms.families.tree.node_channel import NodeChannel, choose_channel
+from ldpstream.mechanisms.families.tree.probabilities import level_probabilities
+from ldpstream.mechanisms.families.tree.workload import Workload, height, mean_squares
+
+Indices = NDArray[np.int64]
+Depths = tuple[int, ...]
+"""How often each dimension has been halved: a level has `2^sum` nodes, in row-major order."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level that is reported with `probability / 2^64`, its reports being from `start` on."""
+
+    depths: Depths
+    probability: int
+    channel: NodeChannel
+    start: int
+
+    @property
+    def reports(self) -> slice:
+        """Where its reports lie among the tree's."""
+        return slice(self.start, self.start + self.channel.design.order)
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A tree over `extents`, 2 or more values in each dimension; without any, one place alone.
+
+    Each dimension is padded to a power of two; nodes beyond its last value belong to nobody.
+    """
+
+    extents: tuple[int, ...]
+    levels: tuple[Level, ...]
+
+    @classmethod
+    def of(cls, epsilon: Fraction, extents: Sequence[int], workload: Workload) -> "Hierarchy":
+        """Return the tree whose levels' channels and probabilities suit a workload best."""
+        heights = [height(extent) for extent in extents]
+        if not heights:
+            return cls((), ())
+        every = list(product(*(range(most + 1) for most in heights)))
+        channels = {depths: choose_channel(epsilon, 1 << sum(depths)) for depths in every[1:]}
+        if any(channel.design.support.gap <= 0 for channel in channels.values()):
+            return cls(tuple(extents), ())
+        precisions = np.zeros([most + 1 for most in heights])
+        for depths, channel in channels.items():
+            precisions[depths] = (1 << sum(heights) - sum(depths)) / channel.contrast_noise
+        units = level_probabilities(mean_squares(workload, extents), precisions)
+        levels, start = [], 0
+        for depths, unit in zip(every, units, strict=True):
+            if unit:
+                levels.append(Level(depths, unit, channels[depths], start))
+                start += channels[depths].design.order
+        return cls(tuple(extents), tuple(levels))
+
+    @property
+    def heights(self) -> Depths:
+        """The depths of the finest level."""
+        return tuple(height(extent) for extent in self.extents)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return prod(self.extents)
+
+    @cached_property
+    def order(self) -> int:
+        """Number of reports."""
+        return 1 if not self.extents else sum(lv.channel.design.order for lv in self.levels)
+
+    @cached_property
+    def ends(self) -> Words:
+        """The word from which on a level is not drawn any more, of each level but the last."""
+        ends = np.cumsum([0, *(level.probability for level in self.levels)], dtype=object)
+        return np.array(ends[1:-1], dtype=np.uint64)
+
+    def nodes(self, level: Level, places: Indices) -> Indices:
+        """Return the nodes of places, int64 `(n,)`, in row-major order of the values."""
+        node, rest = np.zeros_like(places), places
+        axes = zip(self.extents, self.heights, level.depths, strict=True)
+        stride = 1
+        for extent, most, depth in reversed(list(axes)):
+            node += (rest % extent >> (most - depth)) * stride
+            rest, stride = rest // extent, stride << depth
+        return node
+
+    def check(self) -> None:
+        """Check what the proof by structure assumes.
+
+        Raises:
+            ValueError: if probabilities do not sum to 1, reports of levels overlap, or a level has
+                fewer points than nodes.
+        """
+        starts = np.cumsum([0, *(level.channel.design.order for level in self.levels)])
+        sound = all(
+            level.start == start
+            and level.channel.nodes == 1 << sum(level.depths)
+            and level.channel.design.order >= level.channel.nodes
+            and level.probability > 0
+            for level, start in zip(self.levels, starts.tolist()[:-1], strict=True)
+        )
+        if not sound or sum(level.probability for level in self.levels) != WORD:
+            raise ValueError("the levels of the tree are not what its proof assumes")

@@ -1,0 +1,258 @@
+"""Linear queries of one tree: least squares over its levels, in closed form.
+
+With W_j the places of a node of level j, v_j its channel's noise and `p_j = W_j/v_j`, a query w is
+decoded by `h(j, y) = mean(w) + p_j sum_v c_j[v] h_v(y)`, `c_j = sum_(l <= j) u_l/lambda_l`, where
+u_l is the change of w's node means at level l from those above and `lambda_l` the sum of `pi_j p_j`
+over the levels that are nowhere coarser. So `Q h = w` whatever v and pi are (docs/theory.md 8).
+Weights beyond the last value of a dimension repeat it: a constant is decoded without noise.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.design.decoder import Contract
+from ldpstream.mechanisms.families.tree.hierarchy import Depths, Hierarchy, Level
+from ldpstream.mechanisms.families.tree.pyramid import (
+    Pyramid,
+    add_from_above,
+    add_from_below,
+    keep_changes,
+    means,
+    project_changes,
+)
+from ldpstream.mechanisms.interface.decoder import Floats, Statistic, remove_rounding
+
+Indices = NDArray[np.int64]
+_MOST_LISTED = 1 << 23
+"""Values times reports up to which all single values' decoders are tables."""
+_PART = 1 << 20
+
+
+@dataclass(frozen=True)
+class Singles:
+    """What second moments and bounds of the m single values of a tree are made of.
+
+    Value x has row `rows[x]` of the others. `squares` is h^2 of each report, `(r, order)`, or, with
+    `by_level`, its mean over uniform reports of each level, `(r, levels)`; the extremes of h and of
+    the noise that a user adds are `(r,)`.
+    """
+
+    rows: Indices
+    by_level: bool
+    squares: Floats
+    least: Floats
+    largest: Floats
+    quietest: Floats
+    noisiest: Floats
+
+
+@dataclass(frozen=True)
+class LevelTable:
+    """A level in floats: `share` is pi, `noise` v, `precision` p, `width` W.
+
+    A report that supports a node has `low + step` for it, others `low`; a user's report has the
+    probability `unlikely + excess` where it supports the user's node, else `unlikely`.
+    """
+
+    depths: Depths
+    reports: slice
+    nodes: int
+    order: int
+    contract: Contract
+    share: float
+    noise: float
+    precision: float
+    low: float
+    step: float
+    unlikely: float
+    excess: float
+
+    @classmethod
+    def of(cls, level: Level, heights: Depths) -> Self:
+        """Return the table of a level in a tree whose finest level has these depths."""
+        channel, design = level.channel, level.channel.design
+        noise = float(channel.contrast_noise)
+        return cls(
+            depths=level.depths,
+            reports=level.reports,
+            nodes=channel.nodes,
+            order=design.order,
+            contract=channel.contract,
+            share=level.probability / WORD,
+            noise=noise,
+            precision=float(1 << (sum(heights) - sum(level.depths))) / noise,
+            low=float(design.support.low),
+            step=float(1 / design.support.gap),
+            unlikely=float(design.unlikely),
+            excess=float(design.likely - design.unlikely),
+        )
+
+
+class HierarchyDecoder:
+    """Decodes b queries at once: weights `(b, m)` in row-major order, reports `(b, order)`."""
+
+    def __init__(self, tree: Hierarchy) -> None:
+        self._tree = tree
+        self._full = tuple(1 << most for most in tree.heights)
+        self._levels = [LevelTable.of(level, tree.heights) for level in tree.levels]
+        self._every = list(product(*(range(most + 1) for most in tree.heights)))
+        self._lambda = {depths: self._precision_from(depths) for depths in self._every}
+
+    def _precision_from(self, depths: Depths) -> float:
+        return sum(
+            level.share * level.precision
+            for level in self._levels
+            if all(own >= least for own, least in zip(level.depths, depths, strict=True))
+        )
+
+    def _scale(self, pyramid: Pyramid) -> None:
+        for depths in self._every:
+            weight = 1.0 / self._lambda[depths] if any(depths) else 0.0
+            pyramid[depths] = pyramid[depths] * weight
+
+    def decode(self, weights: Floats) -> Floats:
+        """Return h of each query."""
+        if not self._tree.extents:
+            return weights.copy()
+        centre, nodes = self._nodes(weights)
+        decoded = np.empty((len(weights), self._tree.order))
+        for level, on_nodes in zip(self._levels, nodes, strict=True):
+            points = np.zeros((len(weights), level.order))
+            points[:, : level.nodes] = on_nodes * level.step
+            moved = centre + level.low * on_nodes.sum(axis=1)
+            decoded[:, level.reports] = level.contract(points) + moved[:, None]
+        return decoded
+
+    def _nodes(self, weights: Floats) -> tuple[Floats, list[Floats]]:
+        """Return each query's mean, `(b,)`, and its `p_j c_j` on each level's nodes."""
+        heights, b = self._tree.heights, len(weights)
+        table = weights.reshape(b, *self._tree.extents)
+        ends = zip(self._full, self._tree.extents, strict=True)
+        padded = np.pad(table, [(0, 0), *((0, full - m) for full, m in ends)], mode="edge")
+        pyramid = means(padded, heights)
+        centre = pyramid[(0,) * len(heights)].reshape(b)
+        keep_changes(pyramid, heights)
+        self._scale(pyramid)
+        add_from_above(pyramid, heights)
+        return centre, [lv.precision * pyramid[lv.depths].reshape(b, -1) for lv in self._levels]
+
+    def expect(self, functions: Floats) -> Floats:
+        """Return the means of functions of the report, `(b, order)`, for each value: `(b, m)`."""
+        if not self._tree.extents:
+            return functions.copy()
+        b, pyramid = len(functions), self._zeros(len(functions))
+        for level in self._levels:
+            part = np.ascontiguousarray(functions[:, level.reports])
+            everywhere = level.unlikely * part.sum(axis=1)[:, None]
+            mean = level.excess * level.contract(part)[:, : level.nodes] + everywhere
+            pyramid[level.depths] = level.share * mean.reshape(pyramid[level.depths].shape)
+        add_from_above(pyramid, self._tree.heights)
+        cut = (slice(None), *(slice(extent) for extent in self._tree.extents))
+        return np.ascontiguousarray(pyramid[self._tree.heights][cut]).reshape(b, -1)
+
+    def shares(self, counts: Statistic) -> Floats:
+        """Return `sum_y N[y] h_x(y)` of every value, counts `(b, order)` -> `(b, m)`."""
+        if not self._tree.extents:
+            return counts.astype(np.float64)
+        heights, b, pyramid = self._tree.heights, len(counts), self._zeros(len(counts))
+        for level in self._levels:
+            part = np.ascontiguousarray(counts[:, level.reports])
+            found = level.step * level.contract(part)[:, : level.nodes]
+            found += level.low * part.sum(axis=1)[:, None]
+            pyramid[level.depths] = found.reshape(pyramid[level.depths].shape) / level.noise
+        add_from_below(pyramid, heights)
+        project_changes(pyramid, heights)
+        self._scale(pyramid)
+        add_from_above(pyramid, heights)
+        total = counts.sum(axis=1) / prod(self._full)
+        padded = pyramid[heights] + total.reshape(b, *(1 for _ in heights))
+        # The last value of a dimension stands for the places beyond it.
+        for axis, extent in enumerate(self._tree.extents, start=1):
+            padded = np.add.reduceat(padded, np.arange(extent), axis=axis)
+        return padded.reshape(b, -1)
+
+    def _zeros(self, b: int) -> Pyramid:
+        return {depths: np.zeros((b, *(1 << depth for depth in depths))) for depths in self._every}
+
+    def second_moments(self, counts: Statistic) -> Floats:
+        """Return `sum_y N[y] h_x(y)^2` of every value, counts `(b, order)` -> `(b, m)`.
+
+        Of large trees about that: as if reports were uniform in their level, but for those of x and
+        its neighbour below one parent, which count with the most noise that they may have.
+        """
+        of = self.singles
+        # No dot product: numpy adds in one order whatever the linear algebra.
+        if not of.by_level:
+            listed: Floats = np.einsum("bo,ro->br", counts, of.squares)
+            return listed
+        levels = np.stack([counts[:, lv.reports].sum(axis=1) for lv in self._levels], axis=1)
+        uniform = np.einsum("bo,ro->br", levels, of.squares)
+        near = self.shares(counts).reshape(-1, *self._tree.extents)
+        for axis, extent in enumerate(self._tree.extents, start=1):
+            pairs = np.add.reduceat(near, np.arange(0, extent, 2), axis=axis)
+            near = np.repeat(pairs, 2, axis=axis).take(np.arange(extent), axis=axis)
+        near = np.clip(near.reshape(len(counts), -1), 0.0, counts.sum(axis=1)[:, None])
+        mean = of.squares @ np.array([level.share for level in self._levels])
+        moments: Floats = uniform[:, of.rows] + near * (of.noisiest - mean)[of.rows]
+        return moments
+
+    @cached_property
+    def singles(self) -> Singles:
+        """The single values' decoders, listed up to 2^23 values times reports."""
+        tree = self._tree
+        if tree.size * tree.order > _MOST_LISTED:
+            return self._by_level()
+        step = max(1, _PART // tree.order)
+        every = np.arange(tree.size)
+        parts = [self._listed(every[first : first + step]) for first in every[::step].tolist()]
+        return Singles(every, False, *(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _own(self, values: Indices) -> Floats:
+        own = np.zeros((len(values), self._tree.size))
+        own[np.arange(len(values)), values] = 1.0
+        return own
+
+    def _listed(self, values: Indices) -> tuple[Floats, ...]:
+        own = self._own(values)
+        decoded = self.decode(own)
+        squares = decoded**2
+        moments = self.expect(squares)
+        noise = np.stack([remove_rounding(*row) for row in zip(moments, own, strict=True)])
+        ends = decoded.min(axis=1), decoded.max(axis=1), noise.min(axis=1), noise.max(axis=1)
+        return squares, *ends
+
+    def _by_level(self) -> Singles:
+        """Return the same of large trees, whose tables would be too long: bounds of the extremes.
+
+        In each dimension all values but the last have decoders that differ by their places only.
+        Over uniform reports of a level the mean of h^2 is `mean(w)^2 + v_j sum_v (p_j c_j[v])^2`,
+        since any two points share as many reports; to a user a report is by a factor of
+        `order unlikely` to `order likely` more probable.
+        """
+        tree = self._tree
+        axes = [np.array([0, extent - 1]) for extent in tree.extents]
+        corners = np.stack(np.meshgrid(*axes, indexing="ij")).reshape(len(axes), -1)
+        centre, nodes = self._nodes(self._own(np.ravel_multi_index(tuple(corners), tree.extents)))
+        reach, low, high = np.zeros((3, centre.size))
+        squares = np.empty((centre.size, len(self._levels)))
+        for place, (level, on_nodes) in enumerate(zip(self._levels, nodes, strict=True)):
+            spread = level.noise * (on_nodes**2).sum(axis=1)
+            squares[:, place] = centre**2 + spread
+            most = np.abs(on_nodes).sum(axis=1) / 2.0 * level.step
+            reach = np.maximum(reach, np.minimum(most, np.sqrt(level.order * spread)))
+            mean = level.share * level.order * squares[:, place]
+            low += level.unlikely * mean
+            high += (level.unlikely + level.excess) * mean
+        rows = np.zeros(tree.extents, dtype=np.int64)
+        for axis, extent in enumerate(tree.extents):
+            ends = (np.arange(extent) == extent - 1).astype(np.int64)
+            rows = 2 * rows + ends.reshape([-1 if at == axis else 1 for at in range(rows.ndim)])
+        quietest = np.maximum(low - 1.0, 0.0)
+        return Singles(rows.ravel(), True, squares, centre - reach, centre + reach, quietest, high)

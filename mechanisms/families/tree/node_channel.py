@@ -1,0 +1,98 @@
+"""How the nodes of one level of a tree are reported: randomised response or projective geometry."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.exact.dyadic import set_threshold
+from ldpstream.mechanisms.exact.entropy import Entropy, uniform_below
+from ldpstream.mechanisms.exact.walsh import Number
+from ldpstream.mechanisms.families.design.design import Design
+from ldpstream.mechanisms.families.design.geometry import Geometry
+from ldpstream.mechanisms.families.design.geometry_choice import primes_up_to, realise
+from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
+from ldpstream.mechanisms.families.design.projective_geometry import draw_points
+
+_MOST_POINTS = 4
+"""For each node of a level."""
+_COORDINATES = 3
+"""At least: with two a space is randomised response on more points than there are nodes."""
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class NodeChannel:
+    """A symmetric design whose first `nodes` points are a level's nodes.
+
+    Without a geometry it is randomised response, whose reports are the nodes.
+    """
+
+    nodes: int
+    design: Design
+    geometry: Geometry | None
+
+    @property
+    def contrast_noise(self) -> Fraction:
+        """Variance of one report's `sum_v a_v h_v`, for `sum a = 0`, `sum a^2 = 1`, uniform data.
+
+        `v = (inside - overlap)/(order (own - other)^2)` (docs/theory.md section 8).
+        """
+        design = self.design
+        spread = Fraction(design.inside - design.overlap, design.order)
+        return spread / design.support.gap**2
+
+    def contract(self, reports: NDArray[Number]) -> NDArray[Number]:
+        """Sum over the reports that support each point: `(g, order)` -> `(g, order)`."""
+        return reports if self.geometry is None else hyperplane_sums(self.geometry, reports)
+
+    def supporting(self, node: int) -> Indices:
+        """Return the reports that support a node."""
+        if self.geometry is None:
+            return np.array([node], dtype=np.int64)
+        numbers = np.arange(self.geometry.inside, dtype=np.int64)
+        return self.geometry.complete(np.full_like(numbers, node), numbers)
+
+    def draw(self, source: Entropy, nodes: Indices, wanted: NDArray[np.bool_]) -> Indices:
+        """Return a uniform report for each node, of those that support it where `wanted`, else not.
+
+        Randomised response draws a number for each other one: of the nodes without the own.
+        """
+        if self.geometry is not None:
+            return draw_points(self.geometry, source, nodes, wanted)
+        reports = nodes.copy()
+        others = np.flatnonzero(~wanted)
+        drawn = uniform_below(source, self.nodes - 1, others.size)
+        reports[others] = drawn + (drawn >= nodes[others])
+        return reports
+
+
+@lru_cache(maxsize=1024)
+def choose_channel(epsilon: Fraction, nodes: int) -> NodeChannel:
+    """Return the channel of least `contrast_noise` for two nodes or more, the same everywhere.
+
+    A space has at least three coordinates, as few as give a point to each node, and at most four
+    points for each. Of equal ones the first: randomised response, then the smaller prime. Where
+    none says anything randomised response; the caller refuses such an epsilon.
+    """
+    best = NodeChannel(nodes, Design(nodes, 1, 0, set_threshold(epsilon, 1, nodes - 1)), None)
+    for geometry in _spaces(nodes):
+        found = NodeChannel(nodes, realise(epsilon, geometry), geometry)
+        gaps = found.design.support.gap, best.design.support.gap
+        if gaps[0] > 0 and (gaps[1] <= 0 or found.contrast_noise < best.contrast_noise):
+            best = found
+    return best
+
+
+def _spaces(nodes: int) -> Iterator[Geometry]:
+    for q in primes_up_to(isqrt(_MOST_POINTS * nodes)).tolist():
+        geometry = Geometry(q, _COORDINATES)
+        while geometry.points < nodes:
+            geometry = Geometry(q, geometry.dimension + 1)
+        if geometry.points <= _MOST_POINTS * nodes:
+            yield geometry

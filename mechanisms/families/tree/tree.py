@@ -1,0 +1,190 @@
+"""Ranges under classical LDP: each report is of one level of a tree (docs/theory.md section 8).
+
+The block is reported exactly. Inside it a level is drawn with a public probability that does not
+depend on the value, and the value's node of that level is reported by randomised response or
+projective geometry response, whichever has less noise. Ranges and quantiles come from levels of all
+widths, by least squares: several times less error than any channel of single values has in large
+domains, and single values with more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.channel import Channel, refuse_large
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.families.tree.decoder import TreeDecoder
+from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, Level
+from ldpstream.mechanisms.families.tree.layout import TreeLayout
+from ldpstream.mechanisms.families.tree.workload import Workload, read_workload
+from ldpstream.mechanisms.interface.decoder import CountDecoder
+from ldpstream.mechanisms.interface.mechanism import Json, Reports
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+
+_MOST_REPORTS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Tree(BlockMechanism, SymbolMechanism):
+    """A tree inside each block, of the values in the domain's order; in one block of a `shape`.
+
+    Without a shape the values are a line. The probabilities of the levels are those of least mean
+    error for the `workload`: all ranges or prefixes (of each block), or boxes of the shape.
+
+    Raises:
+        SpecError: as every `BlockMechanism`; where epsilon is so small that reports say nothing;
+            for several dimensions in several blocks; for more than 2^24 different reports.
+    """
+
+    id: ClassVar[str] = "tree"
+    shape: tuple[int, ...] = ()
+    workload: Workload = "ranges"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.blocks.count > 1 and len(self.extents(self.blocks.size)) > 1:
+            raise SpecError("domain.blocks", "no blocks in several dimensions with tree")
+        if any(tree.extents and not tree.levels for tree in self.layout.trees):
+            raise SpecError("epsilon", "a larger number: at this one reports say nothing")
+        if self.outputs > _MOST_REPORTS:
+            raise SpecError("domain", f"fewer values with tree: {self.size} have too many nodes")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Build the mechanism from a collection's keys; without blocks there is one."""
+        settings.only(cls.id, "epsilon", "workload", "blocks")
+        epsilon, domain = settings.read_epsilon(), settings.domain
+        if not domain.ordered:
+            expected = "an ordered domain with tree (size, sizes, grid or interval), got labels"
+            raise SpecError(f"{settings.path}.domain", expected)
+        blocks = settings.blocks or Blocks.one(domain.size)
+        extents = _extents(domain.shape)
+        workload = read_workload(
+            settings.keys.get("workload", "ranges"),
+            extents,
+            f"{settings.path}.workload",
+            boxes=blocks.count == 1,
+        )
+        try:
+            return cls(epsilon, blocks, extents if len(extents) > 1 else (), workload)
+        except SpecError as error:
+            raise error.within(settings.path) from None
+
+    def extents(self, size: int) -> tuple[int, ...]:
+        """Return the dimensions of 2 values or more of a block of this size."""
+        return _extents(self.shape or (size,))
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports of all blocks."""
+        return self.layout.outputs
+
+    @cached_property
+    def layout(self) -> TreeLayout:
+        """Where each block's reports lie."""
+        sizes, epsilon = np.unique(self.blocks.sizes).tolist(), budget(self.epsilon)
+        trees = {s: Hierarchy.of(epsilon, self.extents(s), self.workload) for s in sizes}
+        return TreeLayout(self.blocks, trees)
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return epsilon, the shape, the levels of each size of block, and the digest."""
+        trees: list[Json] = [
+            {"shape": list(tree.extents), "levels": [_describe(level) for level in tree.levels]}
+            for tree in self.layout.trees
+            if tree.extents
+        ]
+        return {
+            "epsilon": float(self.epsilon),
+            "trees": trees,
+            "blocks": {"count": self.blocks.count, "sha256": self.blocks.digest},
+        }
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals.
+
+        Raises:
+            ValueError: if it holds more than 2^20 probabilities.
+        """
+        refuse_large(self.size, int((self.layout.orders * self.blocks.sizes).sum()))
+        return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)
+
+    def _row(self, value: int) -> dict[int, Fraction]:
+        layout, block = self.layout, int(self.blocks.of_value[value])
+        first, tree = int(layout.starts[block]), layout.trees[layout.kinds[block]]
+        if not tree.extents:
+            return {first: Fraction(1)}
+        row: dict[int, Fraction] = {}
+        for level in tree.levels:
+            design, share = level.channel.design, Fraction(level.probability, WORD)
+            start = first + level.start
+            row |= dict.fromkeys(range(start, start + design.order), share * design.unlikely)
+            (node,) = tree.nodes(level, self.blocks.position[value : value + 1]).tolist()
+            for report in level.channel.supporting(node).tolist():
+                row[start + report] = share * design.likely
+        return row
+
+    def worst_ratio(self) -> Fraction:
+        """Return the largest `likely / unlikely` of the levels.
+
+        A level is drawn before the value is looked at, so its probability cancels; in a level every
+        value of a block gives each report one of these two probabilities.
+        """
+        self.layout.check()
+        return max(lv.channel.design.ratio for tree in self.layout.trees for lv in tree.levels)
+
+    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+
+        n words for the levels, n for who reports a point that supports the node. Then, by ascending
+        size of the blocks, level by level, the points are drawn.
+        """
+        checked = self.check_values(values)
+        source = entropy or SystemEntropy()
+        words, wanted_words = source.words(len(checked)), source.words(len(checked))
+        layout, block = self.layout, self.blocks.of_value[checked]
+        reports, kinds = layout.starts[block], layout.kinds[block]
+        place = self.blocks.position[checked]
+        for kind in np.unique(kinds).tolist():
+            tree = layout.trees[kind]
+            of_kind = np.flatnonzero(kinds == kind)
+            drawn = np.searchsorted(tree.ends, words[of_kind], side="right")
+            for number, level in enumerate(tree.levels):
+                here = of_kind[drawn == number]
+                wanted = wanted_words[here] < np.uint64(level.channel.design.threshold)
+                nodes = tree.nodes(level, place[here])
+                reports[here] += level.start + level.channel.draw(source, nodes, wanted)
+        return reports
+
+    def decoder(self) -> CountDecoder:
+        """Return the decoder of linear queries."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> TreeDecoder:
+        return TreeDecoder(self.layout)
+
+
+def _extents(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(extent for extent in shape if extent > 1)
+
+
+def _describe(level: Level) -> Json:
+    channel = level.channel
+    described: dict[str, Json] = {
+        "depths": list(level.depths),
+        "probability": hex(level.probability),
+        "threshold": hex(channel.design.threshold),
+    }
+    if channel.geometry is not None:
+        described |= {"q": channel.geometry.q, "dimension": channel.geometry.dimension}
+    return described

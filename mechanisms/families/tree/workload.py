@@ -1,0 +1,143 @@
+"""What a workload asks of each level: the mean square of its queries' parts, in closed form.
+
+A query w over `2^L` padded places is a sum of orthogonal parts: its mean, and for each level l from
+1 the change of its nodes' means from level `l - 1` to l. A range is the difference of two prefixes,
+and the change of a prefix is 0 but in the node that its cut c divides: there `+-t(o)/2` in the two
+halves of width h, with o the cut's place in the node and `t(o) = min(o, 2 h - o)/h`. So all sums
+over ranges are sums of t and of its squares. In several dimensions parts are products.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Final
+
+import numpy as np
+
+from ldpstream.mechanisms.base.checks import describe, is_whole
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.interface.decoder import Floats
+
+Box = tuple[tuple[int, int], ...]
+"""First and last place in each dimension."""
+Workload = str | tuple[Box, ...]
+
+NAMES: Final = ("ranges", "prefixes")
+MOST_BOXES: Final = 4096
+
+
+def height(extent: int) -> int:
+    """Return the levels below the root of a line of so many values: the least L, `2^L` or more."""
+    return (extent - 1).bit_length()
+
+
+def mean_squares(workload: Workload, extents: Sequence[int]) -> Floats:
+    """Return the workload's mean square of each part, one axis a dimension: `(L_1 + 1, ...)`.
+
+    `ranges` are all boxes, `prefixes` those that begin at the first value in each dimension. The
+    same on every machine: rationals, then products of floats.
+    """
+    if isinstance(workload, str):
+        family = _all_ranges if workload == "ranges" else _all_prefixes
+        return _product([family(extent) for extent in extents])
+    total = np.zeros([height(extent) + 1 for extent in extents])
+    for box in workload:
+        total += _product([_one_range(e, *ends) for e, ends in zip(extents, box, strict=True)])
+    return total / len(workload)
+
+
+def _product(parts: Sequence[Sequence[Fraction]]) -> Floats:
+    columns = [np.array([float(part) for part in axis]) for axis in parts]
+    return reduce(np.multiply.outer, columns)
+
+
+def _all_ranges(extent: int) -> list[Fraction]:
+    """Return the means over all pairs of the cuts `0..k`; the last cuts nothing off."""
+    places, cuts = 1 << height(extent), extent + 1
+    pairs = cuts * (cuts - 1) // 2
+    # The sum over pairs of squared differences: cuts * sum of squares - square of the sum.
+    held = extent * (extent - 1) // 2 + places
+    spread = cuts * (_squares_below(extent) + places**2) - held**2
+    out = [Fraction(spread, pairs * places)]
+    for half in _halves(extent):
+        nodes, rest = divmod(extent, 2 * half)
+        whole, part = _triangle(half, 2 * half), _triangle(half, rest)
+        squares = nodes * whole[1] + part[1]
+        together = nodes * whole[0] ** 2 + part[0] ** 2
+        out.append(Fraction(cuts * squares - together, 2 * half * pairs))
+    return out
+
+
+def _all_prefixes(extent: int) -> list[Fraction]:
+    places = 1 << height(extent)
+    out = [Fraction(_squares_below(extent) + places**2, extent * places)]
+    for half in _halves(extent):
+        nodes, rest = divmod(extent, 2 * half)
+        squares = nodes * _triangle(half, 2 * half)[1] + _triangle(half, rest)[1]
+        out.append(Fraction(squares, 2 * half * extent))
+    return out
+
+
+def _one_range(extent: int, first: int, last: int) -> list[Fraction]:
+    places = 1 << height(extent)
+    cuts = first, places if last + 1 == extent else last + 1
+    out = [Fraction((cuts[1] - cuts[0]) ** 2, places)]
+    for half in _halves(extent):
+        (one, a), (other, b) = (divmod(cut, 2 * half) for cut in cuts)
+        t, u = min(a, 2 * half - a), min(b, 2 * half - b)
+        square = (t - u) ** 2 if one == other else t**2 + u**2
+        out.append(Fraction(square, 2 * half))
+    return out
+
+
+def _halves(extent: int) -> list[int]:
+    """Return the width of the nodes of each level below the root, the widest first."""
+    return [1 << power for power in reversed(range(height(extent)))]
+
+
+def _triangle(half: int, places: int) -> tuple[int, int]:
+    """Return the sums of `h t(o)` and of its square over the first so many places of a node."""
+    if places <= half:
+        return places * (places - 1) // 2, _squares_below(places)
+    left = 2 * half - places
+    linear = half**2 - left * (left + 1) // 2
+    return linear, _squares_below(half) + _squares_below(half + 1) - _squares_below(left + 1)
+
+
+def _squares_below(number: int) -> int:
+    return (number - 1) * number * (2 * number - 1) // 6
+
+
+def read_workload(given: object, extents: Sequence[int], path: str, *, boxes: bool) -> Workload:
+    """Return a workload: a name, or, with `boxes`, a list of ranges by their first and last places.
+
+    In one dimension a range is `[first, last]`, in several a list of such pairs, one for each of
+    `extents`; places count from 0, both ends included.
+
+    Raises:
+        SpecError: naming the first that is impossible.
+    """
+    names = " or ".join(f'"{name}"' for name in NAMES)
+    if isinstance(given, str) and given in NAMES:
+        return given
+    if not boxes or not isinstance(given, list) or not 1 <= len(given) <= MOST_BOXES:
+        more = f" or a list of at most {MOST_BOXES} ranges" if boxes else ""
+        raise SpecError(path, f"{names}{more}, got {describe(given)}")
+    return tuple(_read_box(box, extents, f"{path}[{place}]") for place, box in enumerate(given))
+
+
+def _read_box(given: object, extents: Sequence[int], path: str) -> Box:
+    pairs = [given] if len(extents) == 1 else given
+    if not isinstance(pairs, list) or len(pairs) != len(extents):
+        raise SpecError(path, f"{len(extents)} pairs [first, last], got {describe(given)}")
+    return tuple(_read_ends(*one, path) for one in zip(pairs, extents, strict=True))
+
+
+def _read_ends(given: object, extent: int, path: str) -> tuple[int, int]:
+    expected = f"[first, last] with 0 <= first <= last <= {extent - 1}"
+    if not isinstance(given, list) or len(given) != 2:
+        raise SpecError(path, f"{expected}, got {describe(given)}")
+    first, last = given
+    if not (is_whole(first) and is_whole(last) and 0 <= first <= last < extent):
+        raise SpecError(path, f"{expected}, got {describe(first)} and {describe(last)}")
+    return first, last
