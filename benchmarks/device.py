@@ -38,6 +38,10 @@ CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
     ],
     "lip": [("2 values, 64 priors", {"domain": {"values": [0, 1]}, "prior": {"levels": 64}})],
     "optimal": [("6 values, a graph", {"domain": {"size": 6}, "channel": "channels/graph.json"})],
+    "tree": [
+        ("65,536 values", {"domain": {"size": 65_536}}),
+        ("grid 256 x 256", {"domain": {"grid": [256, 256]}}),
+    ],
     "matrix": [
         ("1,024 values, prefixes", {"domain": {"size": 1024}, "strategy": "prefix"}),
         ("2,048 values, wavelets", {"domain": {"size": 2048}, "strategy": "haar"}),

@@ -34,6 +34,8 @@ origins = []                    # of pages that may upload, such as "https://sur
 # block-hadamard: the block of a value is disclosed, the value inside it is protected.
 # randomized-response, subset-selection, projective-geometry: the same, often with less noise, and
 #                 `ldpstream plan NAME --respondents N` says which has the least here.
+# tree:           ordered domains, for ranges and quantiles, with several times less error; made for
+#                 `workload = "ranges"` (the default) or "prefixes", or a list of [first, last].
 # high-low:       only the values in `sensitive = [...]` are protected.
 # binary:         two values, `epsilon = [from first to second, from second to first]`.
 # lip:            two values and `prior = 0.1`, or `prior = { levels = 64 }` and each device's own

@@ -11,7 +11,7 @@ const SHOWN = [
   ["binary", "binary"], ["block-hadamard", "city"], ["high-low", "high-low"], ["l1-bits", "l1-bits line"],
   ["l1-geometric", "l1-geometric line"], ["lip", "lip levels"],
   ["projective-geometry", "projective-geometry"], ["randomized-response", "randomized-response"],
-  ["subset-selection", "subset-selection"],
+  ["subset-selection", "subset-selection"], ["tree", "tree"],
 ];
 
 function microseconds(reports, draw) {

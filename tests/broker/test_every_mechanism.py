@@ -35,6 +35,7 @@ TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "l1-geometric": ("epsilon = 1.0\nweights = { private = 3 }", LINE, ORDERED),
     "lip": ("epsilon = 1.0\nprior = 0.3", LABELS, ()),
     "optimal": (f'channel = "{CHANNEL}"', LINE, ORDERED),
+    "tree": ("epsilon = 1.0", "domain = { size = 6, blocks = 4 }", ORDERED),
     "matrix": ('epsilon = 1.0\nstrategy = "prefix"', LINE, ORDERED),
 }
 N = 900

@@ -67,6 +67,17 @@ GRID: dict[str, list[str]] = {
         for strategy in ("identity", "prefix", "hierarchical", "haar", "best")
         for table in tables(EPSILONS, ("{ size = 2 }", "{ size = 7 }", "{ size = 33 }"))
     ],
+    "tree": tables(
+        EPSILONS,
+        (
+            "{ size = 2 }",
+            "{ size = 7 }",
+            "{ size = 9, blocks = [[0], [1, 2, 3, 4, 5], [6, 7], [8]] }",
+            "{ sizes = [3, 1, 4] }",
+            "{ interval = [0.0, 1.0], bins = 10 }",
+            "{ size = 300, blocks = 40 }",
+        ),
+    ),
     "optimal": [
         f'domain = {{ size = {size} }}\nchannel = "{CHANNELS}/{name}.json"'
         for name, size in CHANNEL_SIZES.items()

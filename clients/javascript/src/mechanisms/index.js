@@ -18,6 +18,7 @@ import { projectiveGeometry } from "./projective_geometry.js";
 import { publicWeights } from "./public_weights.js";
 import { randomizedResponse } from "./randomized_response.js";
 import { subsetSelection } from "./subset_selection.js";
+import { tree } from "./tree.js";
 
 const BUILDERS = new Map([
   ["binary", binary],
@@ -31,6 +32,7 @@ const BUILDERS = new Map([
   ["projective-geometry", projectiveGeometry],
   ["randomized-response", randomizedResponse],
   ["subset-selection", subsetSelection],
+  ["tree", tree],
 ]);
 
 export const SUPPORTED = Object.freeze([...BUILDERS.keys()]);

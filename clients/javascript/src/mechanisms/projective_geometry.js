@@ -35,7 +35,7 @@ export async function projectiveGeometry(parameters, size, tables) {
 
 // Fills in the points of the values at the places `here`: orthogonal ones by their number among
 // them, others by rejection, round by round.
-function drawPoints(geometry, entropy, { here, places, wanted }, points) {
+export function drawPoints(geometry, entropy, { here, places, wanted }, points) {
   const inside = here.filter((i) => wanted[i]);
   uniformBelow(entropy, geometry.inside, inside.length).forEach((lower, at) => {
     points[inside[at]] = geometry.complete(places[inside[at]], lower);

@@ -1,0 +1,133 @@
+"""Errors of ranges under classical LDP: `python -m benchmarks.ranges`.
+
+Root mean square errors over all ranges of k values. Of `tree` predicted exactly for the data and
+measured from reports of users drawn from them: as many repetitions as asked for, the whole of a
+domain's ranges in each. Of mechanisms of single values the predicted ones for uniform data, over
+all ranges or a fixed sample. Exit status 1 if a measured error is more than three standard errors
+off.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.simulate import Case, draw_by_privatizing, uniform, zipf
+from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.planning.workload import Workload
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.tree.tree import Tree
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+
+Floats = NDArray[np.float64]
+RIVALS = (BlockHadamard, ProjectiveGeometry, RandomizedResponse)
+
+
+def smooth(size: int) -> Floats:
+    """Return two hills, one twice as wide as the other."""
+    at = (np.arange(size) + 0.5) / size
+    hills = np.exp(-((at - 0.3) ** 2) / 0.02) + 0.5 * np.exp(-((at - 0.7) ** 2) / 0.005)
+    return np.asarray(hills / hills.sum())
+
+
+def spikes(size: int) -> Floats:
+    """Return half of all users at four values, the others anywhere."""
+    shares = np.full(size, 0.5 / size)
+    shares[[size // 10, size // 4, size // 2, size - 2]] += 0.125
+    return shares
+
+
+def edge(size: int) -> Floats:
+    """Return all users at the first value."""
+    return np.asarray(np.arange(size) == 0, dtype=np.float64)
+
+
+DATA: Mapping[str, Callable[[int], Floats]] = {
+    "uniform": uniform,
+    "smooth": smooth,
+    "spikes": spikes,
+    "zipf": zipf,
+    "edge": edge,
+}
+
+
+def sum_over_ranges(prefixes: Floats) -> Floats:
+    """Return the sum over all ranges of squares, of their prefixes along the first axis: `(k,)`.
+
+    Over pairs of the cuts `0..k`, the first of which holds nothing: `(k + 1) sum C^2 - (sum C)^2`.
+    """
+    cuts = len(prefixes) + 1
+    squares: Floats = cuts * (prefixes**2).sum(axis=0) - prefixes.sum(axis=0) ** 2
+    return squares
+
+
+def predict(mechanism: Tree, shares: Floats, n: int) -> float:
+    """Return the root mean square error over all ranges that n users drawn from shares give."""
+    size, decoder = mechanism.size, mechanism.decoder()
+    moments = sum_over_ranges(decoder.decode_each(np.tri(size)))
+    variance = float(decoder.expect(moments) @ shares - sum_over_ranges(np.cumsum(shares)))
+    return math.sqrt(variance / _ranges(size) / n)
+
+
+def measure(mechanism: Tree, shares: Floats, n: int, repetitions: int) -> tuple[float, float]:
+    """Return the measured error of the same and its standard error."""
+    case, errors = Case("ranges", mechanism, "", shares, n), np.empty(repetitions)
+    for place, (_, statistic) in enumerate(draw_by_privatizing(case, repetitions, seed=7)):
+        off = np.cumsum(mechanism.decoder().shares(statistic) / n - shares)
+        errors[place] = sum_over_ranges(off) / _ranges(mechanism.size)
+    error = math.sqrt(errors.mean())
+    return error, float(errors.std(ddof=1)) / math.sqrt(repetitions) / (2.0 * error)
+
+
+def predict_rival(mechanism: Mechanism, n: int) -> float:
+    """Return the predicted error of a mechanism of single values, uniform data."""
+    shares = uniform(mechanism.size)
+    sets = Workload(shape=(mechanism.size,), ordered=True, shares=shares).boxes.sets
+    estimand = partial(predicted_set_variances, shares=shares, estimand="population")
+    return math.sqrt(estimand(mechanism, n, sets).mean())
+
+
+def _ranges(size: int) -> float:
+    return size * (size + 1) / 2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[64, 256, 1024])
+    parser.add_argument("--n", type=int, default=20_000)
+    parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    asked = parser.parse_args(arguments)
+    print(f"Error of all ranges, n = {asked.n:,}, {asked.repetitions} repetitions")
+    print("epsilon     k  mechanism, data                predicted  measured  off by s.e.")
+    missed = 0
+    for epsilon in asked.epsilons:
+        for size in asked.sizes:
+            tree = Tree(epsilon, Blocks.one(size))
+            for name in asked.data:
+                shares = DATA[name](size)
+                predicted = predict(tree, shares, asked.n)
+                error, deviation = measure(tree, shares, asked.n, asked.repetitions)
+                off = (error - predicted) / deviation
+                missed += abs(off) > 3.0
+                print(
+                    f"{epsilon:7g}{size:6}  {f'tree, {name}':29}{predicted:11.4f}{error:10.4f}"
+                    f"{off:+13.1f}"
+                )
+            for kind in RIVALS:
+                error = predict_rival(kind(epsilon, Blocks.one(size)), asked.n)
+                print(f"{epsilon:7g}{size:6}  {f'{kind.id}, uniform':29}{error:11.4f}")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""Levels of a tree: their workload, probabilities, channels, decoders, and what is refused."""
+
+from fractions import Fraction
+from itertools import product
+from math import exp
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.mechanisms import Blocks, CollectionSpec, SpecError
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy
+from ldpstream.mechanisms.families.tree.hierarchy_decoder import HierarchyDecoder
+from ldpstream.mechanisms.families.tree.node_channel import choose_channel
+from ldpstream.mechanisms.families.tree.probabilities import level_probabilities
+from ldpstream.mechanisms.families.tree.tree import Tree
+from ldpstream.mechanisms.families.tree.workload import Box, height, mean_squares
+
+LINES = (2, 3, 5, 8, 13, 16, 17)
+
+
+def indicator(extents: tuple[int, ...], box: Box) -> np.ndarray:
+    out = np.zeros(extents)
+    out[tuple(slice(first, last + 1) for first, last in box)] = 1.0
+    return out
+
+
+def parts(weights: np.ndarray) -> np.ndarray:
+    """The squares of all parts of a query, straight from their definition."""
+    ends = [(0, (1 << height(extent)) - extent) for extent in weights.shape]
+    table = np.pad(weights, ends, mode="edge")
+    heights = [height(extent) for extent in weights.shape]
+    out = np.empty([most + 1 for most in heights])
+    for depths in np.ndindex(*out.shape):
+        part = table
+        for axis, depth in enumerate(depths):
+            means = [node_means(part, axis, d) for d in (depth, depth - 1) if d >= 0]
+            part = means[0] - means[1] if depth else means[0]
+        out[depths] = (part**2).sum()
+    return out
+
+
+def node_means(table: np.ndarray, axis: int, depth: int) -> np.ndarray:
+    moved = np.moveaxis(table, axis, -1)
+    nodes = moved.reshape(*moved.shape[:-1], 1 << depth, -1)
+    means = np.broadcast_to(nodes.mean(axis=-1, keepdims=True), nodes.shape)
+    return np.moveaxis(means.reshape(moved.shape), -1, axis)
+
+
+def boxes(extents: tuple[int, ...]) -> list[Box]:
+    axes = [[(i, j) for i in range(e) for j in range(i, e)] for e in extents]
+    return list(product(*axes))
+
+
+@pytest.mark.parametrize("extents", [*((k,) for k in LINES), (3, 5), (2, 3, 4)])
+def test_workloads_are_the_means_of_their_queries(extents: tuple[int, ...]):
+    every = boxes(extents)
+    squares = {box: parts(indicator(extents, box)) for box in every}
+    ranges = np.mean(list(squares.values()), axis=0)
+    np.testing.assert_allclose(mean_squares("ranges", extents), ranges, atol=1e-12)
+    prefixes = np.mean([squares[b] for b in every if not any(i for i, _ in b)], axis=0)
+    np.testing.assert_allclose(mean_squares("prefixes", extents), prefixes, atol=1e-12)
+    some = tuple(every[:: max(1, len(every) // 5)])
+    own = np.mean([squares[box] for box in some], axis=0)
+    np.testing.assert_allclose(mean_squares(some, extents), own, atol=1e-12)
+
+
+def test_probabilities_minimise_the_workloads_error():
+    norms, precisions = mean_squares("ranges", (64,)), np.zeros(7)
+    for j in range(1, 7):
+        precisions[j] = 2 ** (6 - j) / choose_channel(budget(1.0), 2**j).contrast_noise
+
+    def error(shares: np.ndarray) -> float:
+        return float((norms[1:] / np.cumsum((shares * precisions)[::-1])[::-1][1:]).sum())
+
+    units = level_probabilities(norms, precisions)
+    assert sum(units) == WORD
+    assert all(unit % (WORD >> 20) == 0 for unit in units)
+    shares = np.array(units) / WORD
+    # Less than the error of the page on the mathematics for n = 20,000, and no neighbour is better.
+    assert np.sqrt(error(shares) / 20_000) == pytest.approx(0.0307, abs=5e-5)
+    for i, j in product(range(2, 7), repeat=2):
+        moved = shares.copy()
+        moved[i] += 0.003
+        moved[j] -= 0.003
+        assert error(moved) >= error(shares) * (1 - 1e-6)
+
+
+def test_a_level_is_reported_with_the_least_noise_of_a_contrast():
+    for nodes, epsilon in product((2, 4, 8, 64, 1024), (0.5, 1.0, 3.0)):
+        channel = choose_channel(budget(epsilon), nodes)
+        design, e = channel.design, exp(epsilon)
+        K, d = design.order, design.inside
+        assert nodes <= K <= 4 * nodes
+        formula = (K - 1) * (d * e + K - d) ** 2 / (K * d * (K - d) * (e - 1) ** 2)
+        assert float(channel.contrast_noise) == pytest.approx(formula, rel=1e-12)
+        plain = (nodes - 1) * (e + nodes - 1) ** 2 / (nodes * (nodes - 1) * (e - 1) ** 2)
+        assert formula <= plain * (1 + 1e-12)
+        assert (channel.geometry is None) == (d == 1)
+        assert channel.geometry is None or channel.geometry.dimension >= 3
+    assert choose_channel(budget(1.0), 1024).design.order == 1093
+
+
+def test_variances_of_uniform_data_are_those_that_probabilities_minimise():
+    """Exact where all levels are randomised response: then points are nodes."""
+    tree = Tree(4.0, Blocks.one(8))
+    (hierarchy,) = tree.layout.trees
+    assert all(level.channel.geometry is None for level in hierarchy.levels)
+    lambdas = np.zeros(4)
+    for level in hierarchy.levels:
+        (depth,) = level.depths
+        precision = (8 >> depth) / float(level.channel.contrast_noise)
+        lambdas[: depth + 1] += level.probability / WORD * precision
+    sets = [np.arange(i, j + 1) for i in range(8) for j in range(i, 8)]
+    found = predicted_set_variances(tree, 1, sets, estimand="population")
+    for members, variance in zip(sets, found, strict=True):
+        squares = parts(indicator((8,), ((members[0], members[-1]),)))
+        assert variance == pytest.approx((squares / lambdas)[1:].sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("extents", [(2,), (13,), (37,), (3, 5), (4, 2, 3)])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_bounds_of_large_trees_hold(extents: tuple[int, ...], epsilon: float):
+    tree = Hierarchy.of(budget(epsilon), extents, "ranges")
+    decoder = HierarchyDecoder(tree)
+    listed, bounded = decoder.singles, decoder._by_level()
+    assert not listed.by_level
+    assert bounded.by_level
+    at, slack = bounded.rows, 1e-9
+    assert (bounded.least[at] <= listed.least + slack).all()
+    assert (bounded.largest[at] >= listed.largest - slack).all()
+    assert (bounded.quietest[at] <= listed.quietest + slack).all()
+    assert (bounded.noisiest[at] >= listed.noisiest - slack).all()
+    # Of uniform reports the mean of the square is exact.
+    for place, level in enumerate(tree.levels):
+        mean = listed.squares[:, level.reports].mean(axis=1)
+        np.testing.assert_allclose(bounded.squares[at, place], mean, rtol=1e-9)
+
+
+def test_second_moments_of_large_trees_are_near_those_that_are_listed():
+    tree = Hierarchy.of(budget(1.0), (64,), "ranges")
+    listed, large = HierarchyDecoder(tree), HierarchyDecoder(tree)
+    large.__dict__["singles"] = large._by_level()
+    mechanism = Tree(1.0, Blocks.one(64))
+    rng = np.random.default_rng(3)
+    for shares in (np.full(64, 1 / 64), np.eye(64)[20], 0.5 ** np.arange(1, 65)):
+        values = rng.choice(64, 20_000, p=shares / shares.sum())
+        counts = np.bincount(mechanism.privatize(values), minlength=tree.order)[None]
+        ratio = large.second_moments(counts) / listed.second_moments(counts)
+        assert ratio.min() > 0.85
+        assert ratio.max() < 1.7
+
+
+def test_blocks_are_trees_of_their_own():
+    blocks = Blocks(np.array([0, 1, 0, 2, 0, 0, 1, 1]))
+    tree = Tree(1.0, blocks)
+    for size, block in ((4, 0), (3, 1)):
+        alone, members = Tree(1.0, Blocks.one(size)), np.flatnonzero(blocks.of_value == block)
+        start = int(tree.layout.starts[block])
+        for own, value in zip(alone.channel().rows, members.tolist(), strict=True):
+            moved = {start + report: p for report, p in own.items()}
+            assert tree.channel().rows[value] == moved
+    assert tree.channel().rows[3] == {tree.outputs - 1: Fraction(1)}
+
+
+def test_the_proof_by_structure_checks_the_levels():
+    tree = Tree(1.0, Blocks.one(100))
+    assert tree.certify().proof == "structure"
+    (hierarchy,) = tree.layout.trees
+    for field, other in (("probability", 5), ("start", 7)):
+        broken = Tree(1.0, Blocks.one(100))
+        level = hierarchy.levels[1]
+        changed = type(level)(**{**vars(level), field: other})
+        broken.layout.trees = (Hierarchy(hierarchy.extents, (hierarchy.levels[0], changed)),)
+        with pytest.raises(ValueError, match="proof"):
+            broken.certify()
+
+
+def collection(**keys: object) -> CollectionSpec:
+    table = {"mechanism": "tree", "epsilon": 1.0, "domain": {"size": 12}, **keys}
+    return CollectionSpec.from_mapping("c", table, base=Path())
+
+
+def test_a_workload_of_ones_own_gives_other_probabilities():
+    plain, prefixes = collection(), collection(workload="prefixes")
+    own = collection(workload=[[0, 3], [4, 11]])
+    assert len({spec.fingerprint for spec in (plain, prefixes, own)}) == 3
+    assert plain.fingerprint == collection(workload="ranges").fingerprint
+    grid = {"domain": {"grid": [3, 4]}}
+    assert collection(**grid, workload=[[[0, 1], [2, 3]]]).mechanism.outputs > 12
+    # The whole domain needs no report: all levels are as good.
+    everything = collection(workload=[[0, 11]]).mechanism
+    assert isinstance(everything, Tree)
+    assert len(everything.layout.trees[0].levels) == 4
+
+
+@pytest.mark.parametrize(
+    ("keys", "path", "expected"),
+    [
+        ({"workload": "values"}, "workload", '"ranges" or "prefixes"'),
+        ({"workload": []}, "workload", "a list of at most"),
+        ({"workload": [[0, 12]]}, "workload[0]", "0 <= first <= last <= 11"),
+        ({"workload": [[0, 3], [5, 4]]}, "workload[1]", "got 5 and 4"),
+        ({"workload": [[0, 3, 4]]}, "workload[0]", "got a list of 3"),
+        ({"domain": {"grid": [3, 4]}, "workload": [[0, 3]]}, "workload[0]", "[first, last]"),
+        ({"domain": {"grid": [3, 4]}, "workload": [[[0, 3]]]}, "workload[0]", "2 pairs"),
+        ({"domain": {"size": 12, "blocks": 4}, "workload": [[0, 3]]}, "workload", "ranges"),
+        ({"domain": {"grid": [3, 4], "blocks": [3, 2]}}, "domain.blocks", "several dimensions"),
+        ({"domain": {"values": ["a", "b", "c"]}}, "domain", "an ordered domain"),
+        ({"domain": {"sizes": [130, 130, 130]}}, "domain", "fewer values"),
+        ({"epsilon": 1e-25}, "epsilon", "a larger number"),
+        ({"sensitive": [1]}, "sensitive", "no such key with tree"),
+    ],
+)
+def test_impossible_keys_are_refused(keys: dict[str, object], path: str, expected: str):
+    with pytest.raises(SpecError) as caught:
+        collection(**keys)
+    assert caught.value.path == f"collection.c.{path}"
+    assert expected in caught.value.expected
