@@ -95,8 +95,8 @@ def _tree(policy: Policy, domain: Domain) -> Iterator[Proposal]:
     if not domain.ordered:
         raise SpecError("domain", "an ordered domain, got labels")
     extents = tuple(extent for extent in domain.shape if extent > 1)
-    shape = extents if len(extents) > 1 else ()
-    yield from _in_blocks(partial(Tree, shape=shape), policy, domain)
+    dimensions = extents if len(extents) > 1 else ()
+    yield from _in_blocks(partial(Tree, dimensions=dimensions), policy, domain)
 
 
 def _on_steps(

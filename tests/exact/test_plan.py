@@ -99,6 +99,15 @@ def test_each_mechanism_is_offered_once():
             assert [c.mechanism for c in ours] == [mechanism]
 
 
+def test_levels_of_a_tree_are_recommended_for_ranges_and_not_for_single_values():
+    configured = BlockHadamard(1.0, Blocks.one(24))
+    ranges, values = (plan(configured, objective) for objective in ("ranges", "values"))
+    assert ranges.candidates[0].mechanism.id == "tree"
+    assert values.candidates[0].mechanism.id != "tree"
+    in_blocks = plan(BlockHadamard(1.0, Blocks(np.arange(24) // 12)), "ranges").candidates
+    assert any(one.mechanism.id == "tree" and one.variant == "2 blocks" for one in in_blocks)
+
+
 def test_mechanisms_of_one_identity_have_one_channel():
     found: dict[tuple[str, bytes], Mechanism] = {}
     for mechanism in SMALL.values():

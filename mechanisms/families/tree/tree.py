@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -36,24 +37,27 @@ _MOST_REPORTS = 1 << 24
 
 @dataclass(frozen=True)
 class Tree(BlockMechanism, SymbolMechanism):
-    """A tree inside each block, of the values in the domain's order; in one block of a `shape`.
+    """A tree inside each block over its values in the domain's order.
 
-    Without a shape the values are a line. The probabilities of the levels are those of least mean
-    error for the `workload`: all ranges or prefixes (of each block), or boxes of the shape.
+    One block may have `dimensions`, their sizes with values in row-major order; without them it is
+    a line. The probabilities of the levels are those of least mean error for the `workload`: all
+    ranges or prefixes (of each block), or boxes (of one).
 
     Raises:
         SpecError: as every `BlockMechanism`; where epsilon is so small that reports say nothing;
-            for several dimensions in several blocks; for more than 2^24 different reports.
+            for dimensions of several blocks or of other values; for more than 2^24 reports.
     """
 
     id: ClassVar[str] = "tree"
-    shape: tuple[int, ...] = ()
+    dimensions: tuple[int, ...] = ()
     workload: Workload = "ranges"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.blocks.count > 1 and len(self.extents(self.blocks.size)) > 1:
-            raise SpecError("domain.blocks", "no blocks in several dimensions with tree")
+        if self.dimensions and self.blocks.count > 1:
+            raise SpecError("domain.blocks", "one block in several dimensions with tree")
+        if self.dimensions and prod(self.dimensions) != self.size:
+            raise SpecError("domain", f"dimensions of {self.size} values together")
         if any(tree.extents and not tree.levels for tree in self.layout.trees):
             raise SpecError("epsilon", "a larger number: at this one reports say nothing")
         if self.outputs > _MOST_REPORTS:
@@ -82,7 +86,7 @@ class Tree(BlockMechanism, SymbolMechanism):
 
     def extents(self, size: int) -> tuple[int, ...]:
         """Return the dimensions of 2 values or more of a block of this size."""
-        return _extents(self.shape or (size,))
+        return _extents(self.dimensions or (size,))
 
     @property
     def outputs(self) -> int:
