@@ -25,6 +25,7 @@ from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
@@ -54,6 +55,7 @@ def small_mechanisms(epsilon: float) -> dict[str, Mechanism]:
         "projective, 1 block": ProjectiveGeometry(epsilon, Blocks.one(40)),
         "projective, 1-2-7-30": ProjectiveGeometry(epsilon, UNEQUAL),
         "subset, 1-2-7-30": SubsetSelection(epsilon, UNEQUAL),
+        "tree, 1 block": Tree(epsilon, Blocks.one(40)),
         "l1-geometric, 40": L1Geometric(epsilon, (40,)),
         "l1-geometric, 5 x 8": L1Geometric(epsilon, (5, 8)),
         "l1-bits, 40": L1Bits(epsilon, (40,)),
@@ -89,6 +91,7 @@ def large_mechanisms(epsilon: float) -> dict[str, Mechanism]:
         "projective, 1 block": ProjectiveGeometry(epsilon, Blocks.one(1000)),
         "projective, 40 of 25": ProjectiveGeometry(epsilon, parts),
         "subset, 40 of 25": SubsetSelection(epsilon, parts),
+        "tree, 1000": Tree(epsilon, Blocks.one(1000)),
         "l1-geometric, 1000": L1Geometric(epsilon, (1000,)),
         "l1-bits, 1000": L1Bits(epsilon, (1000,)),
         "matrix, haar, 1000": Matrix(

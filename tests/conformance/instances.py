@@ -72,12 +72,18 @@ FEW_SUBSETS = {"enumerated": (3.0, Blocks(np.arange(64) // 16))}
 SUBSET_SELECTION = {
     name: SubsetSelection(*given) for name, given in (OVER_BLOCKS | FEW_SUBSETS).items()
 }
-TREE = {name: Tree(*given) for name, given in OVER_BLOCKS.items()} | {
+TREE = {
+    "line": Tree(1.0, Blocks.one(8)),
+    "two-values": Tree(2.0, Blocks.one(2)),
+    "unequal": Tree(0.5, UNEQUAL),
+    "enumerated": Tree(3.0, Blocks.one(33)),
     "plane": Tree(1.0, Blocks.one(15), (3, 5)),
     "space": Tree(2.0, Blocks.one(24), (2, 3, 4)),
     "prefixes": Tree(1.0, Blocks.one(9), (), "prefixes"),
     "own-ranges": Tree(1.0, Blocks.one(11), (), (((0, 3),), ((4, 10),))),
-    "large-plane": Tree(1.0, Blocks.one(70), (7, 10)),
+    "tiny": Tree(1e-6, UNEQUAL),
+    "huge": Tree(50.0, UNEQUAL),
+    "large": Tree(1.0, Blocks(np.arange(70) // 20)),
 }
 L1_GEOMETRIC = {
     "line": L1Geometric(1.0, (9,)),

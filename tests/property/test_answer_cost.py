@@ -26,7 +26,6 @@ LARGE: dict[str, dict[str, Any]] = {
     "subset-selection": {"domain": {"size": SIZE, "blocks": 100}},
     "l1-geometric": {"domain": {"size": SIZE}},
     "tree": {"domain": {"size": 50_000}},
-    "plane": {"mechanism": "tree", "domain": {"grid": [120, 250]}},
     "high-low": {"domain": {"size": SIZE}, "sensitive": [1, 2]},
 }
 DEAR: dict[str, Any] = {"method": "anytime", "simultaneous": True, "project": "simplex"}

@@ -48,7 +48,8 @@ class TreeDecoder(DisclosedBlocks):
 
     def expect(self, function: Floats) -> Floats:
         """Return `Q f`."""
-        return self.expect_each(np.asarray(function, dtype=np.float64)[None])[0]
+        (found,) = self.expect_each(np.asarray(function, dtype=np.float64)[None])
+        return np.asarray(found)
 
     def expect_each(self, functions: Floats) -> Floats:
         """Return the same of each row."""
@@ -67,7 +68,8 @@ class TreeDecoder(DisclosedBlocks):
 
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`."""
-        return self.decode_each(np.asarray(weights, dtype=np.float64)[None])[0]
+        (decoded,) = self.decode_each(np.asarray(weights, dtype=np.float64)[None])
+        return np.asarray(decoded)
 
     def decode_each(self, weights: Floats) -> Floats:
         """Return the same of each row."""

@@ -55,7 +55,7 @@ class Singles:
 
 @dataclass(frozen=True)
 class LevelTable:
-    """A level in floats: `share` is pi, `noise` v, `precision` p, `width` W.
+    """A level in floats: `share` is pi, `noise` v, `precision` p.
 
     A report that supports a node has `low + step` for it, others `low`; a user's report has the
     probability `unlikely + excess` where it supports the user's node, else `unlikely`.
@@ -164,15 +164,15 @@ class HierarchyDecoder:
         heights, b, pyramid = self._tree.heights, len(counts), self._zeros(len(counts))
         for level in self._levels:
             part = np.ascontiguousarray(counts[:, level.reports])
-            found = level.step * level.contract(part)[:, : level.nodes]
-            found += level.low * part.sum(axis=1)[:, None]
+            everywhere = level.low * part.sum(axis=1)[:, None]
+            found = level.step * level.contract(part)[:, : level.nodes] + everywhere
             pyramid[level.depths] = found.reshape(pyramid[level.depths].shape) / level.noise
         add_from_below(pyramid, heights)
         project_changes(pyramid, heights)
         self._scale(pyramid)
         add_from_above(pyramid, heights)
         total = counts.sum(axis=1) / prod(self._full)
-        padded = pyramid[heights] + total.reshape(b, *(1 for _ in heights))
+        padded: Floats = pyramid[heights] + total.reshape(b, *(1 for _ in heights))
         # The last value of a dimension stands for the places beyond it.
         for axis, extent in enumerate(self._tree.extents, start=1):
             padded = np.add.reduceat(padded, np.arange(extent), axis=axis)
@@ -185,7 +185,7 @@ class HierarchyDecoder:
         """Return `sum_y N[y] h_x(y)^2` of every value, counts `(b, order)` -> `(b, m)`.
 
         Of large trees about that: as if reports were uniform in their level, but for those of x and
-        its neighbour below one parent, which count with the most noise that they may have.
+        its neighbours below one parent, which count with the most noise that they may have.
         """
         of = self.singles
         # No dot product: numpy adds in one order whatever the linear algebra.
@@ -199,7 +199,7 @@ class HierarchyDecoder:
             pairs = np.add.reduceat(near, np.arange(0, extent, 2), axis=axis)
             near = np.repeat(pairs, 2, axis=axis).take(np.arange(extent), axis=axis)
         near = np.clip(near.reshape(len(counts), -1), 0.0, counts.sum(axis=1)[:, None])
-        mean = of.squares @ np.array([level.share for level in self._levels])
+        mean = (of.squares * [level.share for level in self._levels]).sum(axis=1)
         moments: Floats = uniform[:, of.rows] + near * (of.noisiest - mean)[of.rows]
         return moments
 

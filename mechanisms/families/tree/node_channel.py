@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import isqrt
 
 import numpy as np
@@ -20,6 +20,8 @@ from ldpstream.mechanisms.families.design.projective_geometry import draw_points
 
 _MOST_POINTS = 4
 """For each node of a level."""
+_MOST_LISTED = 1 << 13
+"""Points times reports that support each: so few are added up one by one."""
 _COORDINATES = 3
 """At least: with two a space is randomised response on more points than there are nodes."""
 
@@ -49,7 +51,17 @@ class NodeChannel:
 
     def contract(self, reports: NDArray[Number]) -> NDArray[Number]:
         """Sum over the reports that support each point: `(g, order)` -> `(g, order)`."""
-        return reports if self.geometry is None else hyperplane_sums(self.geometry, reports)
+        if self.geometry is None:
+            return reports
+        if self.design.order * self.design.inside > _MOST_LISTED:
+            return hyperplane_sums(self.geometry, reports)
+        sums: NDArray[Number] = reports[:, self._supporting].sum(axis=2)
+        return sums
+
+    @cached_property
+    def _supporting(self) -> Indices:
+        """The reports that support each point, `(order, inside)`."""
+        return np.stack([self.supporting(point) for point in range(self.design.order)])
 
     def supporting(self, node: int) -> Indices:
         """Return the reports that support a node."""

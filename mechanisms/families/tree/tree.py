@@ -26,13 +26,14 @@ from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
 from ldpstream.mechanisms.families.tree.decoder import TreeDecoder
 from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, Level
 from ldpstream.mechanisms.families.tree.layout import TreeLayout
-from ldpstream.mechanisms.families.tree.workload import Workload, read_workload
+from ldpstream.mechanisms.families.tree.workload import Workload, height, read_workload
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 
 _MOST_REPORTS = 1 << 24
+_MOST_LEVELS = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Tree(BlockMechanism, SymbolMechanism):
 
     Raises:
         SpecError: as every `BlockMechanism`; where epsilon is so small that reports say nothing;
-            for dimensions of several blocks or of other values; for more than 2^24 reports.
+            for dimensions of several blocks or of other values; for more than 2^24 reports or
+            2^10 levels.
     """
 
     id: ClassVar[str] = "tree"
@@ -58,10 +60,16 @@ class Tree(BlockMechanism, SymbolMechanism):
             raise SpecError("domain.blocks", "one block in several dimensions with tree")
         if self.dimensions and prod(self.dimensions) != self.size:
             raise SpecError("domain", f"dimensions of {self.size} values together")
+        levels = prod(height(extent) + 1 for extent in self.extents(1))
+        if levels > _MOST_LEVELS:
+            raise SpecError("domain", f"fewer dimensions with tree: these have {levels} levels")
+        nodes = [1 << sum(map(height, self.extents(size))) for size in self.blocks.sizes.tolist()]
+        if sum(nodes) > _MOST_REPORTS:
+            raise SpecError("domain", f"fewer values with tree: {self.size} have too many nodes")
         if any(tree.extents and not tree.levels for tree in self.layout.trees):
             raise SpecError("epsilon", "a larger number: at this one reports say nothing")
         if self.outputs > _MOST_REPORTS:
-            raise SpecError("domain", f"fewer values with tree: {self.size} have too many nodes")
+            raise SpecError("domain", f"fewer values with tree: {self.outputs} different reports")
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
