@@ -23,11 +23,12 @@ from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
-RIVALS = (BlockHadamard, ProjectiveGeometry, RandomizedResponse)
+RIVALS = (BlockHadamard, ProjectiveGeometry, SubsetSelection, RandomizedResponse)
 
 
 def smooth(size: int) -> Floats:

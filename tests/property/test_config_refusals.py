@@ -114,7 +114,7 @@ def test_impossible_collections_are_refused_by_key_and_expectation(
 def test_what_was_taken_for_a_mechanism_is_told():
     keys = with_keys({"mechanism": "block-hadamrd"})
     message = refusal({"collection": {"checkins": keys}})
-    assert message.endswith("subset-selection, got 'block-hadamrd'")
+    assert message.endswith("tree, got 'block-hadamrd'")
 
 
 json_values = st.recursive(
