@@ -20,7 +20,7 @@ MECHANISM_KEYS: Final[Mapping[str, str]] = {
     "policy": "Which values must be how hard to tell apart: a metric, blocks, a matrix or a file",
     "prior": "Known shares of the two values, with mechanisms of local information privacy",
     "strategy": 'With matrix: which queries get noise; a name, "best", or { file = "..." }',
-    "workload": 'With matrix: what "best" is chosen for',
+    "workload": 'With matrix: what "best" is chosen for; with tree: "ranges", "prefixes" or a list',
     "scales": 'With matrix: the noise of each query of the strategy; a list, or { file = "..." }',
     "channel": "With optimal: a channel file, as ldpstream plan writes it",
     "weights": "What each report counts: { public = LARGEST }, or private ones",
