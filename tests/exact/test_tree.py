@@ -166,6 +166,15 @@ def test_blocks_are_trees_of_their_own():
     assert tree.channel().rows[3] == {tree.outputs - 1: Fraction(1)}
 
 
+@pytest.mark.parametrize("dimensions", [(), (5, 13)])
+def test_the_proof_by_structure_gives_the_channels_own_ratio(dimensions: tuple[int, ...]):
+    tree = Tree(3.0, Blocks.one(65), dimensions)
+    certificate = tree.certify()
+    assert (certificate.proof, certificate.passed) == ("structure", True)
+    (ratio,) = tree.channel().worst_ratios(tree.policy).values()
+    assert certificate.losses[0].ratio == ratio
+
+
 def test_the_proof_by_structure_checks_the_levels():
     tree = Tree(1.0, Blocks.one(100))
     assert tree.certify().proof == "structure"
