@@ -84,12 +84,13 @@ def predict(mechanism: Tree, shares: Floats, n: int) -> float:
 def formula(mechanism: Tree, n: int) -> float:
     """Return the error that the levels' probabilities minimise: of uniform data on whole points."""
     (tree,) = mechanism.layout.trees
-    parts, precisions = mean_squares(mechanism.workload, tree.extents), 0.0
+    parts = mean_squares(mechanism.workload, tree.extents)
+    precisions = np.zeros(parts.shape)
     for level in tree.levels:
         coarser = np.zeros(parts.shape)
         coarser[tuple(slice(depth + 1) for depth in level.depths)] = level.probability / WORD
         width = 1 << (sum(tree.heights) - sum(level.depths))
-        precisions = precisions + coarser * width / float(level.channel.contrast_noise)
+        precisions += coarser * width / float(level.channel.contrast_noise)
     variances = (parts / precisions).ravel()[1:]
     return math.sqrt(float(variances.sum()) / n)
 
