@@ -18,11 +18,11 @@ from typing import Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from benchmarks.repeated import AffineSums, draw
 from benchmarks.simulate import Case
 from ldpstream.estimators.bounds.options import Estimand, Method, Options
+from ldpstream.estimators.bounds.two_valued import clopper_pearson_parts
 from ldpstream.estimators.estimate import bound, indicator
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.sums import query_sums
@@ -67,10 +67,8 @@ class Cell:
 
     def limit(self, method: Method, repetitions: int) -> float:
         """Return the 99.99% upper limit of a coverage."""
-        inside = round(self.covered[method] * repetitions)
-        if inside == repetitions:
-            return 1.0
-        return float(betaincinv(inside + 1, repetitions - inside, 0.9999))
+        inside = np.array(round(self.covered[method] * repetitions) * 1.0)
+        return float(clopper_pearson_parts(inside, np.array(1.0 * repetitions), 2e-4)[1])
 
 
 def shares_of(share: float) -> Floats:

@@ -16,7 +16,7 @@ from tests.seeded import SeededEntropy
 from tests.stream.harness import loaded
 
 from benchmarks.state_machine import MINUTE_MS, NOW_MS
-from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import decode_key, state_prefix

@@ -19,7 +19,7 @@ from ldpstream.agents.config import load_config
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import TopicState
-from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context

@@ -121,9 +121,10 @@ def estimate_linear(
 ) -> Estimate:
     """Estimate the means of functions of the value: finite weights, float64 `(q, k)`.
 
-    The decoder of least noise under uniform data is used (see `decoding`). Weights are decoded as
-    parts of their own range, from 0 to 1: squares of anything else lose the variance, or all of it,
-    where weights are large and differ by little (years, times) or are counted in a large unit.
+    The decoder of least noise under uniform data is used (see `queries.counts`). Weights are
+    decoded as parts of their own range, from 0 to 1: squares of anything else lose the variance, or
+    all of it, where weights are large and differ by little (years, times) or are counted in a large
+    unit.
 
     Raises:
         ValueError: where the weights have another shape or are not finite, the statistic does not

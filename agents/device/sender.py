@@ -141,10 +141,9 @@ class Sender:
             return False
         if release.sent:
             return False
-        reports, _ = self.spec.mechanism.decode(release.payload)
-        times_ms = np.array([release.time_ms], dtype=np.int64)
-        tokens = None if self.spec.one_report is None else self.spec.tokens(ledger.secret, times_ms)
-        await self.send_reports(reports, times_ms=times_ms, tokens=tokens)
+        secret = None if self.spec.one_report is None else ledger.secret
+        frame = self.spec.frame_encoded(release.payload, time_ms=release.time_ms, secret=secret)
+        await self.produce(frame)
         ledger.mark_sent(self.spec, [release.start_ms])
         return True
 

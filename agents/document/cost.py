@@ -7,7 +7,6 @@ Tests keep these figures above what is measured.
 from typing import Final
 
 from ldpstream.agents.query.options import EstimateOptions
-from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -28,9 +27,10 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
     # Among them the decoder's result, which is as long as the statistic.
     # With weights in the clear values are decoded from one of three sums.
     asked = mechanism.values if isinstance(mechanism, PublicWeights) else mechanism
-    decoded = int(asked.decoder().scratch * statistic)
+    decoder = asked.decoder()
+    decoded = int(decoder.scratch * statistic)
     # Parts are added up one by one.
-    steps = [0 if blocks_of_reports(spec) is None else 2 * statistic]
+    steps = [0 if decoder.groups() is None else 2 * statistic]
     if options.top != 0 or options.project != "none":
         steps.append(max(decoded + values, (4 if options.project == "none" else 6) * values))
     queries = len(options.ranges) + len(options.linear)

@@ -28,16 +28,7 @@ class Numbers(TypedDict):
     bound: Form | None
 
 
-_NOTHING: Final = Numbers(
-    share=None,
-    count=None,
-    se=None,
-    low=None,
-    high=None,
-    influence=None,
-    forged=None,
-    bound=None,
-)
+_NOTHING: Final = cast("Numbers", dict.fromkeys(Numbers.__annotations__))
 
 
 def numbers(

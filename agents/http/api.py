@@ -5,8 +5,8 @@ from pydantic import BaseModel
 
 from ldpstream.agents.document.answers import CollectionList, Health
 from ldpstream.agents.http import describe
-from ldpstream.agents.http.asked import named_collection
 from ldpstream.agents.http.keys import ACCESS, METRICS, PIPELINE
+from ldpstream.agents.http.lookup import named_collection
 
 
 async def health(request: web.Request) -> web.Response:

@@ -8,9 +8,9 @@ from aiohttp import web
 
 from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.http.access import Access, check_site
-from ldpstream.agents.http.computing import Computing
+from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.feed import Feeds
-from ldpstream.agents.http.keys import ACCESS, BODIES, COMPUTING, FEEDS, METRICS, PIPELINE
+from ldpstream.agents.http.keys import ACCESS, BODIES, FEEDS, METRICS, PIPELINE, QUEUES
 from ldpstream.agents.http.limits import BODY_BYTES
 from ldpstream.agents.http.openapi import describe_api
 from ldpstream.agents.http.operations import OPERATIONS, Handler
@@ -60,10 +60,10 @@ def build_http(
     app.on_cleanup.append(_end_computing)
     app[PIPELINE] = pipeline
     app[METRICS] = metrics
-    app[COMPUTING] = Computing()
+    app[QUEUES] = ComputeQueues()
     app[ACCESS] = access or Access()
     app[BODIES] = Bodies(lambda: ARRIVING_BYTES)
-    app[FEEDS] = Feeds(app[COMPUTING])
+    app[FEEDS] = Feeds(app[QUEUES])
     for operation in OPERATIONS:
         handler = _checked(operation.handler, operation.parameters, public=operation.public)
         if operation.body is not None:
@@ -120,7 +120,7 @@ async def _end_events(app: web.Application) -> None:
 
 
 async def _end_computing(app: web.Application) -> None:
-    await app[COMPUTING].close()
+    await app[QUEUES].close()
 
 
 @web.middleware

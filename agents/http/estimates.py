@@ -13,11 +13,11 @@ from aiohttp import ETag, web
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.cost import answer_bytes
-from ldpstream.agents.http.asked import check_span, is_final, kept_windows, readable_collection
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.job import Job, written
-from ldpstream.agents.http.keys import BODIES, COMPUTING
+from ldpstream.agents.http.keys import BODIES, QUEUES
 from ldpstream.agents.http.limits import BODY_BYTES, check_cost
+from ldpstream.agents.http.lookup import check_span, is_final, kept_windows, readable_collection
 from ldpstream.agents.http.parameters import AnswerError, parse_moment, read_time
 from ldpstream.agents.http.question import address_options, body_options, read_body
 from ldpstream.agents.partition.answers import BehindError, answer
@@ -81,7 +81,7 @@ async def _answer(
     config, form = served.config, wanted_format(request)
     cost_bytes, published_bytes = await asyncio.to_thread(_costs, config, options)
     check_cost(cost_bytes, published_bytes, options)
-    async with request.app[COMPUTING].turn(cost_bytes, published_bytes) as compute:
+    async with request.app[QUEUES].turn(cost_bytes, published_bytes) as compute:
         # What is counted meanwhile is in the answer: the state is looked at when its turn has come.
         if start_ms is None and end_ms is None:
             known = kept_windows(served)

@@ -14,7 +14,7 @@ from typing import Final
 
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.document.cost import answer_bytes
-from ldpstream.agents.http.computing import Computing
+from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.partition.answers import BehindError, answer, told_of
 from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
@@ -46,10 +46,10 @@ class Provisional:
 class Feed:
     """The changes of one collection; looks for them only while somebody reads."""
 
-    def __init__(self, served: ServedCollection, computing: Computing) -> None:
+    def __init__(self, served: ServedCollection, queues: ComputeQueues) -> None:
         self.served = served
         self.changed = asyncio.Event()
-        self._computing = computing
+        self._queues = queues
         self._provisional: dict[int, Provisional] = {}
         self._made_of: dict[int, Hashable] = {}
         self._heads: list[Head | None] = []
@@ -151,16 +151,16 @@ class Feed:
         cost_bytes = await asyncio.to_thread(
             answer_bytes, served.config.spec, served.config.options
         )
-        async with self._computing.turn(cost_bytes, cost_bytes):
+        async with self._queues.turn(cost_bytes, cost_bytes):
             return await asyncio.to_thread(make)
 
 
 class Feeds:
     """The feeds of all collections, each running while it has readers."""
 
-    def __init__(self, computing: Computing) -> None:
+    def __init__(self, queues: ComputeQueues) -> None:
         self.closed = False
-        self._computing = computing
+        self._queues = queues
         self._feeds: dict[str, Feed] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._readers: dict[str, int] = {}
@@ -181,7 +181,7 @@ class Feeds:
             raise TooManyReadersError(f"expected at most {READERS_LIMIT} readers of events")
         name = served.config.spec.fingerprint.hex()
         if name not in self._readers:
-            feed = Feed(served, self._computing)
+            feed = Feed(served, self._queues)
             self._feeds[name] = feed
             self._tasks[name] = asyncio.create_task(feed.run())
         self._readers[name] = self._readers.get(name, 0) + 1

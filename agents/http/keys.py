@@ -5,7 +5,7 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.http.access import Access
-from ldpstream.agents.http.computing import Computing
+from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.receiving import Bodies
 from ldpstream.agents.metrics import Metrics
@@ -13,7 +13,7 @@ from ldpstream.agents.served.served import ServedPipeline
 
 PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)
 METRICS: Final = web.AppKey("metrics", Metrics)
-COMPUTING: Final = web.AppKey("computing", Computing)
+QUEUES: Final = web.AppKey("queues", ComputeQueues)
 ACCESS: Final = web.AppKey("access", Access)
 BODIES: Final = web.AppKey("bodies", Bodies)
 FEEDS: Final = web.AppKey("feeds", Feeds)

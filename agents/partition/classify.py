@@ -74,13 +74,12 @@ class Classified:
         return np.add.reduceat(self.good, np.cumsum(count) - count, dtype=np.int64)
 
     def counted(self) -> Iterator[tuple[int, Reports]]:
-        """Yield the counted reports of each pane, as `(pane, reports)`."""
-        yield from self._counted(self.reports)
+        """Return the counted reports of each pane, as `(pane, reports)`."""
+        return self._counted(self.reports)
 
     def counted_tokens(self) -> Iterator[tuple[int, Numbers]]:
-        """Yield the tokens of the counted reports in the same way; nothing without `one_report`."""
-        if self.tokens is not None:
-            yield from self._counted(self.tokens)
+        """Return the tokens of the counted reports alike; nothing without `one_report`."""
+        return iter(()) if self.tokens is None else self._counted(self.tokens)
 
     def _counted(self, of_reports: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
         runs = (self.fate == COUNTED) & (self.good_count > 0)

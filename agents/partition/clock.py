@@ -3,11 +3,10 @@
 Everything here is decided in memory and takes effect with the head. Of the other partitions only
 their winning heads count.
 
-A partition is idle when end-of-log probes have shown for a while that all of the source has been
-read (`agents/partition/probes.py`). An idle partition follows the slowest partition that is not
-idle. When all are idle, time advances from the largest watermark by the time elapsed, and never
-jumps to the wall clock: a pause in a replay of data from 2010 must not close every window up to
-today.
+A partition is idle when `UnbrokenProbes` have shown for a while that all of the source has been
+read. It then follows the slowest partition that is not idle. When all are idle, time advances from
+the largest watermark by the time elapsed, and never jumps to the wall clock: a pause in a replay of
+data from 2010 must not close every window up to today.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,23 +48,52 @@ class SeenHeads:
     largest: int
 
     @classmethod
-    def of(cls, heads: Iterable[Head]) -> "SeenHeads":
-        """Summarise these heads, given in the order of partitions."""
-        all_heads = tuple(heads)
-        busy = ((head.clock, p) for p, head in enumerate(all_heads) if not head.idle)
-        largest = max((head.clock for head in all_heads), default=NEVER)
-        return cls(all_heads, tuple(nsmallest(2, busy)), largest)
+    def of(cls, replicas: Iterable[Replica]) -> "SeenHeads":
+        """Summarise the heads of all partitions; a replica not read to its end yet has none."""
+        heads = tuple(replica.head for replica in replicas if replica.head is not None)
+        busy = ((head.clock, p) for p, head in enumerate(heads) if not head.idle)
+        largest = max((head.clock for head in heads), default=NEVER)
+        return cls(heads, tuple(nsmallest(2, busy)), largest)
 
     def slowest_but(self, partition: int) -> int | None:
         """Return the smallest clock of the others that are not idle; None if all are idle."""
         return next((clock for clock, p in self.slowest if p != partition), None)
 
 
-def see_heads(replicas: Sequence[Replica], known_partitions: int) -> SeenHeads:
-    """Return the heads of this many partitions; fewer if a replica has not reached its end yet."""
-    return SeenHeads.of(
-        replica.head for replica in replicas[:known_partitions] if replica.head is not None
-    )
+class UnbrokenProbes:
+    """The end-of-log probes since a partition was loaded; times are ms of one monotonic clock.
+
+    A probe is the answer to a fetch sent at a known time or later that left nothing of the source
+    unread. A single one proves little: a lagging new leader may report too low an end, and the
+    answer is outdated once it arrives. So a partition is idle only after a series of probes in
+    which each was sent at most `gap_ms` after the one before, the first at least an idle time ago,
+    and the last at most `gap_ms` ago.
+
+    Anything else breaks the series: a report of this state, a fetch that leaves something unread,
+    another read session, or an error (which leaves a gap). Deliveries of known messages, ends seen
+    earlier, and silence prove nothing.
+    """
+
+    def __init__(self, gap_ms: int) -> None:
+        self._gap_ms = gap_ms
+        self._series: tuple[int, int] | None = None
+
+    def broken(self) -> None:
+        """Restart the series: something arrived, or may have arrived unseen."""
+        self._series = None
+
+    def probed(self, asked_ms: int) -> None:
+        """Add a probe; `asked_ms` is no later than the time at which its fetch was sent."""
+        first, last = self._series or (asked_ms, asked_ms)
+        unbroken = asked_ms - last <= self._gap_ms
+        self._series = (first if unbroken else asked_ms), max(last, asked_ms)
+
+    def last_for(self, idle_ms: int, *, now_ms: int) -> bool:
+        """Return whether the series is at least `idle_ms` long and still current."""
+        if self._series is None:
+            return False
+        first, last = self._series
+        return now_ms - first >= idle_ms and now_ms - last <= self._gap_ms
 
 
 class IdleClock:

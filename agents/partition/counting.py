@@ -1,6 +1,6 @@
 """Add a classified batch to the cells and the head of a partition's owner."""
 
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import replace
 
 from ldpstream.agents.partition.classify import Classified
@@ -26,9 +26,5 @@ def count(cells: OwnedCells, work: Head, classified: Classified) -> Head:
         clock=classified.clock,
         n=work.n + n,
         late=work.late + late,
-        rejected=_add(work.rejected, classified.rejected()),
+        rejected=dict(Counter(work.rejected) + Counter(classified.rejected())),
     )
-
-
-def _add(counts: Mapping[str, int], more: Mapping[str, int]) -> Mapping[str, int]:
-    return {key: counts.get(key, 0) + more.get(key, 0) for key in {**counts, **more}}

@@ -7,7 +7,7 @@ because they are dated too far ahead have a delay, too. Both are rounded up to t
 bound. The cost is one binary search for each run of a batch.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Final, Self
 
@@ -40,16 +40,16 @@ class Buckets:
         return Buckets(self.counts + other.counts, self.sum_ms + other.sum_ms)
 
 
-def _none(bounds: tuple[int, ...]) -> Buckets:
-    return Buckets(np.zeros(len(bounds) + 1, dtype=np.int64))
+_PUNCTUAL: Final = Buckets(np.zeros(len(LATENESS_MS) + 1, dtype=np.int64))
+_UNDATED: Final = Buckets(np.zeros(len(DELAY_MS) + 1, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class Delays:
     """The lateness of counted and late reports, and the delays of all with a valid time."""
 
-    lateness: Buckets = field(default_factory=lambda: _none(LATENESS_MS))
-    delay: Buckets = field(default_factory=lambda: _none(DELAY_MS))
+    lateness: Buckets = _PUNCTUAL
+    delay: Buckets = _UNDATED
 
     def __add__(self, other: "Delays") -> "Delays":
         """Return the sum of both."""

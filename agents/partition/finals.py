@@ -1,15 +1,20 @@
-"""Rule 8, first half: which windows are final, and what their finals contain.
+"""Rule 8: how windows become final, their finals are published, and their panes expire.
 
-A window is final when all its panes are closed in every partition's winning head, since nothing
-counted later can fall into it. The owner of partition 0 decides this from the winning heads and
-live cells of all partitions, and stores each final as a cell. A window without reports gets no
-final, unless retention may have deleted its reports. Panes are grouped into parts first, by the
-same heads: a final contains only parts that end no later than its window, so that it is the same
-whenever it is decided.
+1. A window is final when all its panes are closed in every partition's winning head, since nothing
+   counted later can fall into it. The owner of partition 0 decides this from the winning heads and
+   live cells of all partitions. Panes are grouped into parts first, by the same heads: a final
+   contains only parts that end no later than its window, so that it is the same whenever it is
+   decided.
+2. Each final is stored as a cell. A window without reports gets none, unless retention may have
+   deleted its reports.
+3. It is published once the head that stores it has won.
+4. The following head records this. After a takeover in between it is published again, with the
+   same content.
+5. A pane expires after the retention, once all windows that contain it are published.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from ldpstream.agents.partition.answers import BehindError, final_totals
@@ -23,6 +28,15 @@ from ldpstream.agents.state.view import lost_panes, windows_with
 
 FINALS_BYTES: Final = 4 << 20
 """Finals stay in memory until they are published: above this size no more are decided."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A final to publish; times are epoch ms."""
+
+    window_start_ms: int
+    window_end_ms: int
+    content: bytes
 
 
 class Decision(NamedTuple):
@@ -44,12 +58,13 @@ def decide(
     end = window.final(min(head.closed for head in heads))
     if end <= final:
         return Decision(final, [])
+    first, last = window.first_pane(final), window.closing(end)
     panes = {
         pane
         for replica in replicas
-        for pane in replica.panes(window.first_pane(final), window.closing(end))
+        for pane in replica.panes(first, last)
         if replica.totals(pane).n
-    } | lost_panes(replicas, window.first_pane(final), window.closing(end))
+    } | lost_panes(replicas, first, last)
     contents: list[tuple[int, bytes]] = []
     for number in windows_with(window, sorted(panes), first=final):
         if number >= end:

@@ -7,23 +7,71 @@
    drop the partition and load it again.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Self
 
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.delays import Delays
-from ldpstream.agents.partition.outcomes import Flush, Outcome, Settled
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import (
     HEAD,
     Head,
     Key,
-    Name,
     encode_head,
     encode_key,
     state_prefix,
 )
+
+
+@dataclass(frozen=True)
+class Flush:
+    """What to send: copies and cells at once, then the head when all of them are acknowledged.
+
+    `cells` and `head` are `(key, value)` of the changelog; `next` is the source offset to commit
+    once the head has won.
+    """
+
+    copies: tuple[Copy, ...]
+    cells: tuple[tuple[bytes, bytes], ...]
+    head: tuple[bytes, bytes]
+    next: int
+
+
+class Settled(Enum):
+    """Who won the flush in flight: not known yet, this owner, or another one."""
+
+    WAITING = "waiting"
+    WON = "won"
+    LOST = "lost"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a winning head added to the partition's counters, and how late these reports came."""
+
+    counted: int
+    late: int
+    rejected: Mapping[str, int]
+    lost_offsets: int
+    delays: Delays = field(default_factory=Delays)
+
+    @classmethod
+    def between(cls, before: Head, after: Head, delays: Delays) -> Self:
+        """Return the difference between two heads, given the delays of the reports between them."""
+        rejected = {
+            reason: count - before.rejected.get(reason, 0)
+            for reason, count in after.rejected.items()
+        }
+        return cls(
+            counted=after.n - before.n,
+            late=after.late - before.late,
+            rejected={reason: count for reason, count in rejected.items() if count},
+            lost_offsets=after.lost - before.lost,
+            delays=delays,
+        )
 
 
 class Flushes:
@@ -42,22 +90,23 @@ class Flushes:
         self._prefix = state_prefix(context)
         self._delays = Delays()
 
-    def start(self, work: Head, cells: OwnedCells, copies: Iterable[Copy], delays: Delays) -> Flush:
+    def start(
+        self, work: Head, cells: OwnedCells, copies: tuple[Copy, ...], delays: Delays
+    ) -> Flush:
         """Return what to send to make the state in memory durable; no flush may be in flight."""
-        seq = self.base.seq + 1
+        epoch, seq = self.epoch, self.base.seq + 1
         touched = cells.flush(work.closed)
         lineage = cells.lineage(self.base.lineage, seq)
         self._delays = delays
-        self.flight = replace(work, epoch=self.epoch, seq=seq, lineage=lineage)
+        self.flight = replace(work, epoch=epoch, seq=seq, lineage=lineage)
         return Flush(
-            copies=tuple(copies),
-            cells=tuple((self._key(name, seq), value) for name, value in touched),
-            head=(self._key(HEAD, seq), encode_head(self.flight)),
+            copies=copies,
+            cells=tuple(
+                (encode_key(self._prefix, Key(name, epoch, seq)), value) for name, value in touched
+            ),
+            head=(encode_key(self._prefix, Key(HEAD, epoch, seq)), encode_head(self.flight)),
             next=work.next,
         )
-
-    def _key(self, name: Name, seq: int) -> bytes:
-        return encode_key(self._prefix, Key(name, self.epoch, seq))
 
     def settle(self, seen: Head | None) -> Settled:
         """Return who won, given the head that our own replica shows."""

@@ -60,9 +60,10 @@ def store_parts(
 
     `replicas` and their winning `heads` are those of all partitions.
     """
-    first = max(work.grouped, expired(heads))
-    end = min(head.closed for head in heads)
-    if context.minimum <= 1 or end <= first:
+    if context.minimum <= 1:
+        return work
+    first, end = max(work.grouped, expired(heads)), min(head.closed for head in heads)
+    if end <= first:
         return work
     grouped = work.grouped
     for part in group(context.minimum, sorted(reports_by_pane(replicas, first, end).items())):

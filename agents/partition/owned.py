@@ -10,7 +10,7 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -54,8 +54,6 @@ class OwnedCells:
         self._origin: dict[Name, int] = {}
         self._epochs: Counter[int] = Counter()
         self._index = PaneIndex(context.window)
-        self._token_index = PaneIndex(context.window)
-        self._open_index = PaneIndex(context.window)
         self.parts = Parts()
         self.released: dict[int, Release] = {}
         # Chunks of releases that the next flush writes.
@@ -69,7 +67,7 @@ class OwnedCells:
         self._scratch = self._mechanism.empty()
         for name, cell in cells.items():
             self._adopt(name, cell.epoch)
-            self._index_of(name).add(name)
+            self._index.add(name)
             if name.kind == "n":
                 self._totals[name.number] = decode_totals(cell.value)
             elif name.kind == "token":
@@ -97,11 +95,6 @@ class OwnedCells:
                 self._epochs[before] -= 1
             self._origin[name] = epoch
             self._epochs[epoch] += 1
-
-    def _index_of(self, name: Name) -> PaneIndex:
-        if name.kind in ("release", "open"):
-            return self._open_index
-        return self._token_index if name.kind == "token" else self._index
 
     def _disown(self, name: Name) -> None:
         """Remove a cell from the state, whoever wrote it."""
@@ -139,16 +132,16 @@ class OwnedCells:
         for chunk in self.tokens.add(pane, tokens):
             self._touch(Name("token", pane, chunk))
 
-    def _touch(self, name: Name) -> None:
-        if name not in self._dirty:
-            self._dirty.add(name)
-            self._index_of(name).add(name)
-
     def late(self, pane: int, count: int) -> None:
         """Add late reports to a closed pane's totals."""
         total = self._totals.get(pane, Totals())
         self._totals[pane] = total._replace(late=total.late + count)
         self._touch(Name("n", pane))
+
+    def _touch(self, name: Name) -> None:
+        if name not in self._dirty:
+            self._dirty.add(name)
+            self._index.add(name)
 
     def final(self, window: int, content: bytes) -> None:
         """Add the final of a window."""
@@ -187,19 +180,21 @@ class OwnedCells:
 
     def drop_released(self, pane: int) -> None:
         """Drop the releases of panes below this one."""
-        for name in self._open_index.pop_below(pane):
-            self._disown(name)
-            self._open_values.pop(name, None)
-            self.released.pop(name.number, None)
+        self._drop(self._index.pop_gone(grouped=pane))
 
     def expire(self, pane: int) -> int:
         """Drop all panes below this one; return how many counted reports they held."""
+        return self._drop(self._index.pop_gone(expired=pane, grouped=pane))
+
+    def _drop(self, names: Iterable[Name]) -> int:
         gone = 0
-        self.drop_released(pane)
-        for name in self._index.pop_below(pane):
+        for name in names:
             self._disown(name)
             if name.kind == "n":
                 gone += self._totals.pop(name.number).n
+            elif name.kind in ("release", "open"):
+                self._open_values.pop(name, None)
+                self.released.pop(name.number, None)
             elif name.kind == "count":
                 self._counts.drop(name.number)
             elif name.kind == "part":
@@ -214,13 +209,15 @@ class OwnedCells:
         The counts of panes below `closed` are dropped from memory, since they never change again;
         their tokens are not part of the state from this flush on.
         """
-        for name in self._token_index.pop_below(closed):
-            self._disown(name)
-        self.tokens.drop_below(closed)
+        if gone := self._index.pop_gone(closed=closed):
+            for name in gone:
+                self._disown(name)
+            self.tokens.drop_below(closed)
         cells = [(name, self._encode(name)) for name in sorted(self._dirty)]
         for name in self._dirty:
             self._adopt(name, self._epoch)
-        self.tokens.flushed({name.number for name in self._dirty if name.kind == "token"})
+        if panes := {name.number for name in self._dirty if name.kind == "token"}:
+            self.tokens.flushed(panes)
         self._dirty.clear()
         self._open_values.clear()
         self._counts.drop_below(closed)

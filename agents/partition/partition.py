@@ -15,19 +15,16 @@ import numpy as np
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import read_records
 from ldpstream.agents.partition.classify import Classified, classify
-from ldpstream.agents.partition.clock import Control, IdleClock, SeenHeads, see_heads
+from ldpstream.agents.partition.clock import Control, IdleClock, SeenHeads, UnbrokenProbes
 from ldpstream.agents.partition.copies import WaitingCopies, make_copies
 from ldpstream.agents.partition.counting import count
 from ldpstream.agents.partition.cutover import ALONE, SiblingHeads, decided
 from ldpstream.agents.partition.delays import Delays
-from ldpstream.agents.partition.finals import store_finals
-from ldpstream.agents.partition.flushes import Flushes
+from ldpstream.agents.partition.finals import Publication, store_finals
+from ldpstream.agents.partition.flushes import Flush, Flushes, Outcome, Settled
 from ldpstream.agents.partition.grouping import expired
 from ldpstream.agents.partition.loading import loadable, starting_head
-from ldpstream.agents.partition.outcomes import Flush, Outcome, Publication, Settled
 from ldpstream.agents.partition.owned import OwnedCells
-from ldpstream.agents.partition.probes import UnbrokenProbes
-from ldpstream.agents.partition.publishing import Publishing, expire
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gaps import Gap, add_gap, end_gap
@@ -62,7 +59,8 @@ class Partition:
         self._probes = UnbrokenProbes(context.gap_ms)
         self._clock = IdleClock(context.window, replica.partition)
         self._releases = Releases(context, self._cells)
-        self._publishing = Publishing(context.window, self._cells, head.published)
+        # The first window that has not been handed out for publishing.
+        self._offered = head.published
 
     @classmethod
     def load(
@@ -145,14 +143,19 @@ class Partition:
         if not records:
             return
         self._expect(records[0][0])
-        arrived = arrived or Arrivals.at(now_ms)
+        context, arrived = self._context, arrived or Arrivals.at(now_ms)
+        # 1. Read the frames, and decide what becomes of each report.
         classified = self._classify(records, arrived)
+        # 2. Copy what is late or rejected. An error from here on leaves a batch half counted.
         torn, self._torn = self._torn, True
-        self._copies.add(make_copies(self._context, self.partition, records, classified))
-        self._end_gap(arrived, now_ms)
+        self._copies.add(make_copies(context, self.partition, records, classified))
+        # 3. Count.
+        if self._open_gap is not None:
+            self._end_gap(self._open_gap, arrived, now_ms)
         work = count(self._cells, self._work, classified)
-        self._delays += Delays.of(classified, arrived, pane_ms=self._context.window.pane_ms)
+        self._delays += Delays.of(classified, arrived, pane_ms=context.window.pane_ms)
         self._witnessed = classified.witnessed
+        # 4. The head in memory continues after these messages.
         own = len(records) > classified.batch.passed
         if own:
             self._own = True
@@ -160,7 +163,7 @@ class Partition:
         self._work = replace(
             work,
             next=records[-1][0] + 1,
-            closed=max(work.closed, self._context.window.closed(work.clock)),
+            closed=max(work.closed, context.window.closed(work.clock)),
             idle=work.idle and not own,
         )
         self._changed, self._torn = True, torn
@@ -173,10 +176,9 @@ class Partition:
         self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals
     ) -> Classified:
         decided_here = self._decided.places(records)
-        batch = read_records(self._context.spec, self._accept, records, decided=decided_here)
         return classify(
             self._context,
-            batch,
+            read_records(self._context.spec, self._accept, records, decided=decided_here),
             self._work,
             arrived=arrived,
             partition=self.partition,
@@ -210,20 +212,17 @@ class Partition:
             self._changed = True
         return lost
 
-    def _end_gap(self, arrived: Arrivals, now_ms: int) -> None:
+    def _end_gap(self, gap: Gap, arrived: Arrivals, now_ms: int) -> None:
         """End the gap before these messages at the arrival of the first of them.
 
         If that is later than now, this clock is behind the broker's, perhaps by more than
         tolerated: then the message determines how long the gap is.
         """
-        gap, self._open_gap = self._open_gap, None
-        if gap is not None:
-            window = self._context.window
-            first_ms = int(np.atleast_1d(arrived.clock_ms)[0])
-            last = window.pane(first_ms + window.future_ms)
-            last = last if first_ms > now_ms else min(last, gap.last)
-            gaps = end_gap(self._work.gaps, gap, last)
-            self._work = replace(self._work, gaps=gaps)
+        window, self._open_gap = self._context.window, None
+        first_ms = int(np.atleast_1d(arrived.clock_ms)[0])
+        last = window.pane(first_ms + window.future_ms)
+        last = last if first_ms > now_ms else min(last, gap.last)
+        self._work = replace(self._work, gaps=end_gap(self._work.gaps, gap, last))
 
     def pass_over(self, offset: int) -> None:
         """Continue at an offset, as those before it hold no records (transaction markers, say).
@@ -289,10 +288,10 @@ class Partition:
 
         `replicas` are those of all partitions and `known_partitions` is the source's number of
         partitions according to the group's metadata. `now_ms` is from a monotonic clock. `seen` is
-        `see_heads(replicas, known_partitions)`, for callers that compute it once for many
-        partitions.
+        `SeenHeads.of` these replicas, for callers that compute it once for many partitions.
         """
-        seen = seen or see_heads(replicas, known_partitions)
+        replicas = replicas[:known_partitions]
+        seen = seen or SeenHeads.of(replicas)
         heads = seen.heads
         if len(heads) < known_partitions:
             return
@@ -301,8 +300,10 @@ class Partition:
             self._work, seen, controls, idle=self._is_idle(now_ms), now_ms=now_ms
         )
         if self.partition == 0:
-            self._decide(replicas[:known_partitions], heads)
-            self._release(replicas[:known_partitions], heads, now_ms)
+            self._decide(replicas, heads)
+            if len(heads) >= self._work.partitions and self._context.minimum > 1:
+                first = max(self._work.grouped, expired(heads))
+                self._changed |= self._releases.look(replicas, first, now_ms=now_ms)
         self._expire(heads[0].published)
         # Neither advancing the clock without closing a pane nor expiring empty panes is worth a
         # flush: an idle partition writes a head only when a pane closes or something else changes.
@@ -313,13 +314,14 @@ class Partition:
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         self._work = store_finals(self._context, self._cells, self._work, replicas, heads)
 
-    def _release(self, replicas: Sequence[Replica], heads: Sequence[Head], now_ms: int) -> None:
-        if len(heads) >= self._work.partitions:
-            first = max(self._work.grouped, expired(heads))
-            self._changed |= self._releases.look(replicas, first, now_ms=now_ms)
-
     def _expire(self, published: int) -> None:
-        self._work = expire(self._context.window, self._cells, self._work, published)
+        """Drop the panes that expire; windows below `published` are recorded as published."""
+        window, work = self._context.window, self._work
+        first = min(window.expired(work.clock), window.first_pane(published))
+        if first > work.expired:
+            gone = work.gone + self._cells.expire(first)
+            gaps = tuple(gap for gap in work.gaps if gap.last >= first)
+            self._work = replace(work, expired=first, gone=gone, gaps=gaps)
 
     def flush(self) -> Flush | None:
         """Return what to send; None if nothing has changed, or a flush is in flight."""
@@ -338,12 +340,16 @@ class Partition:
 
         Only partition 0 has any. Call `mark_published` when all of them have been sent.
         """
-        found = self._publishing.offer(self.base, self._work)
-        if not found:
+        self._offered = self._flushes.base.final
+        finals = self._cells.finals(self._work.published, self._offered)
+        if not finals:
             self.mark_published()
-        return found
+        span = self._context.window.span
+        return [Publication(*span(window), content) for window, content in finals]
 
     def mark_published(self) -> None:
         """Let the next head record that the last result of `publications` has been published."""
-        work, self._work = self._work, self._publishing.mark(self._work)
-        self._changed |= self._work is not work
+        if self._offered > self._work.published:
+            self._cells.forget_finals(self._offered)
+            self._work = replace(self._work, published=self._offered)
+            self._changed = True

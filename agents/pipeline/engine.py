@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.partition.clock import Control, newest, outstanding, see_heads
-from ldpstream.agents.partition.outcomes import Outcome, Settled
+from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstanding
+from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.flush_writer import FlushWriter, SourceChangedError
 from ldpstream.agents.pipeline.hooks import Hooks
@@ -222,7 +222,7 @@ class Engine:
         self._load()
         # No record is read during a tick, so the heads are the same for all partitions.
         known = self._loader.known_partitions()
-        seen = see_heads(self.replicas, known)
+        seen = SeenHeads.of(self.replicas[:known])
         self._flights.tick(time.monotonic(), len(self._held))
         for held in list(self._held.values()):
             if held.flight is None and held.state.settle() is Settled.LOST:

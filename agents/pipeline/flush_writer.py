@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.partition.copies import Copy
-from ldpstream.agents.partition.outcomes import Flush
+from ldpstream.agents.partition.flushes import Flush
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]
 

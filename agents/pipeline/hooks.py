@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from ldpstream.agents.kafka.answers import steady_ms
-from ldpstream.agents.partition.outcomes import Outcome
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.pipeline.flush_writer import Sending
 from ldpstream.agents.reading.taking import FramesHooks
 

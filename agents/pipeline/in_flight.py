@@ -10,7 +10,7 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.partition.outcomes import Flush, Outcome, Settled
+from ldpstream.agents.partition.flushes import Flush, Outcome, Settled
 from ldpstream.agents.pipeline.flush_writer import FlushWriter, SourceChangedError
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.reading.owned_partition import OwnedPartition

@@ -9,7 +9,7 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.outcomes import Outcome
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.reading.interval import scaled_interval
 
 _EVERY_SECONDS: Final = 1.0

@@ -17,7 +17,7 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.partition.answers import BehindError, answer, told_of
-from ldpstream.agents.partition.outcomes import Publication
+from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, windows

@@ -74,12 +74,17 @@ class OptimumPart(Part):
     reports: int = Field(description="Number of its possible reports")
 
 
-class MechanismPlan(Part):
-    """A mechanism that satisfies the policy."""
+class Proposal(Part):
+    """A mechanism that was considered."""
 
     mechanism: str = Field(description="Permanent id")
     variant: str = Field(description="Which of several with this id; may be empty")
     epsilon: JsonValue = Field(description="What it would spend, as its own key epsilon; or null")
+
+
+class MechanismPlan(Proposal):
+    """A mechanism that satisfies the policy."""
+
     configured: bool
     error: float = Field(description="Root mean square standard error of the workload")
     ratio: Number = Field(description="The error over the best one's; null over no error")
@@ -99,12 +104,9 @@ class MechanismPlan(Part):
     cost: CostPart
 
 
-class RefusedPart(Part):
+class RefusedPart(Proposal):
     """A mechanism that does not satisfy the policy."""
 
-    mechanism: str
-    variant: str
-    epsilon: JsonValue
     value: JsonValue = Field(description="The pair's first value, a label")
     other: JsonValue = Field(description="The pair's second value")
     allowed: Number = Field(description="Budget of the pair; null is infinite")

@@ -48,19 +48,23 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class BoxRequest(Asked):
-    """A range with a name of its own."""
+class NamedQuery(Asked):
+    """A query with a name of its own."""
 
     name: str = Field(min_length=1, max_length=100)
+
+
+class BoxRequest(NamedQuery):
+    """A range with a name of its own."""
+
     bounds: list[Annotated[list[Finite], Field(min_length=2, max_length=2)]] = Field(
         min_length=1, description="[low, high], both included; one pair a dimension"
     )
 
 
-class LinearRequest(Asked):
+class LinearRequest(NamedQuery):
     """A function of the value, whose mean is estimated."""
 
-    name: str = Field(min_length=1, max_length=100)
     weights: list[Finite] | dict[str, Finite] = Field(
         description="One weight a value in the domain's own order (the last dimension fastest), or "
         "by label, where those that are left out weigh 0"

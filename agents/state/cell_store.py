@@ -47,7 +47,9 @@ class CellRecord(NamedTuple):
     @property
     def value(self) -> bytes:
         """The whole value, which `ldpstream.agents.state.cells` decodes."""
-        return self.store.value(self.key, self.held)
+        if len(self.start) == self.size_bytes:
+            return self.start
+        return self.store.value(self.key, KeptValue(self.start, self.size_bytes))
 
 
 class HeadRecord(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.state.records import VERSION, RecordError, check_version
+from ldpstream.agents.state.records import VERSION, VERSION_BYTE, RecordError, other_version
 
 _TYPES: Final = tuple(np.dtype(code) for code in ("<i1", "<i2", "<i4", "<i8"))
 _LETTERS: Final = "bhiq"
@@ -81,7 +81,8 @@ def chunk_sum(data: bytes) -> int:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    check_version(data, "chunk of counts")
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, "chunk of counts")
     if len(data) < _CHUNK.size:
         raise RecordError("changelog chunk of counts has the wrong length")
     total: int = _CHUNK.unpack_from(data)[3]
@@ -127,7 +128,8 @@ def decode_totals(data: bytes) -> Totals:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    check_version(data, "pane total")
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, "pane total")
     try:
         return Totals(*_TOTALS.unpack(data)[1:])
     except struct.error as error:
@@ -136,7 +138,7 @@ def decode_totals(data: bytes) -> Totals:
 
 def encode_final(content: bytes) -> bytes:
     """Return the value of a final."""
-    return bytes((VERSION,)) + content
+    return VERSION_BYTE + content
 
 
 def decode_final(data: bytes) -> bytes:
@@ -145,7 +147,8 @@ def decode_final(data: bytes) -> bytes:
     Raises:
         RecordError: if the value is of another version.
     """
-    check_version(data, "final")
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, "final")
     return data[1:]
 
 
@@ -160,7 +163,8 @@ def decode_part(data: bytes) -> tuple[int, int]:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    check_version(data, "part")
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, "part")
     try:
         _, first, n = _PART.unpack(data)
     except struct.error as error:
@@ -181,7 +185,8 @@ def released_sum(data: bytes) -> int:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    check_version(data, "release")
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, "release")
     if len(data) < _RELEASE.size:
         raise RecordError("changelog release has the wrong length")
     total: int = _RELEASE.unpack_from(data)[2]

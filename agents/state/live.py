@@ -7,7 +7,6 @@ fails instead of guessing.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
 
 from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.cells import Totals, chunk_sum, decode_part, decode_totals, released_sum
@@ -19,13 +18,11 @@ from ldpstream.agents.state.windows import WindowSpec
 
 
 class LiveCells:
-    """Live cells by name and by pane; `size_bytes` is the total length of their values."""
+    """Live cells, by name and, in `index`, by pane; `size_bytes` is the length of their values."""
 
     def __init__(self, window: WindowSpec) -> None:
-        self._cells: dict[Name, CellRecord] = {}
-        self._index = PaneIndex(window)
-        self._token_index = PaneIndex(window)
-        self._open_index = PaneIndex(window)
+        self.by_name: dict[Name, CellRecord] = {}
+        self.index = PaneIndex(window)
         self.parts = Parts()
         # Panes whose cells have changed since they were last checked.
         self._touched: set[int] = set()
@@ -36,11 +33,6 @@ class LiveCells:
         self._n = 0
         self.size_bytes = 0
 
-    @property
-    def by_name(self) -> Mapping[Name, CellRecord]:
-        """All of them, by name."""
-        return self._cells
-
     def kept(self, name: Name, head: Head) -> bool:
         """Return whether a cell is part of the state.
 
@@ -48,58 +40,32 @@ class LiveCells:
         """
         if name.kind in ("release", "open"):
             return name.number >= max(head.grouped, head.expired)
-        return self._index.pane(name) >= (head.closed if name.kind == "token" else head.expired)
-
-    def _index_of(self, name: Name) -> PaneIndex:
-        if name.kind in ("release", "open"):
-            return self._open_index
-        return self._token_index if name.kind == "token" else self._index
-
-    def panes(self) -> list[int]:
-        """Return all panes that may have cells, in order."""
-        return sorted(self._index)
-
-    def between(self, first: int, end: int) -> list[int]:
-        """Return the panes in `[first, end)` that may have cells, in order."""
-        return self._index.between(first, end)
-
-    def names(self, pane: int) -> Collection[Name]:
-        """Return the names of a pane's cells, finals with their window's first pane."""
-        return self._index.names(pane)
-
-    def released(self, first: int, end: int) -> list[int]:
-        """Return the panes in `[first, end)` that may have a release, in order."""
-        return self._open_index.between(first, end)
-
-    def open_names(self, pane: int) -> Collection[Name]:
-        """Return the names of the cells of a pane's release."""
-        return self._open_index.names(pane)
+        return self.index.pane(name) >= (head.closed if name.kind == "token" else head.expired)
 
     def totals(self, pane: int) -> Totals:
         """Return a pane's totals; zeros if it has none."""
-        record = self._cells.get(Name("n", pane))
+        record = self.by_name.get(Name("n", pane))
         return Totals() if record is None else decode_totals(record.start)
 
     def add(self, cell: CellRecord) -> None:
         """Add a cell; its name must not be present."""
-        self._cells[cell.name] = cell
-        self._index_of(cell.name).add(cell.name)
+        self.by_name[cell.name] = cell
+        self.index.add(cell.name)
         self._weigh(cell, 1)
 
     def remove(self, name: Name) -> CellRecord:
         """Remove and return a cell."""
-        self._index_of(name).discard(name)
+        self.index.discard(name)
         return self._drop(name)
 
     def pop_gone(self, head: Head) -> list[CellRecord]:
         """Remove and return cells of expired, tokens of closed and releases of grouped panes."""
-        gone = [self._drop(name) for name in self._index.pop_below(head.expired)]
-        gone += [self._drop(name) for name in self._token_index.pop_below(head.closed)]
-        below = max(head.grouped, head.expired)
-        return gone + [self._drop(name) for name in self._open_index.pop_below(below)]
+        grouped = max(head.grouped, head.expired)
+        gone = self.index.pop_gone(expired=head.expired, closed=head.closed, grouped=grouped)
+        return [self._drop(name) for name in gone]
 
     def _drop(self, name: Name) -> CellRecord:
-        cell = self._cells.pop(name)
+        cell = self.by_name.pop(name)
         self._weigh(cell, -1)
         return cell
 

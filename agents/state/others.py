@@ -12,7 +12,6 @@ from typing import Final
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import (
     HEAD,
-    VERSION,
     Head,
     RecordError,
     decode_head,
@@ -23,7 +22,6 @@ from ldpstream.agents.state.records import (
 )
 from ldpstream.agents.state.windows import NEVER
 
-_VERSION: Final = bytes((VERSION,))
 _NONE: Final = Head()
 
 
@@ -40,35 +38,25 @@ class OtherStates:
         self._heads: dict[bytes, Head] = {}
         self._rivals: dict[tuple[int, int], int] = {}
 
-    def has(self, key: bytes) -> bool:
-        """Return whether a key belongs to another state; the key may be malformed."""
-        return not key.startswith(self._prefix) and key.startswith(_VERSION)
+    def note(self, key: bytes, value: bytes | None, *, since: bool) -> None:
+        """Note a record of another state, in the log's order; unreadable ones are ignored.
 
-    def note(self, key: bytes, value: bytes) -> None:
-        """Note a record of another state, in the log's order; an unreadable one is ignored."""
+        What arrives `since` the log's end was first reached was written under a later
+        configuration, which knows of our state, or by a worker that still has another one.
+        """
         state = key[: len(self._prefix)]
         try:
             found = decode_key(state, key)
-            if found is None or found.name != HEAD:
+            if value is None or found is None or found.name != HEAD:
                 return
-            if found.seq > self._heads.get(state, _NONE).seq:
+            if not since and found.seq > self._heads.get(state, _NONE).seq:
                 self._heads[state] = decode_head(found, value)
         except RecordError:
             return
-
-    def note_since(self, key: bytes) -> None:
-        """Note a record of another state that arrived after the log's end had been reached."""
-        state = key[: len(self._prefix)]
-        try:
-            found = decode_key(state, key)
-        except RecordError:
-            return
-        if found is None or found.name != HEAD:
-            return
-        fingerprint, size_ms, hop_ms = state_windows(state)
-        own, own_size_ms, own_hop_ms = state_windows(self._prefix)
-        if fingerprint == own and (size_ms, hop_ms) != (own_size_ms, own_hop_ms):
-            self._rivals[size_ms, hop_ms] = found.seq
+        fingerprint, *windows = state_windows(state)
+        own, *own_windows = state_windows(self._prefix)
+        if since and fingerprint == own and windows != own_windows:
+            self._rivals[windows[0], windows[1]] = found.seq
 
     def rivals(self) -> Mapping[tuple[int, int], int]:
         """Return the last seq, by `(size, hop)`, of states of our spec with other window settings.

@@ -1,66 +1,83 @@
-"""Index the names of cells by pane, so that expiring a pane costs only what the pane holds."""
+"""Index the names of cells by pane, so that a pane that leaves the state costs what it holds."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from heapq import heappop, heappush
 from typing import Final
 
-from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.state.records import Kind, Name
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 
 _FEW: Final = 8
 """Up to this many names of a pane are a tuple: most panes have two or three."""
+_KEPT: Final = 0
+_LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2}
 
 
 class PaneIndex:
-    """The names of cells by pane; a final belongs to its window's first pane."""
+    """The names of cells by pane; a final belongs to its window's first pane.
+
+    Cells leave the state with their pane: tokens when it closes, releases when it is in a part, all
+    others when it expires.
+    """
 
     def __init__(self, window: WindowSpec) -> None:
         self._window = window
         # Tuples and dictionaries are ordered, so every process iterates in the same order.
-        self._names: dict[int, tuple[Name, ...] | dict[Name, None]] = {}
-        self._order: list[int] = []
+        self._names: tuple[dict[int, tuple[Name, ...] | dict[Name, None]], ...] = ({}, {}, {})
+        self._order: tuple[list[int], ...] = ([], [], [])
 
     def pane(self, name: Name) -> int:
-        """Return the pane that a cell expires with."""
+        """Return the pane that a cell leaves with."""
         return self._window.first_pane(name.number) if name.kind == "final" else name.number
 
     def add(self, name: Name) -> None:
         """Add a name; adding it again changes nothing."""
-        pane = self.pane(name)
-        names = self._names.get(pane)
+        lifetime, pane = _LIFETIMES.get(name.kind, _KEPT), name.number
+        if name.kind == "final":
+            pane = self.pane(name)
+        panes = self._names[lifetime]
+        names = panes.get(pane)
         if names is None:
-            self._names[pane] = (name,)
-            heappush(self._order, pane)
+            panes[pane] = (name,)
+            heappush(self._order[lifetime], pane)
         elif isinstance(names, dict):
             names[name] = None
         elif name not in names:
             more = (*names, name)
-            self._names[pane] = more if len(more) <= _FEW else dict.fromkeys(more)
+            panes[pane] = more if len(more) <= _FEW else dict.fromkeys(more)
 
     def discard(self, name: Name) -> None:
         """Remove a name if present."""
-        pane = self.pane(name)
-        names = self._names.get(pane, ())
+        panes, pane = self._names[_LIFETIMES.get(name.kind, _KEPT)], self.pane(name)
+        names = panes.get(pane, ())
         if isinstance(names, dict):
             names.pop(name, None)
         elif name in names:
-            self._names[pane] = tuple(other for other in names if other != name)
+            panes[pane] = tuple(other for other in names if other != name)
 
-    def names(self, pane: int) -> Collection[Name]:
-        """Return the names of a pane."""
-        return self._names.get(pane, ())
+    def names(self, pane: int, kind: Kind = "n") -> Collection[Name]:
+        """Return the names of a pane that leave when those of this kind do."""
+        return self._names[_LIFETIMES.get(kind, _KEPT)].get(pane, ())
 
-    def between(self, first: int, end: int) -> list[int]:
-        """Return the panes in `[first, end)` that may have names, in order."""
-        if end - first < len(self._names):
-            return [pane for pane in range(first, end) if pane in self._names]
-        return sorted(pane for pane in self._names if first <= pane < end)
+    def between(self, first: int, end: int, kind: Kind = "n") -> list[int]:
+        """Return the panes in `[first, end)` that may have such names, in order."""
+        panes = self._names[_LIFETIMES.get(kind, _KEPT)]
+        if end - first < len(panes):
+            return [pane for pane in range(first, end) if pane in panes]
+        return sorted(pane for pane in panes if first <= pane < end)
 
-    def pop_below(self, pane: int) -> Iterator[Name]:
-        """Remove and yield the names of all panes below this one, in order of panes."""
-        while self._order and self._order[0] < pane:
-            yield from self._names.pop(heappop(self._order))
+    def pop_gone(
+        self, *, expired: int = NEVER, closed: int = NEVER, grouped: int = NEVER
+    ) -> list[Name]:
+        """Remove and return the names that have left, given the first pane that has not."""
+        gone: list[Name] = []
+        for panes, order, first in zip(
+            self._names, self._order, (expired, closed, grouped), strict=True
+        ):
+            while order and order[0] < first:
+                gone += panes.pop(heappop(order))
+        return gone
 
-    def __iter__(self) -> Iterator[int]:
-        """Iterate over the panes that may have names, in any order."""
-        return iter(self._names)
+    def all_panes(self) -> list[int]:
+        """Return the panes that may have names that leave when they expire, in order."""
+        return sorted(self._names[_KEPT])

@@ -30,6 +30,7 @@ from ldpstream.agents.state.gaps import Gap
 from ldpstream.agents.state.windows import NEVER
 
 VERSION: Final = 1
+VERSION_BYTE: Final = bytes((VERSION,))
 Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open"]
 _KINDS: Final[tuple[Kind, ...]] = (
     *("head", "count", "n", "final", "token"),
@@ -147,11 +148,8 @@ def decode_key(prefix: bytes, data: bytes) -> Key | None:
         RecordError: for malformed bytes, or a version unknown here.
     """
     if not data.startswith(prefix):
-        if not data or data[0] != VERSION:
-            raise RecordError(
-                f"changelog record has format version {data[0] if data else 'none'}: "
-                f"this release reads version {VERSION}"
-            )
+        if data[:1] != VERSION_BYTE:
+            raise other_version(data, "record")
         return None
     try:
         # Exactly this length: a longer key would be another record with the same name.
@@ -161,9 +159,9 @@ def decode_key(prefix: bytes, data: bytes) -> Key | None:
         raise RecordError("changelog record with a malformed key") from error
 
 
-def is_cell(prefix: bytes, data: bytes) -> bool:
-    """Return whether a key, if well-formed, is that of a cell of this state."""
-    return data.startswith(prefix) and data[len(prefix) : len(prefix) + 1] != _HEAD_KIND
+def head_prefix(prefix: bytes) -> bytes:
+    """Return the prefix of the keys of a state's heads."""
+    return prefix + _HEAD_KIND
 
 
 def state_fingerprint(prefix: bytes) -> bytes:
@@ -219,12 +217,14 @@ def decode_head(key: Key, data: bytes) -> Head:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    check_version(data, "head")
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, "head")
     try:
         _, idle, *numbers, source, frames, cutover, grouped, end = _HEAD.unpack_from(data)
-        gaps_end = _HEAD.size + _ENTRIES.size + _GAP.size * _number_at(data, _HEAD.size)
+        (listed,) = _ENTRIES.unpack_from(data, _HEAD.size)
+        gaps_end = _HEAD.size + _ENTRIES.size + _GAP.size * listed
         gaps = _GAP.iter_unpack(data[_HEAD.size + _ENTRIES.size : gaps_end])
-        entries = _number_at(data, gaps_end)
+        (entries,) = _ENTRIES.unpack_from(data, gaps_end)
         lineage = dict(_ENTRY.iter_unpack(data[gaps_end + _ENTRIES.size :]))
     except struct.error as error:
         raise RecordError("changelog head has the wrong length") from error
@@ -261,19 +261,9 @@ def decode_head(key: Key, data: bytes) -> Head:
     )
 
 
-def _number_at(data: bytes, at: int) -> int:
-    number: int = _ENTRIES.unpack_from(data, at)[0]
-    return number
-
-
-def check_version(data: bytes, what: str) -> None:
-    """Refuse a value of another format version.
-
-    Raises:
-        RecordError: naming the record and the version.
-    """
-    if not data or data[0] != VERSION:
-        raise RecordError(
-            f"changelog {what} has format version {data[0] if data else 'none'}: "
-            f"this release reads version {VERSION}"
-        )
+def other_version(data: bytes, what: str) -> RecordError:
+    """Return the error for a record that begins with another format version."""
+    return RecordError(
+        f"changelog {what} has format version {data[0] if data else 'none'}: "
+        f"this release reads version {VERSION}"
+    )

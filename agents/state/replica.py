@@ -27,12 +27,13 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.others import OtherStates
 from ldpstream.agents.state.records import (
     HEAD,
+    VERSION_BYTE,
     Head,
     Key,
     RecordError,
     decode_head,
     decode_key,
-    is_cell,
+    head_prefix,
     state_prefix,
 )
 from ldpstream.agents.state.shown import Shown
@@ -41,7 +42,8 @@ from ldpstream.agents.state.shown import Shown
 class Replica(Shown):
     """The state of one partition of a collection, read from its changelog.
 
-    What it shows changes only in `read`.
+    What it shows changes only in `read`. `broken` is the error after which nothing of that can be
+    trusted, None if there was none.
     """
 
     def __init__(self, context: Context, partition: int) -> None:
@@ -49,6 +51,7 @@ class Replica(Shown):
         self.partition = partition
         self._context = context
         self._prefix = state_prefix(context)
+        self._head_prefix = head_prefix(self._prefix)
         self._one_report = context.spec.one_report is not None
         self._store: CellStore = MemoryStore()
         self._begin()
@@ -66,7 +69,7 @@ class Replica(Shown):
         self._undecided: dict[int, dict[bytes, CellRecord]] = {}
         # Read since then: (offset, value), or None for the deletion of a known key.
         self._staged: dict[bytes, tuple[int, KeptValue] | None] = {}
-        self._broken: RecordError | None = None
+        self.broken: RecordError | None = None
         self._others = OtherStates(self._context)
 
     def resume(self, store: CellStore) -> int:
@@ -86,7 +89,7 @@ class Replica(Shown):
         self._last, self._winner = Head(), found.winner
         if found.winner is not None:
             self._keys[found.winner.key] = None
-            self._last = self._head_of(found.winner)
+            self._last = _head_of(found.winner)
         for data, held in found.known.items():
             key = None if held is None else decode_key(self._prefix, data)
             if held is None or key is None:
@@ -117,11 +120,6 @@ class Replica(Shown):
         """Active states of our spec with other windows: `(size, hop)` in ms to their last seq."""
         return self._others.rivals()
 
-    @property
-    def broken(self) -> RecordError | None:
-        """The error after which nothing that the replica shows can be trusted, if any."""
-        return self._broken
-
     def read(
         self, records: Sequence[tuple[int, bytes, bytes | None]], *, position: int, end: int
     ) -> bool:
@@ -134,40 +132,36 @@ class Replica(Shown):
             RecordError: for a record of an unknown format, or a pane that does not add up. Every
             later call raises it again, since nothing after it can be trusted.
         """
-        if self._broken is not None:
-            raise self._broken
-        for offset, key, value in records:
-            self._stage(offset, key, value)
+        if self.broken is not None:
+            raise self.broken
+        self._stage(records)
         if position < end:
             return False
         if self._staged or self.head is None:
             try:
                 self._evaluate(position)
             except RecordError as error:
-                self._broken = error
+                self.broken = error
                 raise
         return True
 
-    def _stage(self, offset: int, key: bytes, value: bytes | None) -> None:
-        """Hold a record back until the end of the log; the first record of a key counts."""
-        if self._others.has(key):
-            # What arrives after our start was written under a later configuration, which knows of
-            # our state, or by a worker that still has another configuration.
-            if value is not None and self.head is None:
-                self._others.note(key, value)
-            elif value is not None:
-                self._others.note_since(key)
-        elif value is None:
-            if key in self._keys:
-                self._staged[key] = None
-            elif self._staged.pop(key, None) is not None:
-                self._store.forget(key)
-        elif self._staged.get(key) is None and (key in self._staged or key not in self._keys):
-            cell = is_cell(self._prefix, key)
-            held = self._store.keep(key, value) if cell else KeptValue(value, len(value))
-            self._staged[key] = offset, held
+    def _stage(self, records: Sequence[tuple[int, bytes, bytes | None]]) -> None:
+        """Hold records back until the end of the log; the first record of a key counts."""
+        for offset, key, value in records:
+            if not key.startswith(self._prefix) and key.startswith(VERSION_BYTE):
+                self._others.note(key, value, since=self.head is not None)
+            elif value is None:
+                if key in self._keys:
+                    self._staged[key] = None
+                elif self._staged.pop(key, None) is not None:
+                    self._store.forget(key)
+            elif self._staged.get(key) is None and (key in self._staged or key not in self._keys):
+                cell = key.startswith(self._prefix) and not key.startswith(self._head_prefix)
+                held = self._store.keep(key, value) if cell else KeptValue(value, len(value))
+                self._staged[key] = offset, held
 
     def _evaluate(self, position: int) -> None:
+        # 1. Deletions take effect; cells wait for the head that decides about them.
         heads = []
         for data, staged in self._staged.items():
             if data in self._keys:
@@ -184,12 +178,14 @@ class Replica(Shown):
                 self._store.add(data, held)
                 self._undecided.setdefault(key.seq, {})[data] = cell
         self._staged = {}
+        # 2. The winner of the largest seq decides which cells are live.
         head = self._elect(heads)
         for seq in [seq for seq in self._undecided if seq <= head.seq]:
             for cell in self._undecided.pop(seq).values():
                 self._decide(cell, head)
         for cell in self._live.pop_gone(head):
             self._bury(cell.key)
+        # 3. What is live adds up, or nothing of it is shown.
         self._live.check(head, partition=self.partition, one_report=self._one_report)
         self._store.commit(position, self._winner)
         self.head = self._last = head
@@ -216,10 +212,7 @@ class Replica(Shown):
             return Head()
         if self._winner is before and self._last is not None:
             return self._last
-        return self._head_of(self._winner)
-
-    def _head_of(self, record: HeadRecord) -> Head:
-        return decode_head(Key(HEAD, record.epoch, record.seq), record.value)
+        return _head_of(self._winner)
 
     def _beats(self, head: HeadRecord, other: HeadRecord) -> bool:
         return (head.seq, -head.offset) > (other.seq, -other.offset)
@@ -257,3 +250,7 @@ class Replica(Shown):
             return
         if self._undecided.get(cell.seq, {}).pop(key, None) is None:
             self._live.remove(cell.name)
+
+
+def _head_of(record: HeadRecord) -> Head:
+    return decode_head(Key(HEAD, record.epoch, record.seq), record.value)

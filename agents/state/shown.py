@@ -46,15 +46,15 @@ class Shown:
 
     def panes(self, first: int, end: int) -> list[int]:
         """Return the panes in `[first, end)` that may have live cells, in order."""
-        return [] if self.head is None else self._live.between(first, end)
+        return [] if self.head is None else self._live.index.between(first, end)
 
     def all_panes(self) -> list[int]:
         """Return all panes that may have live cells, in order."""
-        return [] if self.head is None else self._live.panes()
+        return [] if self.head is None else self._live.index.all_panes()
 
     def names(self, pane: int) -> Collection[Name]:
         """Return the names of a pane's live cells, finals with their window's first pane."""
-        return self._live.names(pane)
+        return self._live.index.names(pane)
 
     def totals(self, pane: int) -> Totals:
         """Return a pane's totals; zeros if it has none."""
@@ -68,7 +68,7 @@ class Shown:
     def released(self, first: int, end: int) -> list[tuple[int, Release]]:
         """Return the releases of panes in `[first, end)`, as `(pane, release)` in order."""
         found = []
-        for pane in [] if self.head is None else self._live.released(first, end):
+        for pane in [] if self.head is None else self._live.index.between(first, end, "release"):
             cell = self.cells.get(Name("release", pane))
             if cell is not None:
                 found.append((pane, decode_release(cell.value)))
@@ -76,7 +76,7 @@ class Shown:
 
     def released_chunks(self, pane: int) -> list[tuple[int, bytes]]:
         """Return the chunks of a release's statistic, as `(number, value)`."""
-        names = (name for name in self._live.open_names(pane) if name.kind == "open")
+        names = (name for name in self._live.index.names(pane, "open") if name.kind == "open")
         return [(name.chunk, self.cells[name].value) for name in names]
 
     @property

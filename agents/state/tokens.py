@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.state.cell_store import KeptValue
-from ldpstream.agents.state.records import VERSION, RecordError, check_version
+from ldpstream.agents.state.records import VERSION_BYTE, RecordError, other_version
 from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
 
 _STORED: Final = np.dtype("<u8")
@@ -30,7 +30,7 @@ def as_numbers(tokens: NDArray[np.uint8]) -> Numbers:
 
 def encode_tokens(tokens: Numbers) -> bytes:
     """Return the value of a chunk."""
-    return bytes((VERSION,)) + tokens.astype(_STORED, copy=False).tobytes()
+    return VERSION_BYTE + tokens.astype(_STORED, copy=False).tobytes()
 
 
 def token_count(held: KeptValue) -> int:
@@ -39,7 +39,8 @@ def token_count(held: KeptValue) -> int:
     Raises:
         RecordError: if it is of another version or no chunk.
     """
-    check_version(held.start, "chunk of tokens")
+    if held.start[:1] != VERSION_BYTE:
+        raise other_version(held.start, "chunk of tokens")
     count, rest = divmod(held.size_bytes - 1, TOKEN_BYTES)
     if rest or count < 1:
         raise RecordError("changelog chunk of tokens has the wrong length")

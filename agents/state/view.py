@@ -86,11 +86,12 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
     for replica in replicas:
         if replica.head is not None:
             rejected += sum(replica.head.rejected.values())
+        cells = replica.cells
         for pane in replica.panes(start_ms // pane_ms, end_ms // pane_ms):
             pane_totals = replica.totals(pane)
             n, late = n + pane_totals.n, late + pane_totals.late
             names = (name for name in replica.names(pane) if name.kind == "count")
-            chunks += [(name.chunk, replica.cells[name].value) for name in names]
+            chunks += [(name.chunk, cells[name].value) for name in names]
     missing = lost_between(replicas, start_ms // pane_ms, end_ms // pane_ms)
     return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, lost=missing)
 

@@ -115,7 +115,8 @@ class WindowSpec:
 
     def expired(self, clock_ms: int) -> int:
         """Return the first pane kept at this clock: a pane expires a retention after it closes."""
-        return NEVER if clock_ms == NEVER else self.closed(clock_ms - self.retention_ms)
+        kept_ms = self.grace_ms + self.retention_ms
+        return NEVER if clock_ms == NEVER else (clock_ms - kept_ms) // self.pane_ms
 
     def final(self, closed: int) -> int:
         """Return the first window with a pane that is not below `closed`."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from ldpstream.agents.partition.copies import Copy
-from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica

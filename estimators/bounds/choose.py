@@ -167,7 +167,11 @@ def _padded(
         smooth &= np.isfinite(ends[0])
         part = tosses.reports / n
         out.put(smooth, "score", lambda _: (ends[0] * part, ends[1] * part))
-        out.put(some & ~smooth, "enumerated", lambda at: _enumerated(out, at, n, level))
+        out.put(
+            some & ~smooth,
+            "enumerated",
+            lambda at: _enumerated(out.at(at), (ends[0][at], ends[1][at]), n, level),
+        )
         return out.ends
     blocks = out.two & _in_blocks(sums)
     alone = out.two & ~blocks
@@ -199,7 +203,12 @@ def _proved(
     out.put(~out.two, "bernstein", bernstein)
     if options.estimand == "respondents":
         some = out.two & (sums.ceiling > 0.0)
-        out.put(some, "enumerated", lambda at: _enumerated(out, at, n, level))
+        ends = score(out.tosses, level)
+        out.put(
+            some,
+            "enumerated",
+            lambda at: _enumerated(out.at(at), (ends[0][at], ends[1][at]), n, level),
+        )
         return out.ends
     blocks = out.two & _in_blocks(sums)
     out.put(out.two & ~blocks, "clopper-pearson", lambda at: clopper_pearson(out.at(at), level))
@@ -213,13 +222,11 @@ def _in_blocks(sums: Sums) -> Bools:
     return np.broadcast_to(noisy_values & sums.disclosed, sums.total.shape)
 
 
-def _enumerated(out: "_Chosen", at: Bools, n: int, level: float) -> Pair:
-    tosses = out.at(at)
+def _enumerated(tosses: Tosses, scores: Pair, n: int, level: float) -> Pair:
     low, high = enumerated(tosses, level)
     # Where an end is what the group has at most it was cut; the score says by how much.
-    below, above = score(tosses, level)
-    low = np.where(low <= 0.0, np.fmin(below, 0.0), low)
-    high = np.where(high >= 1.0, np.fmax(above, 1.0), high)
+    low = np.where(low <= 0.0, np.fmin(scores[0], 0.0), low)
+    high = np.where(high >= 1.0, np.fmax(scores[1], 1.0), high)
     part = tosses.reports / n
     return low * part, high * part
 

@@ -5,7 +5,6 @@ bounds are the least and the largest a for which D is not in a tail of half the 
 every N (the test of each a is exact, and a is one of them).
 """
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -19,7 +18,7 @@ Integers = NDArray[np.int64]
 _REACH: Final = 8.0
 """Standard deviations that are summed on either side, and so many whole numbers more:"""
 _MORE: Final = 25.0
-_PART: Final = 1 << 20
+_PART: Final = 1 << 19
 """Probabilities that are held at a time."""
 
 
@@ -46,24 +45,21 @@ def _widths(rows: Floats) -> Floats:
 
 
 def _invert(rows: Floats, tail: float) -> Pair:
-    n, d, own, other = rows.T
-    # The least a with P(D >= d) > tail, and the largest with P(D <= d) > tail.
-    least = _first(n, lambda a: 1.0 - below(a, n, own, other, d - 1.0) > tail)
-    beyond = _first(n, lambda a: below(a, n, own, other, d) <= tail)
-    return np.minimum(least, n) / n, np.maximum(beyond - 1.0, 0.0) / n
-
-
-def _first(n: Floats, holds: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
-    """Return the least whole number in `0..n` from which on a condition holds, else n + 1."""
+    """Return the least a with `P(D >= d) > tail`, and the largest with `P(D <= d) > tail`."""
+    n, d, own, other = np.concatenate([rows, rows]).T
+    upper = np.arange(n.size) >= len(rows)
+    most = np.where(upper, d, d - 1.0)
+    # Both by bisection at once: the first in 0..n at which each begins or ends to hold, or n + 1.
     low, high = np.zeros_like(n), n + 1.0
-    while (low < high).any():
+    while (searching := low < high).any():
         middle = np.floor((low + high) / 2.0)
-        inside = np.minimum(middle, n)
-        found = holds(inside) | (middle > n)
-        searching = low < high
+        chance = below(np.minimum(middle, n), n, own, other, most)
+        found = np.where(upper, chance <= tail, 1.0 - chance > tail) | (middle > n)
         high = np.where(searching & found, middle, high)
         low = np.where(searching & ~found, middle + 1.0, low)
-    return low
+    least, beyond = np.split(low, 2)
+    n = rows[:, 0]
+    return np.minimum(least, n) / n, np.maximum(beyond - 1.0, 0.0) / n
 
 
 def below(a: Floats, n: Floats, own: Floats, other: Floats, most: Floats) -> Floats:
@@ -89,16 +85,14 @@ def below(a: Floats, n: Floats, own: Floats, other: Floats, most: Floats) -> Flo
     possible = (left >= 0.0) & (left <= rest[:, None])
     found = _probability(np.clip(left, 0.0, rest[:, None]), rest[:, None], turned[:, None])
     held = np.cumsum(np.where(possible, found, 0.0)[:, ::-1], axis=1)[:, ::-1]
-    held += _distribution(left[:, -1] - 1.0, rest, turned)[:, None]
+    # What is below the least of them: an incomplete beta integral.
+    least = left[:, -1] - 1.0
+    some = (least >= 0.0) & (least < rest)
+    ends = np.where(some, rest - least, 1.0), np.where(some, least + 1.0, 1.0)
+    integral = betainc(*ends, 1.0 - turned)
+    held += np.where(some, integral, np.where(least < 0.0, 0.0, 1.0))[:, None]
     summed: Floats = (weights * held).sum(axis=1)
     return np.clip(summed, 0.0, 1.0)
-
-
-def _distribution(most: Floats, size: Floats, chance: Floats) -> Floats:
-    """Return `P(Bin(size, chance) <= most)`, an incomplete beta integral: float64 `(q,)`."""
-    some = (most >= 0.0) & (most < size)
-    ends = np.where(some, size - most, 1.0), np.where(some, most + 1.0, 1.0)
-    return np.where(some, betainc(*ends, 1.0 - chance), np.where(most < 0.0, 0.0, 1.0))
 
 
 def _probability(at: Floats, size: Floats, chance: Floats) -> Floats:

@@ -37,11 +37,6 @@ class Tosses:
     other: Floats
 
     @property
-    def gap(self) -> Floats:
-        """`own - other`: what is left of a share in the reports."""
-        return self.own - self.other
-
-    @property
     def some(self) -> Floats:
         """N, and 1 where there are none: whoever uses the rest knows."""
         return np.maximum(self.reports, 1.0)
@@ -54,16 +49,16 @@ class Tosses:
     @property
     def own_noise(self) -> Floats:
         """The variance of one decoded report of a user inside."""
-        return self.own * (1.0 - self.own) / self.gap**2
+        return self.own * (1.0 - self.own) / (self.own - self.other) ** 2
 
     @property
     def other_noise(self) -> Floats:
         """The same of a user outside."""
-        return self.other * (1.0 - self.other) / self.gap**2
+        return self.other * (1.0 - self.other) / (self.own - self.other) ** 2
 
     def to_share(self, decisive: Floats) -> Floats:
         """Return the share that a part of decisive reports stands for."""
-        return (decisive - self.other) / self.gap
+        return (decisive - self.other) / (self.own - self.other)
 
 
 def quantile(level: float) -> float:
@@ -108,9 +103,9 @@ def score(tosses: Tosses, level: float) -> Pair:
     number of people over N: without their halves the interval covers 0.79 at worst, with them 0.93.
     """
     z = quantile(level)
-    n, share = tosses.some, tosses.share
-    slope = z**2 * (tosses.own_noise - tosses.other_noise) / n
-    square = slope**2 + 4.0 * slope * share + 4.0 * z**2 * tosses.other_noise / n
+    n, share, outside = tosses.some, tosses.share, tosses.other_noise
+    slope = z**2 * (tosses.own_noise - outside) / n
+    square = slope**2 + 4.0 * slope * share + 4.0 * z**2 * outside / n
     root = np.sqrt(np.where(square < 0.0, np.nan, square))
     middle = 2.0 * share + slope
     return (middle - root - 1.0 / n) / 2.0, (middle + root + 1.0 / n) / 2.0
@@ -120,7 +115,7 @@ def noise_deviation(tosses: Tosses) -> Floats:
     """Return the standard deviation of D around what the respondents give, at the estimate."""
     share = np.clip(tosses.share, 0.0, 1.0)
     mean_noise = share * tosses.own_noise + (1.0 - share) * tosses.other_noise
-    deviation: Floats = tosses.gap * np.sqrt(tosses.reports * mean_noise)
+    deviation: Floats = (tosses.own - tosses.other) * np.sqrt(tosses.reports * mean_noise)
     return deviation
 
 

@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 class CountPrefixes:
     """Decodes the m prefixes `{x : position of x <= i}` of counts.
 
-    Of each cut's decoder, float64 `(cuts,)`: the anchor of least noise (see `decoding`), the least
+    Of each cut's decoder, float64 `(cuts,)`: the anchor of least noise (see `queries.counts`), the least
     and largest noise in its group, the least and largest value, and what its group adds to the mean
     noise of uniform data. `held` is the part of the values that each prefix holds, float64 `(m,)`.
     They depend on the mechanism and the order alone: prepare once, estimate often.
@@ -52,7 +52,7 @@ class CountPrefixes:
             anchors = [decoder.best_anchors(row) for row in plain]
             of_rank = zip(ranks, plain, anchors, strict=True)
             decoded = np.stack([_anchored(decoder, cuts, *given) for given in of_rank])
-            expected = decoder.counts.expect_each(decoded**2)
+            expected = decoder.decoder.expect_each(decoded**2)
             for rank, own, h, moments in zip(ranks, anchors, decoded, expected, strict=True):
                 at = np.flatnonzero(cuts.rank == rank)
                 noise = remove_rounding(moments, (cuts.rank_of_value <= rank).astype(np.float64))
@@ -74,7 +74,7 @@ class CountPrefixes:
                 h = _anchored(self.decoder, cuts, rank, row, anchors)
                 total[at] = self.decoder.sum_outputs(statistic * h)[cuts.group[at]]
                 squares[at] = self.decoder.sum_outputs(statistic * h**2)[cuts.group[at]]
-        reports = self.decoder.counts.group_reports(statistic)[cuts.group]
+        reports = self.decoder.decoder.group_reports(statistic)[cuts.group]
         whole = cuts.accumulate(np.where(cuts.whole, reports, 0.0))
         parted = cuts.accumulate(np.where(cuts.whole, 0.0, 1.0)) > 0.5
 
@@ -144,7 +144,7 @@ def _plain(decoder: SetDecoder, cuts: Cuts) -> Iterator[tuple[range, Floats]]:
     for first in range(0, cuts.ranks, step):
         ranks = range(first, min(first + step, cuts.ranks))
         added = cuts.rank_of_value == np.array(ranks)[:, None]
-        plain = decoder.counts.decode_each(added.astype(np.float64))
+        plain = decoder.decoder.decode_each(added.astype(np.float64))
         plain[0] += last
         last = np.cumsum(plain, axis=0, out=plain)[-1]
         yield ranks, plain

@@ -89,7 +89,7 @@ class ChainPrefixes:
 
 def prepare_prefixes(queries: LinearQueries, positions: Integers) -> ChainPrefixes | SetPrefixes:
     """Prepare an order: the position of each value, int64 `(k,)`, >= 0."""
-    chain = queries.linear.chain(positions)
+    chain = queries.decoder.chain(positions)
     if chain is None:
         return SetPrefixes(queries, positions)
-    return ChainPrefixes(queries.linear, positions, chain)
+    return ChainPrefixes(queries.decoder, positions, chain)

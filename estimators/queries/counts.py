@@ -11,6 +11,7 @@ lambda = 1 one minus the complement's.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Final, Self
 
@@ -35,14 +36,25 @@ TOGETHER: Final = 1 << 18
 """Entries of decoders that are worked on at a time."""
 
 
+_KEPT: Final = 1 << 16
+"""Values: what prepares the queries of mechanisms of so many is kept."""
+
+
 def prepare_queries(mechanism: Mechanism) -> Queries:
     """Return what prepares a mechanism's queries, by the kind of its decoder."""
+    return (_kept if mechanism.size <= _KEPT else _prepare)(mechanism)
+
+
+def _prepare(mechanism: Mechanism) -> Queries:
     decoder = mechanism.decoder()
     if isinstance(decoder, CountDecoder):
         return SetDecoder.of(mechanism, decoder)
     if isinstance(decoder, LinearDecoder):
         return LinearQueries.of(mechanism, decoder)
     raise TypeError(f"expected a CountDecoder or a LinearDecoder, got {type(decoder).__name__}")
+
+
+_kept = lru_cache(maxsize=16)(_prepare)
 
 
 @dataclass(frozen=True)
@@ -75,8 +87,8 @@ class SetDecoder(Queries):
     values, int64.
     """
 
-    counts: CountDecoder
-    known: Groups
+    decoder: CountDecoder
+    groups: Groups
     of_output: Integers
     slack: Floats
     slack_noise: Floats
@@ -94,20 +106,10 @@ class SetDecoder(Queries):
         noise[noise <= ROUNDING * sizes] = 0.0
         return cls(decoder, groups, of_output, slack, noise, sizes)
 
-    @property
-    def decoder(self) -> CountDecoder:
-        """The mechanism's decoder."""
-        return self.counts
-
-    @property
-    def groups(self) -> Groups:
-        """What its reports disclose."""
-        return self.known
-
     def set_query(self, indicator: Floats) -> Query:
         """Prepare a set of values, given by its indicator, float64 `(k,)`."""
-        h = self.decode_set(indicator, self.counts.decode(indicator))
-        return _set_query(indicator, h, self.counts.noise_of(h, indicator))
+        h = self.decode_set(indicator, self.decoder.decode(indicator))
+        return _set_query(indicator, h, self.decoder.noise_of(h, indicator))
 
     def set_queries(self, indicators: Iterable[Floats]) -> Iterator[Query]:
         """Prepare sets of values, of small domains some at once."""
@@ -116,9 +118,9 @@ class SetDecoder(Queries):
             yield from super().set_queries(each)
             return
         while rows := list(islice(each, step)):
-            plain = zip(rows, self.counts.decode_each(np.stack(rows)), strict=True)
+            plain = zip(rows, self.decoder.decode_each(np.stack(rows)), strict=True)
             decoded = np.stack([self.decode_set(*pair) for pair in plain])
-            expected = self.counts.expect_each(decoded**2)
+            expected = self.decoder.expect_each(decoded**2)
             for indicator, h, moments in zip(rows, decoded, expected, strict=True):
                 yield _set_query(indicator, h, remove_rounding(moments, indicator))
 
@@ -133,7 +135,7 @@ class SetDecoder(Queries):
         of_value = self.groups.of_value
         parts = (weights - least[of_value]) / unit[of_value]
         decoded = self.decode(parts)
-        noise = self.counts.noise_of(decoded, parts) * unit[of_value] ** 2
+        noise = self.decoder.noise_of(decoded, parts) * unit[of_value] ** 2
         h = decoded * unit[self.of_output] + least[self.of_output]
         return CountQuery(
             weights,
@@ -156,7 +158,7 @@ class SetDecoder(Queries):
         some = noise > 0.0
         if not some.any():
             return 0.0
-        first, second, third, fourth = (self.counts.expect(h**power) for power in (1, 2, 3, 4))
+        first, second, third, fourth = (self.decoder.expect(h**power) for power in (1, 2, 3, 4))
         # Around the weight itself: E h is the weight but for rounding.
         fourths = (
             fourth

@@ -41,23 +41,13 @@ class LinearQuery(Query):
 class LinearQueries(Queries):
     """Prepares queries of a mechanism whose statistic holds sums."""
 
-    linear: LinearDecoder
-    known: Groups
+    decoder: LinearDecoder
+    groups: Groups
 
     @classmethod
     def of(cls, mechanism: Mechanism, decoder: LinearDecoder) -> Self:
         """Prepare a mechanism with its decoder."""
         return cls(decoder, Groups.of(mechanism))
-
-    @property
-    def decoder(self) -> LinearDecoder:
-        """The mechanism's decoder."""
-        return self.linear
-
-    @property
-    def groups(self) -> Groups:
-        """What its reports disclose."""
-        return self.known
 
     def set_query(self, indicator: Floats) -> Query:
         """Prepare a set of values: its decoder is that of its indicator."""
@@ -65,8 +55,8 @@ class LinearQueries(Queries):
 
     def linear_query(self, weights: Floats) -> Query:
         """Prepare any weights, float64 `(k,)`."""
-        noise = self.linear.noise(weights)
-        least, largest = self.linear.span(weights)
+        noise = self.decoder.noise(weights)
+        least, largest = self.decoder.span(weights)
         off = max(largest - float(weights.min()), float(weights.max()) - least)
         deviation = off if noise.any() else 0.0
-        return LinearQuery(weights, noise, least, largest, deviation, decoder=self.linear)
+        return LinearQuery(weights, noise, least, largest, deviation, decoder=self.decoder)

@@ -1,6 +1,6 @@
 """Linear queries ready to be estimated: their decoders' noise and extremes, prepared once.
 
-Counts of symbols and sums are decoded differently (`decoding`, `linear`); all that variances and
+Counts of symbols and sums are decoded differently (`counts`, `linear`); all that variances and
 bounds need of either is a `Query`.
 """
 
@@ -46,17 +46,10 @@ class Query(ABC):
 
 
 class Queries(ABC):
-    """Prepares the queries of one mechanism."""
+    """Prepares the queries of one mechanism: its decoder, and what its reports disclose."""
 
-    @property
-    @abstractmethod
-    def decoder(self) -> Decoder:
-        """The mechanism's decoder."""
-
-    @property
-    @abstractmethod
-    def groups(self) -> Groups:
-        """What its reports disclose."""
+    decoder: Decoder
+    groups: Groups
 
     def set_queries(self, indicators: Iterable[Floats]) -> Iterator[Query]:
         """Prepare sets one after the other; what decodes faster together may take some at once."""

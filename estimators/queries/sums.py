@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.queries.groups import Groups, all_in_one
+from ldpstream.estimators.queries.groups import Groups, all_in_one, group_extremes
 from ldpstream.estimators.queries.queries import Queries, Query
 from ldpstream.mechanisms.interface.decoder import LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -96,7 +96,8 @@ def value_sums(
         ValueError: where the statistic does not count n reports.
     """
     total = share_sums(mechanism, statistic, n) if decoded is None else decoded
-    decoder, of_value = mechanism.decoder(), mechanism.decoder().groups()
+    decoder = mechanism.decoder()
+    of_value = decoder.groups()
     if values is None:
         of_all = (decoder.second_moments(statistic), *decoder.extremes(), *decoder.noise_extremes())
         single = SingleValues(*of_all)
@@ -182,11 +183,12 @@ def query_sums(
 ) -> Sums:
     """Return the sums of prepared queries; `indicators` says that all weights are 0 or 1."""
     groups, reports = queries.groups, queries.decoder.group_reports(statistic)
+    of_value = groups.of_value, groups.count
     rows = []
     for query in prepared:
-        quietest, noisiest = groups.value_extremes(query.noise)
-        moments = groups.value_extremes(query.noise + query.weights**2)[1]
-        lightest, heaviest = groups.value_extremes(query.weights)
+        quietest, noisiest = group_extremes(query.noise, *of_value)
+        moments = group_extremes(query.noise + query.weights**2, *of_value)[1]
+        lightest, heaviest = group_extremes(query.weights, *of_value)
         of_groups = reports, heaviest, noisiest
         tosses = _set_tosses(query, groups, *of_groups) if indicators else (0.0, 0.0, 0.0)
         rows.append(

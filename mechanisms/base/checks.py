@@ -127,7 +127,7 @@ def check_keys(given: object, allowed: frozenset[str], path: str) -> dict[str, o
     """Return a table whose keys are all allowed.
 
     Raises:
-        SpecError: naming the first unknown key, or `path` where the value is no table.
+        SpecError: naming the first unknown key, or `path` where the value is not a table.
     """
     if not isinstance(given, dict):
         raise SpecError(path, f"a table, got {describe(given)}")

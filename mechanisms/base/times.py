@@ -27,7 +27,7 @@ def parse_duration(text: str) -> int:
     """Return a duration such as "250ms", "1s", "5m", "1h" or "7d" in milliseconds.
 
     Raises:
-        ValueError: if the text is no whole number with one of those units.
+        ValueError: if the text is not a whole number with one of those units.
 
     >>> parse_duration("5m")
     300000
@@ -39,7 +39,7 @@ def parse_duration(text: str) -> int:
 
 
 def look_like_seconds(times_ms: int | NDArray[np.int64]) -> bool:
-    """Return whether any of these epoch milliseconds is rather a number of epoch seconds.
+    """Return whether any of these epoch milliseconds looks like a number of epoch seconds.
 
     Seconds of the years 2000 to 2099 are milliseconds of 11 January to 17 February 1970.
 

@@ -13,7 +13,7 @@ MOST_WORK = 1 << 20
 
 
 def refuse_large(size: int, work: int) -> None:
-    """Refuse to build the channel of `size` values where that is out of proportion.
+    """Refuse to build the channel of `size` values if it is too large.
 
     `work` is the number of its probabilities, times their length where they are products.
 

@@ -46,8 +46,8 @@ def load_channel(given: object, base: Path) -> DesignedChannel:
     The table is checked, the policy is not: `DesignedChannel.certify` proves it.
 
     Raises:
-        SpecError: for a file that cannot be read, is none of version 1, was altered, or whose
-            table is no invertible channel.
+        SpecError: for a file that cannot be read, is not of version 1, was altered, or whose
+            table is not an invertible channel.
     """
     if not isinstance(given, str) or not given:
         raise SpecError("channel", f"the path of a channel file, got {describe(given)}")

@@ -31,11 +31,11 @@ class DesignedChannel:
     """`weights[x][y]` is `P(y | x)` in units of 2^-64; `prior` is the design prior, k shares.
 
     `record` says how it was designed (workload, predicted variance, gap); it plays no part
-    in what the channel is. Equal by content.
+    in what the channel does. Equal by content.
 
     Raises:
         SpecError: if a row is not that of the policy's size, holds a negative entry or does not
-            sum to 2^64, an output has no probability for any value, the prior is no distribution
+            sum to 2^64, an output has no probability for any value, the prior is not a distribution
             above 0, or different distributions of values give the same reports.
     """
 

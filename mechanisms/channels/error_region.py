@@ -1,9 +1,9 @@
-"""What anybody can tell from a report: the errors of tests between two values ([CA] Theorem 1).
+"""What a report reveals: the errors of tests between two values ([CA] Theorem 1).
 
 A test of a report says "x" or "x'". `P_FA` is the probability that it says x where the value is x',
 `P_MD` that it says x' where it is x. Under a policy E every test has
-`P_FA + e^E[x',x] P_MD >= 1` and `e^E[x,x'] P_FA + P_MD >= 1`, and a channel for which every test
-has keeps the policy at that pair.
+`P_FA + e^E[x',x] P_MD >= 1` and `e^E[x,x'] P_FA + P_MD >= 1`. Conversely, a channel keeps the
+policy at that pair if all its tests do.
 """
 
 import math

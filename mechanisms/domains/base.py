@@ -6,6 +6,7 @@ canonical form is hashed into the fingerprint.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
 
@@ -68,12 +69,12 @@ class Domain(ABC):
         """
 
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
-        """Return the indices that n labels of a device go to: `index`, unless that is random."""
+        """Return the indices of n labels of a device: `index`, unless rounding is at random."""
         del entropy
         return self.index(labels)
 
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
-        """Return the same for n rows of text: `parse_columns`, unless that is random."""
+        """Return the same for n rows of text: `parse_columns`, unless rounding is at random."""
         del entropy
         return self.parse_columns(rows)
 
@@ -97,7 +98,7 @@ class Domain(ABC):
     def canonical(self) -> Json:
         """Return what the fingerprint hashes: the domain's content, wherever it was read from."""
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of values k."""
         return prod(self.shape)
@@ -115,5 +116,5 @@ class Domain(ABC):
         return None
 
     def outside(self, position: int) -> ValueOutsideDomainError:
-        """Return the error for the label at a position; it does not tell the label."""
+        """Return the error for the label at a position; without the label itself."""
         return ValueOutsideDomainError(position, self.expected)

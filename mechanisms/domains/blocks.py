@@ -6,6 +6,7 @@ Inside a block values are protected from each other; the block itself is disclos
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ Indices = NDArray[np.int64]
 class Blocks:
     """A partition: `of_value[x]` is the block of value x, int64 `(k,)`, blocks numbered from 0.
 
-    Within a block, values keep their order in the domain. Immutable; equal by content.
+    `sizes`, int64 `(count,)`, is the number of values of each block, `size` that of all. Within a
+    block, values keep their order in the domain. Immutable; equal by content.
 
     Raises:
         ValueError: if there is no value, or a block number between 0 and the largest is unused.
@@ -34,57 +36,39 @@ class Blocks:
             raise ValueError(f"block {int(np.argmin(sizes))} holds no value")
         table.flags.writeable = False
         sizes.flags.writeable = False
-        self._of_value = table
-        self._sizes: Indices = sizes
+        self.of_value: Final[Indices] = table
+        self.sizes: Final[Indices] = sizes
+        self.size: Final = len(table)
+        self.count: Final = len(sizes)
 
     @classmethod
     def one(cls, size: int) -> "Blocks":
         """Return the partition of `size` values into a single block: classical LDP."""
         return cls(np.zeros(size, dtype=np.int64))
 
-    @property
-    def of_value(self) -> Indices:
-        """Block of each value, int64 `(k,)`, read-only."""
-        return self._of_value
-
-    @property
-    def sizes(self) -> Indices:
-        """Number of values of each block, int64 `(blocks,)`, read-only."""
-        return self._sizes
-
-    @property
-    def size(self) -> int:
-        """Number of values k."""
-        return len(self._of_value)
-
-    @property
-    def count(self) -> int:
-        """Number of blocks."""
-        return len(self._sizes)
-
     @cached_property
     def position(self) -> Indices:
         """Place of each value in its block, from 0, in the domain's order; int64 `(k,)`."""
-        order = np.argsort(self._of_value, kind="stable")
-        starts = np.cumsum(self._sizes) - self._sizes
+        order = np.argsort(self.of_value, kind="stable")
+        starts = np.cumsum(self.sizes) - self.sizes
         position = np.empty_like(order)
-        position[order] = np.arange(self.size) - np.repeat(starts, self._sizes)
+        position[order] = np.arange(self.size) - np.repeat(starts, self.sizes)
         return position
 
     def runs(self) -> list[tuple[int, int]]:
         """Return `(block, length)` of each run of neighbouring values of one block, in order."""
-        changes = np.flatnonzero(np.diff(self._of_value)) + 1
+        changes = np.flatnonzero(np.diff(self.of_value)) + 1
         starts = np.concatenate(([0], changes))
         lengths = np.diff(starts, append=self.size)
-        return list(zip(self._of_value[starts].tolist(), lengths.tolist(), strict=True))
+        return list(zip(self.of_value[starts].tolist(), lengths.tolist(), strict=True))
 
     @cached_property
     def digest(self) -> str:
         """SHA-256, in hex, of the table as little-endian int32: the partition's identity."""
-        return hashlib.sha256(self._of_value.astype("<i4").tobytes()).hexdigest()
+        return hashlib.sha256(self.of_value.astype("<i4").tobytes()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Blocks) and np.array_equal(self._of_value, other._of_value)
+        return isinstance(other, Blocks) and np.array_equal(self.of_value, other.of_value)
 
     def __hash__(self) -> int:
         return int(self.digest[:15], 16)
@@ -97,7 +81,7 @@ def consecutive_blocks(size: int, length: object, path: str) -> Blocks:
     """Return blocks of `length` consecutive values; the last one may be shorter.
 
     Raises:
-        SpecError: if the length is no whole number in `1..size`.
+        SpecError: if the length is not a whole number in `1..size`.
     """
     if not is_whole(length) or not 1 <= length <= size:
         raise SpecError(path, f"a number of values in 1..{size}, got {describe(length)}")

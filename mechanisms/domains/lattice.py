@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -112,7 +113,7 @@ class Size(Lattice):
             raise SpecError("size", f"a whole number, got {describe(self.values)}")
         check_size(self.values, "size")
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Number of values, in one dimension."""
         return (self.values,)
@@ -132,7 +133,7 @@ class Grid(Lattice):
     def __post_init__(self) -> None:
         check_extents((self.rows, self.columns), "grid")
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Rows and columns."""
         return (self.rows, self.columns)
@@ -153,7 +154,7 @@ class Sizes(Lattice):
             raise SpecError("sizes", "at least one size")
         check_extents(self.sizes, "sizes")
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The sizes."""
         return self.sizes

@@ -61,7 +61,7 @@ class RoundedInterval(Domain):
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         """Return the nearest edges of numbers, without any randomness: `(n,)`, or `(n, D)`.
 
-        For what is no device's value: a policy's or a query's.
+        For the values of policies and queries, not of devices.
         """
         return self._join(
             np.rint((column - low) / (high - low) * bins).astype(np.int64)

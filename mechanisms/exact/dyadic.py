@@ -12,7 +12,7 @@ from ldpstream.mechanisms.exact.entropy import WORD
 _BITS = 256
 _LARGEST_BUDGET = 64
 SMALLEST_EPSILON = 1e-18
-"""From here on every rounded channel carries something; one that carries nothing is refused."""
+"""From here on every rounded channel carries information; one that does not is refused."""
 # Above the loss of any two values whose channel is enumerated: 32 steps of 64 log 2 at most.
 _LARGEST_EXPONENT = 2048
 # Ratios nearer to 1 have logarithms that the grid of 2^-256 could not distinguish as floats.
@@ -71,8 +71,8 @@ def log_bounds(ratio: Fraction) -> tuple[float, float]:
     """Return the nearest floats `(low, high)` with `low <= log(ratio) <= high`.
 
     So a ratio within `e^epsilon` is never shown with a loss above the float epsilon. The logarithm
-    in floating point is only a guess; the exact bounds on the exponential prove both. Within 2^-128
-    of 1 the first two terms of the logarithm's series do.
+    in floating point is only a guess, which the exact bounds on the exponential confirm. Within
+    2^-128 of 1 the first two terms of the logarithm's series do.
 
     Raises:
         ValueError: if the ratio is not above 0.
@@ -134,7 +134,7 @@ def sign_threshold(epsilon: Fraction) -> int:
 
     `T / 2^64` is `e^epsilon / (e^epsilon + 1)` rounded down: toward 1/2, hence outward. Beyond
     epsilon = 64 log 2 (44.36...) it is `2^64 - 1`, whose loss is that number. T = 2^63 (epsilon
-    below about 2^-62) is a channel that carries nothing; the caller refuses it.
+    below about 2^-62) is a channel that carries no information; the caller refuses it.
     """
     low = exp_floor(min(epsilon, Fraction(_LARGEST_BUDGET)))
     return min(math.floor(WORD * low / (low + 1)), WORD - 1)
@@ -155,7 +155,7 @@ def geometric_threshold(epsilon: Fraction) -> int:
     """Return the least T above 0 with `T / 2^64 >= e^-epsilon`: rounded up, hence outward.
 
     Beyond epsilon = 64 log 2 (44.36...) it is 1, whose loss is that number. T = 2^64 (epsilon below
-    2^-64) is a channel that carries nothing; the caller refuses it.
+    2^-64) is a channel that carries no information; the caller refuses it.
     """
     return math.ceil(WORD * exp_bounds(-min(epsilon, Fraction(_LARGEST_BUDGET)))[1])
 
@@ -166,7 +166,7 @@ def binary_thresholds(first: Fraction | None, second: Fraction | None) -> tuple[
     `first = E[0, 1]` and `second = E[1, 0]`; None is infinity. From [CA] Theorem 2,
     `q = (1 - e^-a)/(e^b - e^-a)` is rounded up, and r is the largest dyadic with
     `r <= e^b q` and `1 - r >= e^-a (1 - q)`: both constraints hold for the rounded numbers.
-    Where `r <= q` the channel carries nothing; the caller refuses it.
+    Where `r <= q` the channel carries no information; the caller refuses it.
     """
     limit = Fraction(_LARGEST_BUDGET)
     # e^-a and e^-b rounded up: every use below then errs on the side of privacy.

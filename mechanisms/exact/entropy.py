@@ -1,4 +1,4 @@
-"""Randomness: 64-bit words, and the exact draws that are made of them.
+"""Randomness: 64-bit words, and exact draws from them.
 
 Every draw of a mechanism is a function of uniform 64-bit words, so that its probabilities are
 dyadic rationals without any rounding of their own (docs/theory.md section 9).
@@ -25,9 +25,9 @@ class Entropy(Protocol):
 
 
 class SystemEntropy:
-    """The operating system's generator, read again at every call.
+    """The operating system's generator, read at every call.
 
-    It keeps no buffer and no state, so that two processes of a fork never share a word.
+    It keeps no buffer and no state, so two processes after a fork never share a word.
     """
 
     def words(self, n: int) -> Words:
@@ -90,7 +90,7 @@ def uniform_below_each(entropy: Entropy, bounds: NDArray[np.int64]) -> NDArray[n
     """Return exactly uniform draws, the i-th from `0..bounds[i]-1`, int64 of shape `(n,)`.
 
     `bounds` are above 0. As `uniform_below`, each draw with its own mask: one word for each,
-    then, in order, a further word for each that was rejected, until none is.
+    then, in order, a further word for each that was rejected, until all are accepted.
     """
     limits = bounds.astype(np.uint64)
     masks = limits - np.uint64(1)

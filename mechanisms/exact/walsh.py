@@ -17,13 +17,13 @@ _STRETCH: Final = 1 << 14
 def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
     """Return `sum_y H[r, y] v[y]` for each row r, along the last axis; int64 or float64.
 
-    The last axis is a power of two. Besides the result it takes memory for a few thousand entries.
-    Passes over neighbours come first, stretch by stretch, so that all of them find their numbers
-    in the processor's cache; then pairs of stretches are added and subtracted in place. On int64
+    The last axis is a power of two. In addition to the result it takes memory for a few thousand
+    entries. Passes over neighbours come first, one chunk at a time, so that all of them work in the
+    processor's cache; then pairs of chunks are added and subtracted in place. On int64
     the result is exact while sums of absolute values stay below 2^63.
 
     Raises:
-        ValueError: if the last axis is no power of two.
+        ValueError: if the last axis is not a power of two.
 
     >>> walsh_hadamard(np.array([1, 2, 3, 4])).tolist()
     [10, -2, -4, 0]

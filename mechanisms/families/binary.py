@@ -37,8 +37,8 @@ class Binary(SymbolMechanism):
     One of the two may be infinite: a report may then reveal that value.
 
     Raises:
-        SpecError: if a budget is no number above 0, both are infinite, or they are so small that
-            the realised channel carries nothing.
+        SpecError: if a budget is not a number above 0, both are infinite, or they are so small that
+            the realised channel carries no information.
     """
 
     id: ClassVar[str] = "binary"

@@ -42,8 +42,8 @@ class HighLow(SymbolMechanism):
     """Protects the `sensitive` ones of `values` values with budget `epsilon`.
 
     Raises:
-        SpecError: if epsilon is no finite number above 0 or so small that reports say nothing,
-            no value is sensitive, or one is outside `0..values-1`.
+        SpecError: if epsilon is not a finite number above 0 or so small that reports carry no
+            information, no value is sensitive, or one is outside `0..values-1`.
     """
 
     id: ClassVar[str] = "high-low"

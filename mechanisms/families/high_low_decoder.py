@@ -83,7 +83,7 @@ class HighLowDecoder(CountDecoder):
         values: Integers,
         shares: Floats,  # noqa: ARG002  # nothing here depends on them
     ) -> SingleValues:
-        """Return the same of some values alone."""
+        """Return the same for some values only."""
         moments = self._moments(statistic, values)
         return SingleValues(moments, *self._extremes(values), *self._noise_extremes(values))
 

@@ -11,7 +11,6 @@ exactly unbiased.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,10 +28,9 @@ PART = 1 << 17
 """Values, or reports, processed at a time, which bounds a step's temporary memory."""
 
 
-def parts(size: int) -> Iterator[slice]:
-    """Yield consecutive slices of at most `PART` places that cover `0..size-1`."""
-    for first in range(0, size, PART):
-        yield slice(first, min(first + PART, size))
+def parts(size: int) -> list[slice]:
+    """Return consecutive slices of at most `PART` places that cover `0..size-1`."""
+    return [slice(first, min(first + PART, size)) for first in range(0, size, PART)]
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Decoder(ABC):
     """What every decoder gives, whatever the statistic holds.
 
     `scratch` is how much memory decoding takes besides a result for each value, in arrays of
-    float64 as long as the statistic: answers are refused by it where there is too little.
+    float64 as long as the statistic; it decides which answers are refused for lack of memory.
     """
 
     scratch: float = 4.0
@@ -206,7 +204,7 @@ class LinearDecoder(Decoder):
     ) -> Chain | None:
         """Return what is known of the m prefixes `{x : position of x <= i}` without a query each.
 
-        None, as by default, where nothing is: the prefixes are then sets like any other.
+        None, the default, if nothing is known: the prefixes are then sets like any other.
         """
         return None
 
@@ -214,8 +212,8 @@ class LinearDecoder(Decoder):
 def remove_rounding(moments: Floats, weights: Floats) -> Floats:
     """Return `moments - weights^2` of shape `(k,)`, exactly 0 where only rounding is left.
 
-    So a value that is reported exactly comes out without noise. Rounding is measured by the largest
-    weight, in whatever unit weights are.
+    So a value that is reported exactly has no noise. Rounding is relative to the largest weight,
+    whatever the weights' unit.
     """
     squares = weights**2
     noise = moments - squares

@@ -1,6 +1,5 @@
 """Decoders of mechanisms whose reports of a block follow one another: each discloses its block."""
 
-from abc import abstractmethod
 from typing import Protocol
 
 import numpy as np
@@ -24,12 +23,9 @@ class ReportsOfBlocks(Protocol):
 
 
 class DisclosedBlocks(CountDecoder):
-    """The groups that reports disclose are the blocks."""
+    """The groups that reports disclose are the blocks; `reports` says where those of each lie."""
 
-    @property
-    @abstractmethod
-    def reports(self) -> ReportsOfBlocks:
-        """Where each block's reports lie."""
+    reports: ReportsOfBlocks
 
     def groups(self) -> Indices | None:
         """Return the block of each value; None if there is one block."""

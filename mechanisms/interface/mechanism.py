@@ -61,7 +61,7 @@ class Mechanism(ABC):
     def marginal(self, statistic: Statistic) -> "tuple[Mechanism, Statistic] | None":
         """Return the mechanism of the estimated values alone, and its statistic.
 
-        Where devices give more than these and the rest can be summed out exactly; None otherwise.
+        None unless devices give more than these and the rest can be summed out exactly.
         """
         del statistic
         return None
@@ -128,7 +128,7 @@ class Mechanism(ABC):
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports, one a row.
 
-        `entropy` is the operating system's by default; a seeded one is for tests and simulation.
+        `entropy` is the operating system's by default; seeded ones are for tests and simulation.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad value, never the value.

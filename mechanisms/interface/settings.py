@@ -84,7 +84,7 @@ class Settings:
         return read_sensitive(self.keys.get("sensitive"), self.domain, f"{self.path}.sensitive")
 
     def read_policy(self) -> Policy:
-        """Return the policy of the `policy` key, in any of its forms (`policy_spec.read_policy`).
+        """Return the policy of the `policy` key, in any form (`policies.config.read_policy`).
 
         Raises:
             SpecError: if it is absent, or whatever its form refuses.

@@ -6,6 +6,7 @@ A report is an integer in `0..outputs-1`, sent little-endian in the fewest whole
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -29,7 +30,7 @@ class SymbolMechanism(Mechanism):
         """Return the symbols `0..outputs-1`, int64."""
         return np.arange(self.outputs, dtype=np.int64)
 
-    @property
+    @cached_property
     def report_bytes(self) -> int:
         """Length of a report: the fewest whole bytes that hold every symbol, at least 1."""
         return -(-self.report_bits // 8)
@@ -39,7 +40,7 @@ class SymbolMechanism(Mechanism):
         """Number of bits that number every symbol, at least 1."""
         return max(1, (self.outputs - 1).bit_length())
 
-    @property
+    @cached_property
     def statistic_size(self) -> int:
         """Length of the statistic: one count for each symbol."""
         return self.outputs
@@ -75,6 +76,10 @@ class SymbolMechanism(Mechanism):
         if len(reports) > _FEW:
             return None
         return list(Counter(reports.tolist()).items())
+
+    def count(self, statistic: Statistic) -> int:
+        """Return the sum of the counts."""
+        return int(statistic.sum())
 
     def absorb_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]

@@ -1,5 +1,6 @@
 """What a ledger refuses."""
 
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 
 from ldpstream.mechanisms.exact.dyadic import float_above
@@ -9,19 +10,23 @@ class LedgerError(ValueError):
     """A ledger cannot be used: the message says which file, and what was expected."""
 
 
+@dataclass(eq=False)
 class SkippedError(LedgerError):
     """The device does not take part in a window, because its ledger spreads the budget."""
 
-    def __init__(self, collection: str, *, reports: int, windows: int) -> None:
-        super().__init__(
-            f"{collection}: expected one of the windows that the budget is spread over, "
-            f"{reports} of {windows}"
+    collection: str
+    _: KW_ONLY
+    reports: int
+    windows: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.collection}: expected one of the windows that the budget is spread over, "
+            f"{self.reports} of {self.windows}"
         )
-        self.collection = collection
-        self.reports = reports
-        self.windows = windows
 
 
+@dataclass(eq=False)
 class BudgetError(LedgerError):
     """A report would spend more than is allowed.
 
@@ -29,15 +34,17 @@ class BudgetError(LedgerError):
     those of pairs and `spent` and `asked` those of the largest one.
     """
 
-    def __init__(
-        self, collection: str, *, spent: Fraction, asked: Fraction, allowed: Fraction | None
-    ) -> None:
+    collection: str
+    _: KW_ONLY
+    spent: Fraction
+    asked: Fraction
+    allowed: Fraction | None
+
+    def __str__(self) -> str:
+        allowed = self.allowed
         limit = "the budgets of some pair" if allowed is None else f"{float(allowed):g}"
-        super().__init__(
-            f"{collection}: expected at most {limit} in this period, got {float_above(spent):g} "
-            f"spent and {float_above(asked):g} asked"
+        spent, asked = f"{float_above(self.spent):g}", f"{float_above(self.asked):g}"
+        return (
+            f"{self.collection}: expected at most {limit} in this period, got {spent} spent and "
+            f"{asked} asked"
         )
-        self.collection = collection
-        self.spent = spent
-        self.asked = asked
-        self.allowed = allowed

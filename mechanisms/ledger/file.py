@@ -1,4 +1,4 @@
-"""The file of a ledger: made whole or not at all, and never started over where a file is.
+"""The file of a ledger: created whole or not at all, and never created over an existing file.
 
 SQLite takes a file of no bytes, or of one, for an empty database, and reads what is missing of its
 last page as zeros: a ledger that was cut short would have spent nothing.
@@ -30,20 +30,20 @@ _TABLES = (
 
 
 def open_ledger_file(path: Path) -> sqlite3.Connection:
-    """Return a connection, without transactions of its own, to a ledger; make it where none is.
+    """Return a connection, without transactions of its own, to a ledger; create it if missing.
 
     Raises:
-        LedgerError: where the file cannot be written, or is there but is no whole ledger.
+        LedgerError: where the file cannot be written, or is there but is not a whole ledger.
     """
     try:
         if not path.exists():
             _make(path)
-        # Said by the system in plain words; SQLite would only say that it cannot open it.
+        # The system's error says why; SQLite's would only say that the file cannot be opened.
         os.close(os.open(path, os.O_RDWR))
     except OSError as error:
         raise LedgerError(f"{path}: expected a writable file: {error.strerror}") from error
     with explained(path):
-        # Never made here: a file that somebody removes just now is no ledger that spent nothing.
+        # Never created here: a ledger that somebody has just removed has not spent nothing.
         database = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=rw",
             uri=True,
@@ -54,7 +54,7 @@ def open_ledger_file(path: Path) -> sqlite3.Connection:
         with explained(path):
             # EXTRA syncs the folder too: what is committed survives a power failure.
             database.execute("PRAGMA synchronous = EXTRA")
-            # What is forgotten is overwritten, not only marked as free.
+            # Deleted reports are overwritten, not only marked as free.
             database.execute("PRAGMA secure_delete = ON")
             _check(database, path)
     except BaseException:
@@ -65,7 +65,7 @@ def open_ledger_file(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of a file into a `LedgerError`."""
+    """Turn SQLite's errors about a file into a `LedgerError`."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -73,7 +73,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def _make(path: Path) -> None:
-    """Put a whole ledger at a path where nothing is; what another puts there first stays.
+    """Create a whole ledger; if another process creates one first, keep that one.
 
     It is not synced with its folder here: the first report that is charged syncs both.
     """
@@ -97,13 +97,13 @@ def _make(path: Path) -> None:
 
 def _put(made: Path, path: Path) -> None:
     try:
-        # Unlike a renaming it never replaces what is there.
+        # Unlike a rename, a link never replaces an existing file.
         os.link(made, path)
     except FileExistsError:
         return
     except OSError:
-        # A file system without links. Who is killed while writing leaves a file that is cut short,
-        # and so refused.
+        # A file system without links. A process killed while writing leaves a truncated file,
+        # which is refused.
         with suppress(FileExistsError):
             number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(number, "wb") as file:

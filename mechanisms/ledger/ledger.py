@@ -1,8 +1,8 @@
 """The budget ledger of one person's device: what has been reported, and what it has spent.
 
-It gives one report a window, keeps it, and gives the same one whenever it is asked again: asking
-again leaks nothing. It adds up exact losses and refuses what goes beyond the budget. What it
-protects, and what not: docs/devices.md. Needs the standard library's sqlite3 beside numpy.
+It draws one report a window, stores it, and returns that one to every later call, which therefore
+leaks nothing more. It adds up exact losses and refuses reports beyond the budget. docs/devices.md
+says what this protects and what it does not.
 """
 
 import secrets
@@ -57,8 +57,9 @@ class Ledger:
     `budget` is what all reports of a period may lose together: a number (for any pair of values of
     any collection; read as the decimal that was written), or a policy over the values of at most
     256 that all given collections share, budget by budget. `horizon_ms` is the length of a period,
-    periods beginning at multiples of it since the epoch, or None: one period for ever. `specs` are
-    the collections that may report, each with the length of its windows in milliseconds.
+    periods beginning at multiples of it since the epoch, or None for a single period without end.
+    `specs` are the collections that may report, each with the length of its windows in
+    milliseconds.
 
     With `spread` the ledger takes part in some windows of each period only, as many as the budget
     allows, drawn from its secret (`takes_part`); without, it spends the budget in the first ones.
@@ -66,13 +67,13 @@ class Ledger:
     only those that begin with one, keeps the budget.
 
     Raises:
-        LedgerError: where the file is there but is no whole ledger (an empty one is none), cannot
-            be used, holds reports of a spec that is not among `specs` but would have to be compared
-            pair by pair, or windows of another length; where a window does not divide the horizon,
-            or is not that of `one_report`; with `spread` where there is no horizon, one of more
-            than a million windows, or a budget below one report of each collection.
-        SpecError: for a budget that is no finite number above 0, or of the wrong values.
-        TypeError: for a length that is no whole number.
+        LedgerError: where the file is there but is not a whole ledger (an empty one is none),
+            cannot be used, holds reports of a spec that is not among `specs` but would have to be
+            compared pair by pair, or windows of another length; where a window does not divide the
+            horizon, or is not that of `one_report`; with `spread` where there is no horizon, one of
+            more than a million windows, or a budget below one report of each collection.
+        SpecError: for a budget that is not a finite number above 0, or of the wrong values.
+        TypeError: for a length that is not a whole number.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Ledger:
     def takes_part(self, spec: CollectionSpec, *, time_ms: int) -> bool:
         """Return whether the window that holds a time is one of the device's: without `spread` all.
 
-        What was drawn for a period is on disk before anybody is told, and stands. A window in which
+        What was drawn for a period is on disk before this returns, and final. A window in which
         the device takes part but does not report is lost, not made up for.
 
         Raises:
@@ -211,7 +212,7 @@ class Ledger:
         return Release(payload, row.time_ms, start_ms, fresh=False, sent=row.sent)
 
     def mark_sent(self, spec: CollectionSpec, starts_ms: Iterable[int]) -> None:
-        """Say that the reports of these windows have arrived, so that they need not go again."""
+        """Record that the reports of these windows have arrived and need not be sent again."""
         with self._store.writing():
             for start_ms in starts_ms:
                 self._store.mark_sent(spec.fingerprint, whole_ms(start_ms))
@@ -226,7 +227,7 @@ class Ledger:
             return self._store.forget(spec.fingerprint, before_ms)
 
     def spent(self, *, time_ms: int | None = None) -> Spent:
-        """Return what the period that holds a time has spent, or what was spent ever."""
+        """Return what the period that holds a time has spent, or what was spent in all."""
         span = self._terms.period(time_ms)
         with self._store.reading():
             return read_spent(self._store, span)

@@ -50,14 +50,14 @@ def read_budget(given: Fraction | float | str) -> Fraction:
     """Return a budget as the decimal that was written.
 
     Raises:
-        SpecError: where it is no finite number above 0.
+        SpecError: where it is not a finite number above 0.
 
     >>> read_budget(0.3), read_budget("1/3")
     (Fraction(3, 10), Fraction(1, 3))
     """
     text = str(given)
     try:
-        # Longer exponents would be numbers of as many digits.
+        # A longer exponent would make a number of that many digits.
         number = Fraction(0) if _LONG_EXPONENT.search(text) else Fraction(text)
     except (ValueError, ZeroDivisionError):
         number = Fraction(0)

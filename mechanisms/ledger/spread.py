@@ -1,16 +1,16 @@
 """Which windows a ledger takes part in, when it spreads its budget over a period.
 
 A ledger that spends at once takes part in the first windows of a period and in none of the others,
-which are left to devices that came later: whoever differs from them is counted at one time of day
-only. One that spreads takes part in w of the W windows of a period, drawn from the device's secret
-alone: each window is as likely as any other, and the choice tells nothing of any value.
+which are left to devices that start later, so its owner is counted at one time of day only. One
+that spreads takes part in w of the W windows of a period, drawn from the device's secret alone:
+each window is as likely as any other, and the choice tells nothing of any value.
 
 `fresh` draws another set for each period: at most w reports in a period, and so at most 2 w in W
 windows that lie across two. `rolling` has one set for all periods, by the window's place in its
 period: at most w in any W windows in a row, but the same devices meet in every period.
 
 The draw is Floyd's (Bentley and Floyd 1987), its words HMAC-SHA-256 under the secret: docs/wire.md
-has the bytes, tests/vectors/spread.json what they come to.
+has the bytes, tests/vectors/spread.json examples.
 """
 
 import hmac
@@ -77,7 +77,7 @@ def shared_out(
     """Return in how many windows of a period each collection takes part, at least one; else None.
 
     All take part in the same share of their windows, the largest that fits the budget, rounded down
-    to whole windows: so many as start within a stretch of the period, and one where none does.
+    to whole windows, counting those that start within the period, or one if none does.
     """
 
     def reports(stretch_ms: int) -> dict[bytes, int]:

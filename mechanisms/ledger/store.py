@@ -1,7 +1,7 @@
 """The ledger on disk: one SQLite file, written and synced before anything is released.
 
 It holds reports, which are randomised, and never a value. Every change is one transaction: after a
-kill -9 or a power failure it has happened whole, or not at all.
+kill -9 or a power failure it has happened entirely or not at all.
 """
 
 import re
@@ -46,7 +46,7 @@ class Row:
 
 
 class LedgerStore:
-    """The tables; every method but `close` belongs inside `writing` or `reading`."""
+    """The tables; call every method but `close` inside `writing` or `reading`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -69,7 +69,7 @@ class LedgerStore:
                 yield
                 self._db.execute("COMMIT")
         except BaseException:
-            # A full disk may have ended it already.
+            # A full disk may have ended the transaction already.
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
@@ -148,7 +148,7 @@ class LedgerStore:
         )
 
     def mark_sent(self, fingerprint: bytes, start_ms: int) -> None:
-        """Say that a window's report has arrived."""
+        """Record that a window's report has arrived."""
         self._db.execute(
             "UPDATE release SET sent = 1 WHERE fingerprint = ? AND start_ms = ?",
             (fingerprint, start_ms),

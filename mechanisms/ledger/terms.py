@@ -61,8 +61,8 @@ class Terms:
 
     Raises:
         LedgerError: where a window does not divide the horizon, or is not that of `one_report`.
-        SpecError: for a budget that is no finite number above 0, or of the wrong values.
-        TypeError: for a length that is no whole number.
+        SpecError: for a budget that is not a finite number above 0, or of the wrong values.
+        TypeError: for a length that is not a whole number.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Terms:
         )
 
     def charge(self, store: LedgerStore, spec: CollectionSpec, start_ms: int) -> None:
-        """Let a report be added for a window; remember the spec at its first one.
+        """Charge a report of a window; store the spec with its first one.
 
         Raises:
             BudgetError: where it goes beyond the budget.
@@ -215,7 +215,7 @@ class Terms:
             store.add_spec(Known(spec.fingerprint, spec.name, self.window_ms(spec), asked))
 
     def _allows(self, counts: Mapping[bytes, int], losses: Mapping[bytes, Fraction]) -> bool:
-        """Return whether so many reports of each spec are within the budget together."""
+        """Return whether these numbers of reports of each spec are within the budget together."""
         if isinstance(self._budget, Policy):
             return first_beyond(self._added_up(counts), self._budget) is None
         spent = sum((n * losses[one] for one, n in counts.items()), Fraction(0))

@@ -50,7 +50,7 @@ def read_edges(
     Raises:
         SpecError: for a file that cannot be read or holds no edge, an invalid line, one with other
             columns than the first, an edge of a value to itself, an epsilon if lines have budgets,
-            or none if they have not.
+            or none if they have none.
     """
     dimensions = len(domain.shape)
     edges: list[Edge] = []

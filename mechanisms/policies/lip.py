@@ -96,8 +96,8 @@ def level_thresholds(level: Level) -> tuple[int, int]:
     """Return `(q, r)`, the probabilities of report 1 for the values 0 and 1 in units of 2^-64.
 
     `q = (1 - r_min)/(r_max - r_min)` and `1 - r`, `r = r_max q`, are both rounded up, so that both
-    ratios come nearer to 1: outward. Where `r <= q` the channel carries nothing; the caller refuses
-    it.
+    ratios come nearer to 1: outward. Where `r <= q` the channel carries no information; the caller
+    refuses it.
     """
     least, largest = ratio_bounds(level)
     if largest <= least:

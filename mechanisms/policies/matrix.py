@@ -26,8 +26,8 @@ class MatrixPolicy(Policy):
     """`E[x, x'] = entries[x][x']`, exact rationals, None for infinity ([CA] Definition 1).
 
     Rows are "from", columns "to"; nothing ties `E[x, x']` to `E[x', x]`, and no entry has to be a
-    shortest path (see `policy_algebra.closure`). `of` reads numbers, `of_function` calls a
-    function, `policy_file.read_matrix` reads a file. Equal by content.
+    shortest path (see `algebra.closure`). `of` reads numbers, `of_function` calls a
+    function, `file.read_matrix` reads a file. Equal by content.
 
     Raises:
         SpecError: if the matrix is not square, has fewer than 2 or more than 1000 rows, a

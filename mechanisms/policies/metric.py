@@ -1,4 +1,4 @@
-"""L^p metrics on ordered domains: the further two values are apart, the less is hidden.
+"""L^p metrics on ordered domains: the farther apart two values, the less is hidden.
 
 Metric-based local differential privacy ([ML] Definition 1; docs/theory.md sections 5 and 8).
 """
@@ -68,7 +68,7 @@ class MetricPolicy(Policy):
         return self.budget_of(self.steps(value, other))
 
     def budget_of(self, steps: tuple[int, ...]) -> Fraction:
-        """Return the budget of two values so many index steps apart in each dimension."""
+        """Return the budget of two values these numbers of index steps apart, by dimension."""
         lengths = [step * weight for step, weight in zip(steps, self._weights, strict=True)]
         return self._unit * lp_length(lengths, self.p)
 

@@ -23,7 +23,8 @@ class PriorPolicy(Policy):
     probability. It says more than they do: of the odds against the prior.
 
     Raises:
-        SpecError: if epsilon is no finite number above 0, or the prior no distribution above 0.
+        SpecError: if epsilon is not a finite number above 0, or the prior is not a distribution
+            above 0.
     """
 
     epsilon: float

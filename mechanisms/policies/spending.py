@@ -64,7 +64,7 @@ def _finite(entry: Fraction | None) -> Fraction:
 class SumPolicy(Policy):
     """The sum of policies over the same values, each taken a number of times: `(policy, times)`.
 
-    As `policy_algebra.compose` but without a matrix, so of any number of values.
+    As `algebra.compose` but without a matrix, so of any number of values.
 
     Raises:
         SpecError: for no policy, or different numbers of values.

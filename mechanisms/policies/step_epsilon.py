@@ -27,7 +27,7 @@ def read_step_epsilon(given: object, domain: Domain, path: str) -> float:
     `path` is the key path of epsilon.
 
     Raises:
-        SpecError: if it is no finite number above 0.
+        SpecError: if it is not a finite number above 0.
     """
     epsilon = read_epsilon(given, path)
     if not isinstance(domain, RoundedInterval):

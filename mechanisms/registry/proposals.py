@@ -3,7 +3,7 @@
 Each mechanism's proposer says with which parameters it would be used under any policy: those of
 its own form as they are, any other with the largest budgets that satisfy it (`budgets`). Some
 propose what a user would write first although it does not satisfy every policy; the planner decides
-with `policy_order.implies` and names the pair that fails.
+with `policies.order.implies` and names the pair that fails.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +32,7 @@ from ldpstream.mechanisms.policies.policy import Policy
 
 @dataclass(frozen=True)
 class Proposal:
-    """A mechanism for a policy; `variant` tells it from others of its id, whatever the budgets."""
+    """A mechanism for a policy; `variant` distinguishes it from others with its id."""
 
     mechanism: Mechanism
     variant: str = ""

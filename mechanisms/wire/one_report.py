@@ -2,7 +2,7 @@
 
 Each report carries a token: the first 8 bytes of HMAC-SHA-256, under a secret that never leaves the
 device, of the spec's fingerprint and the start of the report's window. A device has one token a
-window, another one in every window and collection; nobody without the secret can tell whether two
+window, another one in every window and collection; without the secret nobody knows whether two
 tokens are one device's. The token also says which partition its report goes to, so that who owns a
 partition sees all reports of its tokens. docs/wire.md has the bytes, docs/devices.md what the rule
 does and does not do.

@@ -106,7 +106,7 @@ class CollectionSpec:
         """First 8 bytes of the SHA-256 of the canonical JSON: the spec's identity on the wire."""
         return hashlib.sha256(self.canonical).digest()[:FINGERPRINT_BYTES]
 
-    @property
+    @cached_property
     def report_bytes(self) -> int:
         """The length of a report on the wire: the mechanism's, and its token where there is one."""
         return self.mechanism.report_bytes + (0 if self.one_report is None else TOKEN_BYTES)
@@ -208,6 +208,19 @@ class CollectionSpec:
             reports, cut_ms = reports[order], cut_ms[order]
         return encode_frame(self.fingerprint, cut_ms, self.mechanism.encode(reports))
 
+    def frame_encoded(
+        self, payload: NDArray[np.uint8], *, time_ms: int, secret: bytes | None = None
+    ) -> bytes:
+        """Frame one encoded report, uint8 `(1, B)`, such as a ledger releases.
+
+        Raises:
+            ValueError: with `one_report`, for no secret or one of fewer than 16 bytes.
+        """
+        times_ms = np.array([time_ms], dtype=np.int64)
+        if self.one_report is not None:
+            payload = np.hstack((payload, self.tokens(secret or b"", times_ms)))
+        return encode_frame(self.fingerprint, times_ms - times_ms % self.precision_ms, payload)
+
     def _sort(self, reports: Reports, cut_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """Order by time, then by the report: symbols as numbers, rows as their bytes."""
         if reports.ndim == 1:
@@ -230,7 +243,7 @@ def load_spec(path: str | Path, name: str) -> CollectionSpec:
     """Return the spec of one collection out of a configuration file.
 
     Raises:
-        SpecError: if the file cannot be read or is no TOML, has no such collection, or a key of
+        SpecError: if the file cannot be read or is not TOML, has no such collection, or a key of
             the collection is impossible.
     """
     file = Path(path)

@@ -28,7 +28,7 @@ def read_precision(given: object, path: str) -> int:
     """Return the precision of times in milliseconds.
 
     Raises:
-        SpecError: if it is no duration above 0, or one of more than a hundred years.
+        SpecError: if it is not a duration above 0, or one of more than a hundred years.
     """
     if isinstance(given, str):
         try:

@@ -45,7 +45,7 @@ class DenseDecoder(CountDecoder):
         return None if self.known is None else self.known[1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dense:
     """As much of a mechanism as estimators use."""
 

@@ -81,7 +81,7 @@ def test_simultaneous_prefixes_widen_by_their_own_noise():
     skewed = prefixes.prepared.sums(statistic).spread * z**2 / (6 * N)
     for position in range(3):
         weights = (np.arange(4) <= position).astype(np.float64)
-        noise = decoder.counts.noise_of(decoder.decode(weights), weights)
+        noise = decoder.decoder.noise_of(decoder.decode(weights), weights)
         slope = max(noise.max() - noise.min(), 1.0)
         assert slope > 1.5
         step = z**2 * slope / N
@@ -108,7 +108,7 @@ def test_simultaneous_prefixes_of_several_groups_widen_by_their_noisiest_group(
     for position in range(length - 1):
         weights = (order <= position).astype(np.float64)
         least, most = decoder.groups.value_extremes(
-            decoder.counts.noise_of(decoder.decode(weights), weights)
+            decoder.decoder.noise_of(decoder.decode(weights), weights)
         )
         own = float((most - least).max())
         so_far = max(so_far, own)

@@ -10,7 +10,7 @@ import pytest
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.document.cost import answer_bytes
-from ldpstream.agents.http.computing import Computing
+from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.limits import ANSWERS_BYTES, CHEAP_BYTES, WAITING_LIMIT, check_cost
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.query.linear import Linear
@@ -84,7 +84,7 @@ def test_what_costs_more_than_all_answers_may_is_refused_with_what_to_ask_instea
 
 
 async def test_cheap_answers_wait_for_no_costly_ones_and_each_kind_keeps_its_order():
-    computing = Computing()
+    computing = ComputeQueues()
     begun: list[int] = []
     ends = [asyncio.Event() for _ in range(4)]
 
@@ -112,7 +112,7 @@ async def test_cheap_answers_wait_for_no_costly_ones_and_each_kind_keeps_its_ord
 
 @pytest.mark.parametrize("cost_bytes", [1, ANSWERS_BYTES])
 async def test_too_many_that_wait_are_sent_away(cost_bytes: int):
-    computing = Computing()
+    computing = ComputeQueues()
     async with computing.turn(cost_bytes, 0):
 
         async def waits() -> None:

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 
 from tests.stream.simulation.broken import MUTANTS
+from tests.stream.simulation.broken_intake import INTAKE_MUTANTS
 from tests.stream.simulation.broken_parts import PART_MUTANTS
-from tests.stream.simulation.intake import INTAKE_MUTANTS
 from tests.stream.simulation.packed import PACKED_MUTANTS
 from tests.stream.simulation.run import explain, run, shrink
 from tests.stream.simulation.tokens import TOKEN_MUTANTS

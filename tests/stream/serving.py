@@ -9,8 +9,8 @@ import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document.compose import final_content
-from ldpstream.agents.partition.clock import Control
-from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.clock import Control, SeenHeads
+from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch
@@ -92,12 +92,14 @@ class Served:
     def close(self, until_ms: int) -> None:
         """Close all panes up to a time, as `ldpstream close` does, and publish what is final."""
         for _ in range(3):
+            seen = SeenHeads.of(self.replicas)
             for part in self.parts:
                 part.clock(
                     replicas=self.replicas,
                     controls=[Control(until_ms, {})],
                     known_partitions=len(self.parts),
                     now_ms=START_MS,
+                    seen=seen,
                 )
             self.settle()
             self.parts[0].publications()

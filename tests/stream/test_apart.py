@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from ldpstream.agents.http import apart, computing
+from ldpstream.agents.http import apart, compute_queue
 from tests.stream.asking import CITY_PATH, Client, ask
 
 COSTLY = f"{CITY_PATH}?top=60&range=0..0,0..0&range=0..1,0..1"
@@ -23,7 +23,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(process.pid)
         return process
 
-    monkeypatch.setattr(computing, "CHEAP_BYTES", 0)
+    monkeypatch.setattr(compute_queue, "CHEAP_BYTES", 0)
     monkeypatch.setattr(apart.subprocess, "Popen", note)
     return found
 
@@ -52,10 +52,10 @@ async def test_the_process_gives_the_same_answer_and_ends_when_it_is_idle(
     # What the collection publishes is computed in a thread, however large.
     await ask(client, CITY_PATH)
     assert len(started) == 1
-    monkeypatch.setattr(computing, "_IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(compute_queue, "_IDLE_SECONDS", 0.01)
     assert await ask(client, COSTLY) == apart_
     await until_gone(started[0])
-    monkeypatch.setattr(computing, "CHEAP_BYTES", 1 << 40)
+    monkeypatch.setattr(compute_queue, "CHEAP_BYTES", 1 << 40)
     assert await ask(client, COSTLY) == apart_
 
 

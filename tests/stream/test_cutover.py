@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 from ldpstream.agents.partition.cutover import SiblingHeads
-from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.taking import Taken, take
 from ldpstream.agents.state.context import Context

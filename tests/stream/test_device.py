@@ -56,6 +56,9 @@ async def test_tokens_come_from_the_ledger_and_say_the_partition(tmp_path: Path)
 def test_a_frame_is_sorted_and_does_not_tell_who_came_first(toml: str):
     spec = collection(toml)
     reports = spec.privatize(np.arange(200) % 20)
+    one, times_ms = reports[:1], np.array([START_MS + 7])
+    encoded = spec.frame_encoded(spec.mechanism.encode(one), time_ms=START_MS + 7)
+    assert encoded == spec.frame_reports(one, times_ms=times_ms)
     frames = []
     for order in (np.arange(200), np.random.default_rng(1).permutation(200)):
         framer = Framer(spec)

@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.copies import Copy
-from ldpstream.agents.partition.outcomes import Flush
+from ldpstream.agents.partition.flushes import Flush
 from ldpstream.agents.pipeline.flush_writer import FlushWriter, SourceChangedError
 from tests.stream.serving import CITY
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.partition.copies import COPY_BYTES, Copy
-from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica

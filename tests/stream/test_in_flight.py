@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOutError
 
-from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.pipeline.flush_writer import FlushWriter
 from ldpstream.agents.pipeline.in_flight import InFlightFlushes, InFlightHooks
 from ldpstream.agents.reading.owned_partition import OwnedPartition

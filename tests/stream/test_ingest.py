@@ -13,7 +13,7 @@ from ldpstream.agents.partition.batch import read_batch
 from ldpstream.agents.partition.classify import FATES, LATE
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.counting import count
-from ldpstream.agents.partition.outcomes import Settled
+from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.context import Context

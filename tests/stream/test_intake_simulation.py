@@ -3,7 +3,8 @@
 import pytest
 
 from tests.soak import seeds
-from tests.stream.simulation.intake import INTAKE_MUTANTS, Harsh, IntakeWorld
+from tests.stream.simulation.broken_intake import INTAKE_MUTANTS
+from tests.stream.simulation.intake import Harsh, IntakeWorld
 from tests.stream.simulation.run import explain, run
 
 SEEDS = {

@@ -24,9 +24,9 @@ def test_names_come_back_in_the_order_in_which_they_were_added() -> None:
                 index.add(name)
                 expected.setdefault(pane, {})[name] = None
             assert list(index.names(pane)) == list(expected.get(pane, ()))
-        assert sorted(index) == sorted(expected)
+        assert index.all_panes() == sorted(expected)
         gone = [name for pane in sorted(expected) if pane < 3 for name in expected[pane]]
-        assert list(index.pop_below(3)) == gone
+        assert index.pop_gone(expired=3) == gone
         assert list(index.names(3)) == list(expected[3])
         assert not list(index.names(2))
 

@@ -7,7 +7,7 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import read_config
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.outcomes import Outcome
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.pipeline.progress import Progress
 from tests.stream.serving import CITY
 

@@ -13,7 +13,7 @@ Indices = NDArray[np.int64]
 
 
 class BlockDecoder(DisclosedBlocks):
-    """`h_x(y) = c H[row of x, y]` inside the block of x, 0 elsewhere; 1 for a value alone in its.
+    """`h_x(y) = c H[row of x, y]` in the block of x, else 0; 1 there if x is alone in its block.
 
     `c = 2^64 / (2 T - 2^64)` belongs to the realised threshold T. Reports are handled in an order
     in which blocks of one size lie side by side ("slots"), so that one call transforms them all.
@@ -21,7 +21,7 @@ class BlockDecoder(DisclosedBlocks):
     """
 
     def __init__(self, layout: BlockLayout, threshold: int) -> None:
-        self._layout = layout
+        self._layout = self.reports = layout
         self._c = WORD / (2 * threshold - WORD)
         # c^2 - 1 as one quotient of integers: the difference loses its digits at large epsilon.
         self._own_noise = 4 * threshold * (WORD - threshold) / (2 * threshold - WORD) ** 2
@@ -38,16 +38,12 @@ class BlockDecoder(DisclosedBlocks):
             self._slot_of_report = np.arange(layout.outputs) + moved
         self.scratch = 1.0 if len(self._runs) == 1 else 3.0
 
-    def _base(self, at: slice | Integers) -> Indices:
+    def _base(self, at: slice) -> Indices:
         """Return the first slot of the block of each of these values."""
         return self._first_slot[self._layout.blocks.of_value[at]]
 
-    def _alone(self, at: slice | Integers) -> NDArray[np.bool_]:
-        alone: NDArray[np.bool_] = self._layout.mask[at] == 0
-        return alone
-
     def _scale(self, at: slice | Integers) -> Floats:
-        return np.where(self._alone(at), 1.0, self._c)
+        return np.where(self._layout.mask[at] == 0, 1.0, self._c)
 
     def _transform(self, reports: NDArray[Number]) -> NDArray[Number]:
         """Return the transforms of all blocks of a vector over reports, in slots."""
@@ -79,19 +75,19 @@ class BlockDecoder(DisclosedBlocks):
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return `c^2 N_j` of each value, N_j its block's exact count."""
-        return self._moments(statistic, slice(None))
-
-    def _moments(self, statistic: Statistic, at: slice | Integers) -> Floats:
         in_block = self.group_reports(statistic)
-        moments: Floats = self._scale(at) ** 2 * in_block[self._layout.blocks.of_value[at]]
+        moments: Floats = self._scale(slice(None)) ** 2 * in_block[self._layout.blocks.of_value]
         return moments
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return -c and c; for a value alone in its block 0 and 1, since there are others."""
-        return self._extremes(slice(None))
+        alone = self._layout.mask == 0
+        return np.where(alone, 0.0, -self._c), np.where(alone, 1.0, self._c)
 
-    def _extremes(self, at: slice | Integers) -> tuple[Floats, Floats]:
-        return np.where(self._alone(at), 0.0, -self._c), self._scale(at)
+    def noise_extremes(self) -> tuple[Floats, Floats]:
+        """Return `c^2 - 1` (the value's own user) and `c^2` (its neighbours); 0 if it is alone."""
+        alone = self._layout.mask == 0
+        return np.where(alone, 0.0, self._own_noise), np.where(alone, 0.0, self._c**2)
 
     def single_values(
         self,
@@ -99,9 +95,17 @@ class BlockDecoder(DisclosedBlocks):
         values: Integers,
         shares: Floats,  # noqa: ARG002  # nothing here depends on them
     ) -> SingleValues:
-        """Return the same of some values alone."""
-        moments = self._moments(statistic, values)
-        return SingleValues(moments, *self._extremes(values), *self._noise_extremes(values))
+        """Return the same for some values only."""
+        alone = self._layout.mask[values] == 0
+        scale = np.where(alone, 1.0, self._c)
+        in_block = self.group_reports(statistic)[self._layout.blocks.of_value[values]]
+        return SingleValues(
+            second_moments=scale**2 * in_block,
+            least=np.where(alone, 0.0, -self._c),
+            largest=scale,
+            quietest=np.where(alone, 0.0, self._own_noise),
+            noisiest=np.where(alone, 0.0, self._c**2),
+        )
 
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: each block's weights in their rows, transformed."""
@@ -117,23 +121,10 @@ class BlockDecoder(DisclosedBlocks):
         means = np.empty(self._layout.blocks.size)
         for at in parts(means.size):
             base = self._base(at)
-            contrast = np.where(self._alone(at), 0.0, self._contrast)
+            contrast = np.where(self._layout.mask[at] == 0, 0.0, self._contrast)
             sums = transformed[base] + contrast * transformed[base + self._layout.row[at]]
             means[at] = sums / (self._layout.mask[at] + 1)
         return means
-
-    @property
-    def reports(self) -> BlockLayout:
-        """Where each block's reports lie."""
-        return self._layout
-
-    def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return `c^2 - 1` (the value's own user) and `c^2` (its neighbours); 0 if it is alone."""
-        return self._noise_extremes(slice(None))
-
-    def _noise_extremes(self, at: slice | Integers) -> tuple[Floats, Floats]:
-        alone = self._alone(at)
-        return np.where(alone, 0.0, self._own_noise), np.where(alone, 0.0, self._c**2)
 
 
 def _runs_of_equal(orders: Indices) -> list[tuple[int, int]]:

@@ -33,7 +33,8 @@ class BlockHadamard(BlockMechanism, SymbolMechanism):
     """Hadamard response with budget `epsilon` inside each block of a partition.
 
     Raises:
-        SpecError: as every `BlockMechanism`, and where reports say nothing at so small an epsilon.
+        SpecError: as every `BlockMechanism`, and where reports carry no information at so small an
+            epsilon.
     """
 
     id: ClassVar[str] = "block-hadamard"
@@ -43,7 +44,7 @@ class BlockHadamard(BlockMechanism, SymbolMechanism):
         if 2 * self.threshold <= WORD:
             raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
 
-    @property
+    @cached_property
     def outputs(self) -> int:
         """Number of reports: the sum of all K_j."""
         return self.layout.outputs

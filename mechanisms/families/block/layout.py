@@ -34,7 +34,7 @@ class BlockLayout:
         """Check what the proof by structure assumes of the tables.
 
         Raises:
-            ValueError: if blocks overlap, an order is no power of two, a row is 0 or beyond its
+            ValueError: if blocks overlap, an order is not a power of two, a row is 0 or beyond its
                 order in a block of several values, or two values of a block share a row.
         """
         ends = self.starts + self.orders

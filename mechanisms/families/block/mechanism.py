@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Self
 
 from ldpstream.mechanisms.base.checks import read_epsilon
@@ -31,7 +32,7 @@ class BlockMechanism(Mechanism):
     """A budget `epsilon` inside each block of a partition.
 
     Raises:
-        SpecError: if epsilon is no finite number above 0, or every block holds a single value,
+        SpecError: if epsilon is not a finite number above 0, or every block holds a single value,
             so that nothing is protected.
     """
 
@@ -54,7 +55,7 @@ class BlockMechanism(Mechanism):
         except SpecError as error:
             raise error.within(settings.path) from None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of values."""
         return self.blocks.size

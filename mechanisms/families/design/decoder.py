@@ -38,7 +38,7 @@ class DesignDecoder(DisclosedBlocks):
     def __init__(self, layout: DesignLayout, contracts: Sequence[Contract]) -> None:
         # What the transforms of designs other than the trivial one take.
         self.scratch = 2.0 if all(d.inside == 1 for d in layout.designs) else 8.0
-        self._layout = layout
+        self._layout = self.reports = layout
         self._contracts = contracts
         self._place = layout.blocks.position
         self._tables = SupportTables.of([d.support for d in layout.designs])
@@ -95,7 +95,7 @@ class DesignDecoder(DisclosedBlocks):
         return self._tables.single_values(self._kind(every), found, of_block).second_moments
 
     def single_values(self, statistic: Statistic, values: Integers, shares: Floats) -> SingleValues:
-        """Return the same of some values alone: their shares tell S_x."""
+        """Return the same for some values only: their shares tell S_x."""
         kinds, in_block = self._kind(values), self._in_block(self.group_reports(statistic), values)
         supporting = self._tables.supporting(kinds, shares, in_block)
         return self._tables.single_values(kinds, supporting, in_block)
@@ -131,11 +131,6 @@ class DesignDecoder(DisclosedBlocks):
             of_block = self._in_block(in_block, at)
             means[at] = self._unlikely[kinds] * of_block + self._excess[kinds] * found
         return means
-
-    @property
-    def reports(self) -> DesignLayout:
-        """Where each block's reports lie."""
-        return self._layout
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the smaller and the larger of the own user's noise and a neighbour's."""

@@ -44,7 +44,7 @@ def choose(epsilon: Fraction, size: int) -> Geometry:
     allowed = points <= _MOST_POINTS * size
     primes, dimensions, points = primes[allowed], dimensions[allowed], points[allowed]
     if exp_floor(epsilon) == 1:
-        return _geometry(primes, dimensions, 0)  # as where nothing within reach says anything
+        return _geometry(primes, dimensions, 0)  # as where nothing within reach carries information
     noise = _mean_noise(epsilon, size, primes, points)
     order = np.lexsort((points, noise))
     best = noise[order[0]]
@@ -55,7 +55,7 @@ def choose(epsilon: Fraction, size: int) -> Geometry:
         geometry = _geometry(primes, dimensions, i)
         if _exact(epsilon, size, geometry) <= limit * _TOLERANCE:
             return geometry
-    # Nothing within reach says anything: the caller refuses such an epsilon.
+    # Nothing within reach carries information: the caller refuses such an epsilon.
     return _geometry(primes, dimensions, int(order[0]))
 
 
@@ -77,7 +77,7 @@ def _fewest_coordinates(
 
 def _exact(epsilon: Fraction, size: int, geometry: Geometry) -> Fraction:
     support = realise(epsilon, geometry).support
-    # No number is worse than one that carries nothing.
+    # No number is worse than one that carries no information.
     return support.mean_noise(size) if support.gap > 0 else Fraction(1 << 1000)
 
 

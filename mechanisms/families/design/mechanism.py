@@ -24,7 +24,7 @@ class DesignMechanism(BlockMechanism, SymbolMechanism):
 
     Raises:
         SpecError: as every `BlockMechanism`, and where epsilon is so small that the reports of a
-            block would say nothing at the resolution of 2^-64.
+            block would carry no information at the resolution of 2^-64.
     """
 
     def __post_init__(self) -> None:
@@ -42,7 +42,7 @@ class DesignMechanism(BlockMechanism, SymbolMechanism):
 
     @abstractmethod
     def contract(self, size: int, reports: NDArray[Number]) -> NDArray[Number]:
-        """Sum over the reports that support, in blocks of this size: see `design_decoder`."""
+        """Sum over the reports that support, in blocks of this size: see `decoder`."""
 
     @property
     def outputs(self) -> int:

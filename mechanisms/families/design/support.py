@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Support:
-    """The exact probabilities; `own > other` where the channel says anything."""
+    """The exact probabilities; `own > other` where the channel carries information."""
 
     own: Fraction
     other: Fraction

@@ -50,9 +50,9 @@ class L1Bits(StepMechanism):
     after the other, 1 for +1, the unused bits of the last byte 0 (`bit_rows`).
 
     Raises:
-        SpecError: as `StepMechanism`, and where epsilon is so small that reports say nothing or
-            that decoders leave the range of floats, or its reports or its statistic would be too
-            large.
+        SpecError: as `StepMechanism`, and where epsilon is so small that reports carry no
+            information or that decoders leave the range of floats, or its reports or its statistic
+            would be too large.
     """
 
     id: ClassVar[str] = "l1-bits"
@@ -67,7 +67,7 @@ class L1Bits(StepMechanism):
 
     @classmethod
     def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
-        """Refuse domains whose reports or statistics are out of proportion."""
+        """Refuse domains whose reports or statistics are too large."""
         extents = tuple(extent for extent in shape if extent > 1)
         longest = 8 * LONGEST_REPORT_BYTES
         bits = sum(extents) - len(extents)

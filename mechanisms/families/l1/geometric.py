@@ -42,11 +42,11 @@ _LARGEST_MOMENT = 1e240
 class L1Geometric(StepMechanism, SymbolMechanism):
     """Geometric noise in every coordinate; see `StepMechanism` for the fields.
 
-    Reports count in row-major order, as values do; a dimension of one value says nothing.
+    Reports count in row-major order, as values do; a dimension of one value carries no information.
 
     Raises:
-        SpecError: as `StepMechanism`, and where epsilon is so small that reports say nothing or
-            that decoders leave the range of floats.
+        SpecError: as `StepMechanism`, and where epsilon is so small that reports carry no
+            information or that decoders leave the range of floats.
     """
 
     id: ClassVar[str] = "l1-geometric"
@@ -113,7 +113,7 @@ class L1Geometric(StepMechanism, SymbolMechanism):
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        See `two_sided` for the draws; a dimension of one value draws nothing.
+        See `exact.geometric` for the draws; a dimension of one value draws nothing.
         """
         checked = self.check_values(values)
         extents = np.array(self.extents, dtype=np.int64)

@@ -13,7 +13,7 @@ def read_metric(settings: Settings, mechanism: str) -> MetricPolicy:
     A mechanism that runs with `MetricPolicy.step` for each index step keeps either.
 
     Raises:
-        SpecError: for a domain without order, or a policy that is no unscaled L^p metric.
+        SpecError: for a domain without order, or a policy that is not an unscaled L^p metric.
     """
     domain, path = settings.domain, settings.path
     if not domain.ordered:

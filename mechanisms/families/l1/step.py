@@ -1,7 +1,7 @@
 """What mechanisms on ordered domains share: a budget for each index step, and private weights.
 
 Their policy is `E = epsilon * |x - x'|_p` (docs/theory.md sections 5 and 8). A private weight
-is one more dimension (`private_weights`), which the sums of the values alone leave out again.
+is one more dimension (`weights.private`), which the sums of the values alone leave out again.
 """
 
 import math
@@ -34,7 +34,7 @@ class StepMechanism(Mechanism):
     weight.
 
     Raises:
-        SpecError: if epsilon is no finite number above 0, the shape is no domain, or p is no
+        SpecError: if epsilon is not a finite number above 0, the shape is not a domain, or p is no
             whole number in 1..64 or infinity.
     """
 
@@ -53,7 +53,7 @@ class StepMechanism(Mechanism):
 
     @classmethod
     def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
-        """Refuse domains that are out of proportion; by default none.
+        """Refuse domains that are too large; by default none.
 
         Raises:
             SpecError: naming the path and the reason.

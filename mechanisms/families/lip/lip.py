@@ -46,7 +46,7 @@ class Lip(SymbolMechanism):
     `prior level * len(epsilons) + place of the budget`, and P(bit = 1) the prior.
 
     Raises:
-        SpecError: if a budget is no finite number above 0, given twice or so small that reports
+        SpecError: if a budget is not a finite number above 0, given twice or so small that reports
             say nothing, or there are more than 8,192 levels.
     """
 

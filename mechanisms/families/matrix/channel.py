@@ -31,7 +31,7 @@ def channel_of_rows(rows: LaplaceRows, group: NDArray[np.int64], groups: int) ->
 
 
 def refuse_many(rows: LaplaceRows, size: int, groups: int) -> None:
-    """Refuse channels of `size` values that are out of proportion.
+    """Refuse channels of `size` values that are too large.
 
     Raises:
         ValueError: as `refuse_large`.

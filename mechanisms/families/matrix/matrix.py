@@ -71,7 +71,7 @@ class Matrix(Mechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys; see `matrix_settings`."""
+        """Build the mechanism from a collection's keys; see `settings`."""
         settings.only(cls.id, "epsilon", "policy", "strategy", "workload", "scales")
         read = read_matrix_settings(settings)
         try:
@@ -180,7 +180,7 @@ class Matrix(Mechanism):
     def certify(self) -> Certificate:
         """Prove the realised loss: by enumeration where the channel is small, else by structure.
 
-        Structure: see `matrix_proof`. Only the policy's pairs are compared, which is all it needs.
+        Structure: see `proof`. Only the policy's pairs are compared, which is all it needs.
         """
         if self.size <= ENUMERATION_LIMIT:
             try:

@@ -1,8 +1,8 @@
 """Rows of integers with discrete Laplace noise, clamped to fixed ranges (docs/theory.md section 4).
 
 Row j of value x is `clamp(A[j, x] + D)`, `P(D = d) = (1 - a)/(1 + a) a^|d|`, `a = e^(-1/s_j)` as a
-multiple of 2^-64: the discrete Laplace, or two-sided geometric, distribution (`two_sided`). The
-range reaches so far beyond the row's entries that less than 2^-64 of the noise is clamped.
+multiple of 2^-64: the discrete Laplace, or two-sided geometric, distribution (`exact.geometric`).
+The range reaches so far beyond the row's entries that less than 2^-64 of the noise is clamped.
 """
 
 import math

@@ -110,7 +110,7 @@ def hierarchical(size: int) -> Entries:
 def haar(size: int) -> Entries:
     """Return Haar wavelets: of each inner node +1 on its first half, -1 on its second.
 
-    The same tree as `hierarchical`: halves differ by one value where the size is no power of two.
+    The same tree as `hierarchical`: unless the size is a power of two, halves differ by one value.
     """
     rows = np.zeros((size - 1, size), dtype=np.int32)
     for row, (start, middle, stop) in zip(rows, _splits(size), strict=True):

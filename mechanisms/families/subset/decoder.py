@@ -28,7 +28,7 @@ class SubsetDecoder(LinearDecoder):
 
     A report of a block always holds as many values, so that `sum_x h_x = 1` over its block: a query
     is decoded as `mean_j N_j` and its deviations u from its mean in each block,
-    `h_w = mean_j + step sum_(x in report) u_x`. Whole blocks are so exact.
+    `h_w = mean_j + step sum_(x in report) u_x`. So whole blocks are exact.
     """
 
     scratch = 1.0
@@ -74,7 +74,7 @@ class SubsetDecoder(LinearDecoder):
         values: Integers,
         shares: Floats,  # noqa: ARG002  # nothing here depends on them
     ) -> SingleValues:
-        """Return the same of some values alone."""
+        """Return the same for some values only."""
         return self._single_values(statistic, values)
 
     def _single_values(self, statistic: Statistic, at: slice | Integers) -> SingleValues:

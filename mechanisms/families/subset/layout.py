@@ -7,7 +7,7 @@ then the reports of each block.
 
 A mask, not the subset's rank among all: the rank is shorter (by a sixth at epsilon = 1, by three
 quarters at 3) but takes integers of thousands of bits for each report, on devices and servers.
-Where the length matters, projective geometry has the same variance in `log2 K` bits.
+If length matters, use projective geometry: the same variance in `log2 K` bits.
 """
 
 from collections.abc import Sequence

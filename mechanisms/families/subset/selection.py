@@ -39,7 +39,7 @@ class SubsetSelection(BlockMechanism):
 
     Raises:
         SpecError: as every `BlockMechanism`, where a block is too large, and where epsilon is so
-            small that the reports of a block would say nothing at the resolution of 2^-64.
+            small that the reports of a block would carry no information at the resolution of 2^-64.
     """
 
     id: ClassVar[str] = "subset-selection"

@@ -2,7 +2,7 @@
 
 A device gives a weight in `0..largest` after its value. A private one is randomised as any
 coordinate is, so two weights w apart are protected by w epsilon; public ones are in
-`public_weights`. Estimates are about the values, and about the sums of their weights.
+`public`. Estimates are about the values, and about the sums of their weights.
 """
 
 from collections.abc import Sequence
@@ -127,7 +127,7 @@ class WeightedDomain(Domain):
 
 
 def _whole(entry: object) -> int:
-    """Return a weight, or -1 where it is no whole number."""
+    """Return a weight, or -1 where it is not a whole number."""
     if isinstance(entry, str):
         text = entry.strip()
         return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1

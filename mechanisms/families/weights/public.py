@@ -46,7 +46,7 @@ class PublicWeights(Mechanism):
     little-endian in the fewest whole bytes that hold `largest`.
 
     Raises:
-        SpecError: if the largest weight is no whole number in 1..4095, so that sums of squares
+        SpecError: if the largest weight is not a whole number in 1..4095, so that sums of squares
             might not be exact.
     """
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Self
 
-from ldpstream.agents.partition.outcomes import Publication
+from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
@@ -62,7 +62,7 @@ class MarkUnsent(Watched):
     """Marks all that is stored as published, also what `publications` has not returned."""
 
     def mark_published(self) -> None:
-        self._publishing.offered = self.base.final
+        self._offered = self.base.final
         super().mark_published()
 
 

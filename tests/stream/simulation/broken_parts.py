@@ -93,7 +93,7 @@ class WhatIsLeft(Patched):
     """A part of which some partitions have dropped panes is answered as far as it is there."""
 
     changes = MappingProxyType(
-        {"ldpstream.agents.http.asked.first_kept": lambda _, replicas: expired(_heads(replicas))}
+        {"ldpstream.agents.http.lookup.first_kept": lambda _, replicas: expired(_heads(replicas))}
     )
 
     def answer(

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ldpstream.agents.partition.copies import Copy
-from ldpstream.agents.partition.outcomes import Publication
+from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.state.cells import decode_chunk, decode_totals
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.view import windows

@@ -23,10 +23,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ldpstream.agents.http.asked import check_span, is_final, kept_windows
+from ldpstream.agents.http.lookup import check_span, is_final, kept_windows
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.partition.answers import BehindError, answer
-from ldpstream.agents.partition.outcomes import Publication
+from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot, add_up

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.classify import FATES, LATE, Classified
-from ldpstream.agents.partition.outcomes import Flush, Settled
+from ldpstream.agents.partition.flushes import Flush, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.records import Name

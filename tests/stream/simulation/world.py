@@ -8,7 +8,7 @@ the group. Workers' clocks differ; partitions are added. What brokers may do is 
 import random
 
 from ldpstream.agents.partition.clock import Control
-from ldpstream.agents.partition.outcomes import Publication
+from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.state.records import Head, state_prefix
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER

@@ -41,7 +41,7 @@ Compute: TypeAlias = Callable[[CollectionConfig, Job], Awaitable[bytes]]
 """What a turn allows, once. It raises AnswerError, 503, where the answer's process ended."""
 
 
-class Computing:
+class ComputeQueues:
     """Two bounded queues, so that whoever asks for much makes nobody else wait.
 
     Cheap is what costs at most `CHEAP_BYTES`, or no more than what the collection publishes.

@@ -7,7 +7,6 @@ from ldpstream.agents.http.parameters import FINGERPRINT, AnswerError
 from ldpstream.agents.partition.answers import first_kept
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.view import WindowInfo, windows
-from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.times import format_time
 
 
@@ -70,8 +69,17 @@ def check_span(
     if start_ms is None or end_ms is None:
         missing = "start" if start_ms is None else "end"
         raise AnswerError(400, f"{missing}: expected start and end, or neither")
+    window = served.context.window
     for name, time_ms in (("start", start_ms), ("end", end_ms)):
-        _check_edge(served.context.window, name, time_ms)
+        if not window.earliest_ms <= time_ms <= window.latest_ms:
+            raise AnswerError(400, f"{name}: expected a time well within the years 1 to 9999")
+        if time_ms % window.pane_ms:
+            below_ms = time_ms - time_ms % window.pane_ms
+            raise AnswerError(
+                400,
+                f"{name}: expected the edge of a pane of {window.pane_ms} ms, such as "
+                f"{format_time(below_ms)}, got {format_time(time_ms)}",
+            )
     if start_ms >= end_ms:
         raise AnswerError(400, f"end: expected a time after start, got {format_time(end_ms)}")
     kept_ms = _kept_ms(served)
@@ -93,15 +101,3 @@ def is_final(served: ServedCollection, end_ms: int) -> bool:
 def _kept_ms(served: ServedCollection) -> int:
     """Return from when on nothing has expired in any partition; epoch ms."""
     return first_kept(served.context, served.replicas) * served.context.window.pane_ms
-
-
-def _check_edge(window: WindowSpec, name: str, time_ms: int) -> None:
-    if not window.earliest_ms <= time_ms <= window.latest_ms:
-        raise AnswerError(400, f"{name}: expected a time well within the years 1 to 9999")
-    if time_ms % window.pane_ms:
-        below_ms = time_ms - time_ms % window.pane_ms
-        raise AnswerError(
-            400,
-            f"{name}: expected the edge of a pane of {window.pane_ms} ms, such as "
-            f"{format_time(below_ms)}, got {format_time(time_ms)}",
-        )

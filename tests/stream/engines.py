@@ -1,0 +1,105 @@
+"""An engine without a broker: a reader that reads nothing, and a sender that calls back."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from aiokafka import TopicPartition
+
+from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.flush_writer import Sending
+from ldpstream.agents.pipeline.hooks import Hooks
+from ldpstream.agents.reading.source import Batch, SourceReader
+from ldpstream.agents.reading.taking import FramesHooks
+from ldpstream.agents.state.context import Context, WindowTotals
+from tests.stream.serving import CITY
+from tests.stream.simulation.intake import Lane
+
+STEP = 3
+
+
+class Resting:
+    """A reader that reads nothing."""
+
+    def begin(self, _: TopicPartition, offset: int) -> int:
+        return 1
+
+    def given(self, _: TopicPartition) -> int:
+        return 0
+
+    def taken(self, _: TopicPartition, number: int) -> None: ...
+
+    def end(self, _: TopicPartition) -> None: ...
+
+
+class Sender:
+    """Hands every batch to a callback, and copies to nobody."""
+
+    def __init__(self, take: Callable[[int, Sequence[tuple[bytes, bytes | None]]], None]) -> None:
+        self._take = take
+
+    async def send_whole(
+        self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
+    ) -> bool:
+        self._take(partition, records)
+        return True
+
+
+def make_engine(
+    take: Callable[[int, Sequence[tuple[bytes, bytes | None]]], None] = lambda *_: None,
+    *,
+    compose: Callable[[WindowTotals], bytes] = lambda _: b"",
+    collection: CollectionConfig | None = None,
+    accepted: bool = False,
+    source: int = 0,
+    read: Sequence[tuple[bytes, bytes]] = (),
+) -> Engine:
+    """Return an engine of two partitions, or of a `collection`, whose replicas have been read.
+
+    Finals go three by three. The source has as many partitions unless told otherwise.
+    """
+
+    async def check() -> None: ...
+
+    if collection is None:
+        config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
+        collection = config.collections["city"]
+    partitions = source or collection.partitions
+    reader = cast("SourceReader", Resting())
+    engine = Engine(
+        collection,
+        Context(
+            spec=collection.spec,
+            window=collection.window,
+            compose=compose,
+            finals_a_step=STEP,
+            accept=tuple(one.spec for one in collection.accept),
+            accepted=accepted,
+        ),
+        reader,
+        reader,
+        Lane(),
+        Hooks(
+            sending=cast("Sending", Sender(take)),
+            source_id=lambda: b"",
+            source_partitions=lambda: partitions,
+            check_source=check,
+            won=lambda *_: None,
+            frames=FramesHooks(lambda *_: None, lambda *_: None),
+            now_ms=lambda: 3_600_000,
+        ),
+    )
+    for replica in engine.replicas:
+        log = [(offset, *record) for offset, record in enumerate(read)]
+        replica.read(log, position=len(log), end=len(log))
+    return engine
+
+
+def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
+    """Let a partition's first message come, a report at each of these times."""
+    reports = np.zeros(len(times_ms), dtype=np.int64)
+    value = engine.config.spec.frame_reports(reports, times_ms=np.array(times_ms))
+    batch = Batch(session=1, start=0, stop=1, end=1, records=[(0, value)])
+    engine.intake.take(partition, batch)
