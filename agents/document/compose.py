@@ -47,6 +47,8 @@ from ldpstream.estimators.queries.sums import check_counts, share_sums
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_time
 from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -89,10 +91,14 @@ def compose(
     if withheld:
         return head
     spec, alone = of_values_alone(collection.spec, totals)
-    hidden = hidden_values(spec, totals)
+    hidden = None if totals.merged is None else hidden_values(spec, totals.merged)
     listed = _list_values(spec, alone, chosen, hidden)
     values = _value_estimates(spec.domain.estimated, listed, totals.n, hidden)
     ranges = _range_estimates(spec, alone, chosen, listed.projected, hidden)
+    mechanism, domain = collection.spec.mechanism, collection.spec.domain
+    if isinstance(domain, WeightedDomain):
+        values = weigh_values(mechanism, domain, totals, chosen, listed.indices, values)
+        ranges = weigh_ranges(mechanism, domain, totals, chosen, ranges)
     entries: list[ValueEstimate | RangeEstimate] = [*values, *ranges]
     influences = [entry.influence for entry in entries if entry.influence is not None]
     forged = [entry.forged for entry in entries if entry.forged is not None]
@@ -106,21 +112,23 @@ def compose(
         "method": chosen.method,
         "simultaneous": listed.simultaneous,
         "projection": chosen.project,
-        "distribution": weigh_values(collection.spec, totals, chosen, listed.indices, values),
-        "ranges": weigh_ranges(collection.spec, totals, chosen, ranges),
+        "distribution": values,
+        "ranges": ranges,
         "quantiles": _quantile_estimates(spec, alone, chosen, hidden),
         "influence": max(influences, default=None),
         "forged": min(forged, default=None),
     }
     if collection.spread is not None:
         body["active"] = active_devices(collection.spread, totals.n)
-    if hidden is not None:
-        body["merged"] = merged_blocks(spec, totals)
+    if totals.merged is not None:
+        body["merged"] = merged_blocks(spec, totals, totals.merged)
     if chosen.linear:
         body["linear"] = linear_estimates(spec, alone, chosen, listed.projected, hidden)
     if chosen.method in ANYTIME:
         body["sharpest"] = chosen.sharpest
-    return head.model_copy(update=body | prior_parts(collection.spec, totals, chosen))
+    if isinstance(mechanism, Lip):
+        body |= prior_parts(collection.spec, mechanism, totals, chosen)
+    return head.model_copy(update=body)
 
 
 def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], bytes]:
@@ -275,7 +283,8 @@ def _range_estimates(
     keywords = options.keywords()
     estimate = estimate_sets(spec.mechanism, totals.statistic, totals.n, given, **keywords)
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
-    rows = numbers(estimate, totals.n, shares, whole_sets(hidden, sets))
+    told = None if hidden is None else whole_sets(hidden, sets)
+    rows = numbers(estimate, totals.n, shares, told)
     return [RangeEstimate(name=a.name, **r) for a, r in zip(options.ranges, rows, strict=True)]
 
 

@@ -32,7 +32,8 @@ def linear_estimates(
     given = weights if estimated is None else weights[:, estimated]
     keywords = options.keywords()
     estimate = estimate_linear(spec.mechanism, totals.statistic, totals.n, given, **keywords)
-    rows = numbers(estimate, totals.n, means, whole_queries(hidden, weights))
+    told = None if hidden is None else whole_queries(hidden, weights)
+    rows = numbers(estimate, totals.n, means, told)
     return [
         LinearEstimate(
             name=asked.name,

@@ -24,40 +24,32 @@ LISTED: Final = 1_000
 """Most runs of blocks that a document names."""
 
 
-def hidden_values(spec: CollectionSpec, totals: WindowTotals) -> Bools | None:
-    """Return which values are in merged blocks, bool `(k,)`; None where nothing is merged."""
-    if totals.merged is None:
-        return None
+def hidden_values(spec: CollectionSpec, merged: Bools) -> Bools:
+    """Return which values are in merged blocks, bool `(k,)`."""
     groups = spec.mechanism.decoder().groups()
     assert groups is not None, "only what discloses blocks merges them"
-    return totals.merged[groups]
+    return merged[groups]
 
 
-def whole_sets(hidden: Bools | None, sets: Sequence[Integers]) -> Bools | None:
+def whole_sets(hidden: Bools, sets: Sequence[Integers]) -> Bools:
     """Return which sets of values, given by index, hold all hidden values or none."""
-    if hidden is None:
-        return None
     number = int(hidden.sum())
     return np.array([int(hidden[values].sum()) in (0, number) for values in sets], dtype=np.bool_)
 
 
-def whole_queries(hidden: Bools | None, weights: Floats) -> Bools | None:
+def whole_queries(hidden: Bools, weights: Floats) -> Bools:
     """Return which linear queries `(q, k)` give all hidden values one weight."""
-    if hidden is None:
-        return None
     inside = weights[:, hidden]
     whole: Bools = (inside == inside[:, :1]).all(axis=1)
     return whole
 
 
-def merged_blocks(spec: CollectionSpec, totals: WindowTotals) -> MergedBlocks | None:
-    """Return the document's field `merged`; None where nothing is."""
-    if totals.merged is None:
-        return None
-    edges = np.flatnonzero(np.diff(totals.merged, prepend=False, append=False))
+def merged_blocks(spec: CollectionSpec, totals: WindowTotals, merged: Bools) -> MergedBlocks:
+    """Return the document's field `merged`."""
+    edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
     runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
     return MergedBlocks(
-        blocks=int(totals.merged.sum()),
+        blocks=int(merged.sum()),
         runs=runs[:LISTED].tolist(),
         count=merged_reports(spec, totals),
     )

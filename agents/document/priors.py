@@ -27,12 +27,9 @@ LISTED: Final = 20
 
 
 def prior_parts(
-    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions
+    spec: CollectionSpec, mechanism: Lip, totals: WindowTotals, options: EstimateOptions
 ) -> dict[str, Part]:
-    """Return the fields `mmse` and `calibration` of a document; none without priors."""
-    mechanism = spec.mechanism
-    if not isinstance(mechanism, Lip):
-        return {}
+    """Return the fields `mmse` and `calibration` of a document."""
     return {
         "mmse": _mmse(spec, mechanism, totals, options),
         "calibration": _calibration(mechanism, totals),

@@ -37,42 +37,42 @@ def of_values_alone(
 
 
 def weigh_values(
-    spec: CollectionSpec,
+    mechanism: Mechanism,
+    domain: WeightedDomain,
     totals: WindowTotals,
     options: EstimateOptions,
     listed: Integers,
     values: list[ValueEstimate],
 ) -> list[ValueEstimate]:
-    """Return the list of values, indices `(q,)`, with weights where devices give any.
+    """Return the list of values, indices `(q,)`, with their weights.
 
     The bounds of a list that was chosen by looking hold all together over the whole domain.
     """
-    if not values or not isinstance(spec.domain, WeightedDomain):
+    if not values:
         return values
-    keywords, size = options.keywords(), spec.domain.estimated.size
+    keywords, size = options.keywords(), domain.estimated.size
     if len(listed) < size:
         keywords |= {"simultaneous": True, "family": size}
-    if isinstance(spec.mechanism, PublicWeights):
+    if isinstance(mechanism, PublicWeights):
         # Single values cost less than queries.
         found = estimate_public_weights(
-            spec.mechanism, totals.statistic, totals.n, values=listed, **keywords
+            mechanism, totals.statistic, totals.n, values=listed, **keywords
         )
         return _weigh(values, found)
     sets = [np.array([value]) for value in listed.tolist()]
-    return _weigh(values, _sums(spec.mechanism, spec.domain, totals, sets, keywords))
+    return _weigh(values, _sums(mechanism, domain, totals, sets, keywords))
 
 
 def weigh_ranges(
-    spec: CollectionSpec,
+    mechanism: Mechanism,
+    domain: WeightedDomain,
     totals: WindowTotals,
     options: EstimateOptions,
     ranges: list[RangeEstimate],
 ) -> list[RangeEstimate]:
-    """Return the ranges with weights where devices give any."""
-    if not isinstance(spec.domain, WeightedDomain):
-        return ranges
-    sets = [asked.values(spec.domain.estimated) for asked in options.ranges]
-    return _weigh(ranges, _sums(spec.mechanism, spec.domain, totals, sets, options.keywords()))
+    """Return the ranges with their weights."""
+    sets = [asked.values(domain.estimated) for asked in options.ranges]
+    return _weigh(ranges, _sums(mechanism, domain, totals, sets, options.keywords()))
 
 
 def _sums(

@@ -16,7 +16,7 @@ from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.job import Job, written
 from ldpstream.agents.http.keys import BODIES, QUEUES
-from ldpstream.agents.http.limits import BODY_BYTES, check_cost
+from ldpstream.agents.http.limits import BODY_BYTES, CHEAP_BYTES, check_cost
 from ldpstream.agents.http.lookup import check_span, is_final, kept_windows, readable_collection
 from ldpstream.agents.http.parameters import AnswerError, parse_moment, read_time
 from ldpstream.agents.http.question import address_options, body_options, read_body
@@ -112,8 +112,10 @@ async def _answer(
 
 
 def _costs(config: CollectionConfig, options: EstimateOptions) -> tuple[int, int]:
-    """Return what an answer costs, and what a published document does."""
-    return answer_bytes(config.spec, options), answer_bytes(config.spec, config.options)
+    """Return what an answer costs and, unless it is cheap anyway, what a published one does."""
+    cost_bytes = answer_bytes(config.spec, options)
+    cheap = cost_bytes <= CHEAP_BYTES
+    return cost_bytes, 0 if cheap else answer_bytes(config.spec, config.options)
 
 
 def _known(request: web.Request) -> frozenset[str]:
