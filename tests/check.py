@@ -35,7 +35,7 @@ def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:
             if rule in rules:
                 continue
             rules.add(rule)
-        if "seed" in parameters and item.get_closest_marker("soak"):
+        if parameters.keys() & {"seed", "first"} and item.get_closest_marker("soak"):
             test = name.partition("[")[0]
             if test in seeded:
                 continue

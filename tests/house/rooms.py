@@ -5,6 +5,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -98,16 +99,23 @@ def names_of(files: Iterable[str]) -> dict[str, str]:
 
 def imported(text: str, files: Mapping[str, str]) -> Iterator[str]:
     """Yield those of the files, by name, that a module of this text imports."""
+    for module, name in _imports(text):
+        # `from package import module` names a file of the package, not the package's own.
+        found = f"{module}.{name}" if f"{module}.{name}" in files else module
+        if found in files:
+            yield files[found]
+
+
+@lru_cache(maxsize=1_000)
+def _imports(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the modules that a text imports, each with what it takes from it."""
+    found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            found += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            # `from package import module` names a file of the package, not the package's own.
-            own = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [name if name in files else node.module or "" for name in own]
-        else:
-            continue
-        yield from (files[name] for name in names if name in files)
+            found += [(node.module or "", alias.name) for alias in node.names]
+    return tuple(found)
 
 
 def upward(texts: Mapping[str, str], files: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.powers import Powers
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.policies.metric import MetricPolicy
+from tests.ratios import in_units, is_within
 from tests.seeded import SeededEntropy
 
 epsilons = st.floats(0.01, 60.0)
@@ -62,13 +63,12 @@ def test_every_budget_and_shape_is_certified(epsilon: float, shape: tuple):
 @settings(deadline=None)
 @given(epsilons, small)
 def test_neighbours_decide_over_all_pairs(epsilon: float, shape: tuple):
-    channel = L1Geometric(epsilon, shape).channel()
+    rows = in_units(L1Geometric(epsilon, shape).channel().rows)
     floor = exp_bounds(budget(epsilon))[0]
     policy = MetricPolicy(epsilon, shape)
-    for x, row in enumerate(channel.rows):
-        for z, other in enumerate(channel.rows):
-            allowed = floor ** policy.distance(x, z)
-            assert all(p <= allowed * other[y] for y, p in row.items())
+    for x, row in enumerate(rows):
+        for z, other in enumerate(rows):
+            assert is_within(row, other, floor ** policy.distance(x, z))
 
 
 @settings(deadline=None)

@@ -4,6 +4,7 @@ from fractions import Fraction
 from itertools import pairwise, permutations, product
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
+from tests.soak import chosen
 
 Table = list[list[Fraction | None]]
 
@@ -186,8 +188,8 @@ def test_the_test_region_decides_like_the_definition(data: st.DataObject):
 def hits(channel: Channel, alarm: Fraction) -> Fraction:
     """The largest P(say 0 | 0) of all deterministic tests with this P(say 0 | 1)."""
     best = Fraction(-1)
-    for chosen in product([False, True], repeat=channel.outputs):
-        said = [sum((p for y, p in row.items() if chosen[y]), Fraction(0)) for row in channel.rows]
+    for zeros in product([False, True], repeat=channel.outputs):
+        said = [sum((p for y, p in row.items() if zeros[y]), Fraction(0)) for row in channel.rows]
         if said[1] == alarm:
             best = max(best, said[0])
     return best
@@ -220,7 +222,8 @@ def structured(draw: st.DrawFn, shape: tuple[int, ...]) -> Policy:
     return MetricPolicy(epsilon, shape, p=draw(st.sampled_from([1, 2, 3, np.inf])), scale=scale)
 
 
-@settings(deadline=None, max_examples=400)
+@pytest.mark.soak
+@settings(deadline=None, max_examples=chosen(100, soak=5_000))
 @given(st.data(), shapes.filter(lambda shape: 2 <= np.prod(shape) <= 24))
 def test_a_few_pairs_decide_like_all_of_them(data: st.DataObject, shape: tuple[int, ...]):
     stronger, weaker = data.draw(structured(shape)), data.draw(structured(shape))

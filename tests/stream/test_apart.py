@@ -9,6 +9,7 @@ import pytest
 from ldpstream.agents.http import apart, compute_queue
 from tests.stream.asking import CITY_PATH, Client, ask
 
+pytestmark = pytest.mark.slow
 COSTLY = f"{CITY_PATH}?top=60&range=0..0,0..0&range=0..1,0..1"
 
 

@@ -11,6 +11,7 @@ from ldpstream.agents.state import counts
 from ldpstream.agents.state.cells import decode_chunk, encode_chunk, encode_few
 from ldpstream.agents.state.counts import Counts
 from ldpstream.agents.state.windows import WindowSpec
+from tests.soak import chosen
 from tests.stream.harness import Cluster, frame, make_context, make_spec
 
 SIZE, CHUNK = 250, 100
@@ -20,7 +21,8 @@ ADDED = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.soak
+@settings(max_examples=chosen(60, soak=5_000), deadline=None)
 @given(ADDED, st.integers(0, 4), st.integers(0, 4))
 def test_few_many_and_packed_chunks_are_stored_alike(
     added: list[tuple[int, int, int, bool]], few: int, arrays: int

@@ -1,5 +1,7 @@
 """The short form of the simulation: `python -m tests.stream.simulate` is the long one."""
 
+from functools import lru_cache
+
 import pytest
 
 from tests.soak import seeds
@@ -39,15 +41,18 @@ SEEDS = {
 """For each mutant a seed that notices it, the first that `python -m tests.stream.mutants` finds."""
 
 
+ran = lru_cache(maxsize=64)(run)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("first", [0, 10_000, 20_000])
 def test_all_invariants_hold(first: int):
     for seed in seeds(20, soak=2_000, first=first):
-        assert run(seed).violated is None, explain(seed)
+        assert ran(seed).violated is None, explain(seed)
 
 
 def test_runs_are_worth_their_time():
-    worlds = [run(seed).world for seed in range(40)]
+    worlds = [ran(seed).world for seed in range(40)]
     fates = {fate for world in worlds for counter in world.checks.fates for fate in counter}
     assert fates >= {"counted", "late", "future", "range", "fingerprint", "undecodable", "lost"}
     assert max(len(world.checks.published) for world in worlds) > 5
@@ -62,7 +67,7 @@ def test_every_mutant_has_a_seed():
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_rule_taken_away_is_noticed(name: str):
     seed = SEEDS[name]
-    assert run(seed).violated is None
+    assert ran(seed).violated is None
     assert run(seed, make=MUTANTS[name]).violated is not None
 
 
