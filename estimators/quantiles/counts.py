@@ -26,10 +26,10 @@ Integers = NDArray[np.int64]
 class CountPrefixes:
     """Decodes the m prefixes `{x : position of x <= i}` of counts.
 
-    Of each cut's decoder, float64 `(cuts,)`: the anchor of least noise (see `queries.counts`), the least
-    and largest noise in its group, the least and largest value, and what its group adds to the mean
-    noise of uniform data. `held` is the part of the values that each prefix holds, float64 `(m,)`.
-    They depend on the mechanism and the order alone: prepare once, estimate often.
+    Of each cut's decoder, float64 `(cuts,)`: the anchor of least noise (see `queries.counts`), the
+    least and largest noise in its group, the least and largest value, and what its group adds to
+    the mean noise of uniform data. `held` is the part of the values that each prefix holds, float64
+    `(m,)`. They depend on the mechanism and the order alone: prepare once, estimate often.
     """
 
     decoder: SetDecoder

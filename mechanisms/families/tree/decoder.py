@@ -17,18 +17,13 @@ class TreeDecoder(DisclosedBlocks):
     """Every block's values are decoded by its tree, from the block's own reports alone."""
 
     def __init__(self, layout: TreeLayout) -> None:
-        self._layout = layout
+        self._layout = self.reports = layout
         self._decoders = [HierarchyDecoder(tree) for tree in layout.trees]
         # Pyramids of a few dimensions hold each value once for each level of the others.
         self.scratch = 8.0
         blocks = layout.blocks
         self._by_block: Indices = np.argsort(blocks.of_value, kind="stable")
         self._first: Indices = np.cumsum(blocks.sizes) - blocks.sizes
-
-    @property
-    def reports(self) -> TreeLayout:
-        """Where each block's reports lie."""
-        return self._layout
 
     def _batches(self) -> Iterator[tuple[HierarchyDecoder, Indices, Indices]]:
         """Yield each tree with the values `(g, m)` and the reports `(g, order)` of its blocks."""
