@@ -3,7 +3,7 @@
 Nothing here is clipped to [0, 1]: projections are a separate, named step (`projection`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Self, Unpack
 
@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.choose import Ends, Forms, choose_bounds
 from ldpstream.estimators.bounds.clustered import stretched, thinned, with_sampling
-from ldpstream.estimators.bounds.options import Estimand, Method, OptionKeywords, Options
+from ldpstream.estimators.bounds.options import (
+    OTHERWISE,
+    Estimand,
+    Method,
+    OptionKeywords,
+    Options,
+)
+from ldpstream.estimators.bounds.pays import pays
 from ldpstream.estimators.bounds.variance import variance
+from ldpstream.estimators.likelihood.line import Line
+from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, set_sums, value_sums
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -77,15 +86,17 @@ def estimate_values(
     Raises:
         ValueError: where the statistic does not count n reports, or an option is impossible.
     """
+    many = mechanism.size
     if values is None:
         sums = value_sums(mechanism, statistic, n, decoded=decoded)
-        return bound(sums, n, Options(**options))
+        return _bound(sums, mechanism, statistic, n, Options(**options), np.int64, many)
     if options.get("simultaneous") and options.get("family") is None:
         options["family"] = mechanism.size
     # Of a single column numpy adds the rows in another order.
     asked = np.repeat(values, 2) if values.size == 1 else values
     sums = value_sums(mechanism, statistic, n, values=asked, decoded=decoded)
-    return bound(sums, n, Options(**options)).take(slice(values.size))
+    found = _bound(sums, mechanism, statistic, n, Options(**options), asked.__getitem__, many)
+    return found.take(slice(values.size))
 
 
 def estimate_sets(
@@ -109,7 +120,45 @@ def estimate_sets(
     check_counts(mechanism, statistic, n)
     decoder = prepare_queries(mechanism)
     indicators = (indicator(mechanism.size, members) for members in sets)
-    return bound(set_sums(decoder, statistic, indicators), n, Options(**options))
+    sums = set_sums(decoder, statistic, indicators)
+    return _bound(sums, mechanism, statistic, n, Options(**options), sets.__getitem__, len(sets))
+
+
+def _bound(
+    sums: Sums,
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    options: Options,
+    members: Callable[[int], Integers | np.signedinteger],
+    many: int,
+) -> Estimate:
+    """Return the estimates of sets, `members(i)` being the values of the i-th, with their bounds.
+
+    `many` is the length of the list that they are out of.
+
+    Raises:
+        ValueError: where bounds by likelihood are asked of a mechanism that has none.
+    """
+    found = bound(sums, n, options)
+    if options.method not in OTHERWISE:
+        return found
+    line = Line.of(mechanism, statistic)
+    chosen = pays(sums, n, found.form, options, many=many)
+    if not chosen.any():
+        return found
+    profile = Profile.of(line, options.method, options.confidence)
+    low, high, form = found.low.copy(), found.high.copy(), found.form.copy()
+    for place in np.flatnonzero(chosen).tolist():
+        inside = np.zeros(line.size, dtype=np.bool_)
+        inside[members(place)] = True
+        low[place], high[place] = profile.share(inside)
+        form[place] = options.method
+    lowest, highest = (
+        np.where(chosen, end, before)
+        for end, before in ((low, found.lowest), (high, found.highest))
+    )
+    return replace(found, low=low, high=high, lowest=lowest, highest=highest, form=form)
 
 
 def estimate_linear(
@@ -163,8 +212,12 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     """Turn sums over n reports into estimates with bounds.
 
     Of many statistics at once too, but with the anytime methods: sums of shape `(..., q)`, each row
-    a call of its own.
+    a call of its own. Likelihoods need more than sums: of their methods the others' bounds.
     """
+    otherwise = OTHERWISE.get(options.method)
+    if otherwise is not None:
+        found = bound(sums, n, replace(options, method=otherwise))
+        return replace(found, method=options.method)
     factor = options.sampling.factor(options.estimand)
     if options.estimand == "respondents" or n == 0:
         return _independent(sums, n, options)

@@ -16,6 +16,8 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 _CREDIBLE: Final[dict[Method, CredibleMethod]] = {
     "padded": "normal",
     "exact": "bernstein",
+    "profile": "normal",
+    "profile-exact": "bernstein",
     "normal": "normal",
     "bernstein": "bernstein",
     "anytime": "anytime",

@@ -10,10 +10,13 @@
 | | any other, respondents | `noise` |
 | `exact` | two-valued, as above | `clopper-pearson`, `enumerated`, `product`: proved at every n |
 | | any other | `bernstein`: proved at every n |
+| `profile` | where `pays` says so | `profile`, by likelihood; elsewhere as `padded` |
+| `profile-exact` | where `pays` says so | `profile-exact`; elsewhere as `exact` |
 | others | any other | the method's own, by its name |
 
 With fewer than 5 reports `padded` and `noise` say what is known anyway: `range`, from the least
-weight to the largest.
+weight to the largest. Likelihoods need more than sums: `pays` has their rule, and `estimate`
+applies it.
 """
 
 from collections.abc import Callable

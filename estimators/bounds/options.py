@@ -1,13 +1,25 @@
 """What a user chooses about an estimate: its estimand and its bounds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypedDict, get_args
 
 from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling
 
-Method = Literal["padded", "exact", "normal", "bernstein", "anytime", "anytime-exact"]
+Method = Literal[
+    "padded",
+    "exact",
+    "profile",
+    "profile-exact",
+    "normal",
+    "bernstein",
+    "anytime",
+    "anytime-exact",
+]
 """`padded`: what covers for every query, few reports or many; `choose` says by which form.
-`exact`: the same where it is proved at every n, else Bernstein's. `normal`: z times the plug-in
+`exact`: the same where it is proved at every n, else Bernstein's. `profile` and `profile-exact`:
+by likelihood, calibrated or proved, where the mechanism has one and it pays, else `padded` and
+`exact`. `normal`: z times the plug-in
 standard error. `bernstein`: empirical Bernstein, at every n. `anytime`: holds at every moment of a
 window at once, asymptotic. `anytime-exact`: the same, at every n."""
 
@@ -22,12 +34,17 @@ Form = Literal[
     "product",
     "padded",
     "noise",
+    "profile",
+    "profile-exact",
     "normal",
     "bernstein",
     "anytime",
     "anytime-exact",
 ]
 """How the bounds of one query were made (`choose`)."""
+
+OTHERWISE: Final[Mapping[Method, Method]] = {"profile": "padded", "profile-exact": "exact"}
+"""Methods by likelihood, and what bounds all that they do not."""
 
 ANYTIME: Final = frozenset({"anytime", "anytime-exact"})
 """Methods whose bounds may be looked at all the time."""

@@ -23,10 +23,12 @@ Integers = NDArray[np.int64]
 class Prefixes:
     """Decodes the m prefixes `{x : position of x <= i}` of a mechanism's values.
 
-    What it holds depends on the mechanism and the order alone: prepare once, estimate often.
+    `positions` is that of each value, int64 `(k,)`. What it holds depends on the mechanism and the
+    order alone: prepare once, estimate often.
     """
 
     mechanism: Mechanism
+    positions: Integers
     prepared: CountPrefixes | ChainPrefixes | SetPrefixes
 
     @classmethod
@@ -43,9 +45,9 @@ class Prefixes:
             raise ValueError(f"positions: expected {mechanism.size} numbers >= 0")
         queries = prepare_queries(mechanism)
         if isinstance(queries, SetDecoder):
-            return cls(mechanism, CountPrefixes.of(queries, order))
+            return cls(mechanism, order, CountPrefixes.of(queries, order))
         assert isinstance(queries, LinearQueries)
-        return cls(mechanism, prepare_prefixes(queries, order))
+        return cls(mechanism, order, prepare_prefixes(queries, order))
 
     @property
     def spread(self) -> Floats:

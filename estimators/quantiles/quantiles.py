@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression  # type: ignore[attr-defined]  # in its __all__
 
-from ldpstream.estimators.bounds.options import ANYTIME, OptionKeywords, Options
+from ldpstream.estimators.bounds.options import ANYTIME, OTHERWISE, Method, OptionKeywords, Options
+from ldpstream.estimators.bounds.pays import quantiles_pay
 from ldpstream.estimators.estimate import Estimate
+from ldpstream.estimators.likelihood.line import Line
+from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
@@ -22,13 +25,15 @@ class Quantiles:
     """Quantiles as positions on the ordered dimension, 0-based.
 
     `p`, `value`, `low` and `high` are float64 of shape `(q,)`; the last three hold whole numbers,
-    or NaN where undefined (n = 0; the bounds where the prefixes' bounds are).
+    or NaN where undefined (n = 0; the bounds where the prefixes' bounds are). `form` is the method
+    by likelihood that made the bounds; None where the prefixes' own did.
     """
 
     p: Floats
     value: Floats
     low: Floats
     high: Floats
+    form: Method | None = None
 
 
 def estimate_quantiles(
@@ -47,7 +52,8 @@ def estimate_quantiles(
     quantiles, also of those chosen by looking; a quantile's bounds do not depend on which others
     are asked for. Without, each quantile's hold on their own. Anytime bounds of the respondents'
     quantiles are always made of simultaneous ones: as more report the quantile moves, and in time
-    any of the prefixes can be one that decides it.
+    any of the prefixes can be one that decides it. Bounds by likelihood hold for each
+    quantile on its own; `exact` ones for all together.
 
     Raises:
         ValueError: where a probability is not in (0, 1), the statistic does not count n reports,
@@ -57,7 +63,35 @@ def estimate_quantiles(
     chosen = Options(**options)
     if chosen.method in ANYTIME and chosen.estimand == "respondents":
         options["simultaneous"] = True
-    return invert(prepared.estimate(statistic, n, **options), probabilities)
+    found = invert(prepared.estimate(statistic, n, **options), probabilities)
+    if chosen.method not in OTHERWISE:
+        return found
+    line = Line.of(mechanism, statistic)
+    noise = float(prepared.prepared.worst_noise.max())
+    if n == 0 or not quantiles_pay(noise, n, chosen):
+        return found
+    profile = Profile.of(line, chosen.method, chosen.confidence)
+    ends = np.array(
+        [profile.position(p, prepared.positions) for p in found.p.tolist()], dtype=np.float64
+    )
+    low, high = ends.reshape(-1, 2).T
+    value = np.clip(found.value, low, high)
+    return Quantiles(found.p, value, low, high, chosen.method)
+
+
+def positions(shares: Floats, probabilities: Sequence[float]) -> Floats:
+    """Return the smallest positions up to which shares, `(k,)`, sum to the probabilities, `(q,)`.
+
+    Whole numbers; NaN where the shares are.
+
+    Raises:
+        ValueError: where a probability is not in (0, 1).
+    """
+    p = check_probabilities(probabilities)
+    if np.isnan(shares).any():
+        return np.full(p.size, np.nan)
+    found = np.searchsorted(np.cumsum(shares), p)
+    return np.minimum(found, shares.size - 1).astype(np.float64)
 
 
 def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:

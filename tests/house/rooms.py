@@ -32,6 +32,7 @@ ROOMS: Final = (
     "mechanisms",
     "estimators/queries",
     "estimators/bounds",
+    "estimators/likelihood",
     "estimators",
     "estimators/quantiles",
     "estimators/design",

@@ -83,9 +83,13 @@ def test_configured_and_written_ranges_agree_with_the_domain(sizes: list[int], d
         (Size(10), {"confidence": ["nan"]}, "confidence: expected a number above 0 and below 1"),
         (Size(10), {"top": ["-1"]}, 'top: expected a whole number or "all", got -1'),
         (Size(10), {"top": ["some"]}, 'top: expected a whole number or "all", got some'),
-        (Size(10), {"method": ["wilson"]}, "method: expected one of padded, exact, normal, b"),
+        (Size(10), {"method": ["wilson"]}, "method: expected one of padded, exact, profile, "),
         (Size(10), {"estimand": ["x"]}, "estimand: expected one of respondents, population"),
-        (Size(10), {"project": ["x"]}, "project: expected one of none, simplex, blocks, got x"),
+        (
+            Size(10),
+            {"project": ["x"]},
+            "project: expected one of none, simplex, blocks, likelihood, got x",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_refused_by_name(

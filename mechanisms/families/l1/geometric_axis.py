@@ -38,6 +38,11 @@ class GeometricAxis:
         return self.threshold / WORD
 
     @property
+    def beta(self) -> float:
+        """The same subtracted from 1, with all its digits."""
+        return (WORD - self.threshold) / WORD
+
+    @property
     def _weights(self) -> Pair:
         """The inverse's `w_y`, inside and at both ends."""
         stop = WORD - self.threshold  # 1 - alpha in floating point would lose its digits

@@ -1,0 +1,1 @@
+"""Likelihood of the counts of one ordered dimension: its maximum, profiles, and a smooth curve."""

@@ -1,0 +1,92 @@
+"""The likelihood of counts over one dimension of the clamped geometric channel.
+
+`Q[x, y] = s_y A[x, y]`, `A[x, y] = alpha^|x - y|`, whose inverse B is tridiagonal (Kac, Murdock,
+Szego 1953). With `u = A p` the log-likelihood of shares p is `sum_y N[y] log u[y]`, but for a
+constant: a sum of one term for each output, and `p = B u` costs three terms a value. Products with
+A only add numbers above 0, so all their digits are right.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpttrf, dpttrs  # type: ignore[attr-defined]  # compiled
+
+from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.l1.geometric_axis import GeometricAxis
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """`counts` of each output, float64 `(k,)`, >= 0, of reports through `axis`."""
+
+    axis: GeometricAxis
+    counts: Floats
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, statistic: Statistic) -> Self:
+        """Return the likelihood of a statistic.
+
+        Raises:
+            ValueError: where likelihood is not offered for the mechanism.
+        """
+        if not (isinstance(mechanism, L1Geometric) and has_likelihood(mechanism)):
+            raise ValueError(f"likelihood: expected {OFFERED}, got {mechanism.id}")
+        return cls(mechanism.axes[0], np.asarray(statistic, dtype=np.float64))
+
+    @cached_property
+    def n(self) -> float:
+        """Number of reports."""
+        return float(self.counts.sum())
+
+    @property
+    def size(self) -> int:
+        """Number of values k."""
+        return self.counts.size
+
+    @cached_property
+    def bands(self) -> tuple[Floats, float]:
+        """The diagonal of B, float64 `(k,)`, and the entry next to it."""
+        alpha = self.axis.alpha
+        gap = self.axis.beta * (1.0 + alpha)
+        own = np.full(self.size, (1.0 + alpha**2) / gap)
+        own[[0, -1]] = 1.0 / gap
+        return own, -alpha / gap
+
+    @cached_property
+    def _factors(self) -> tuple[Floats, Floats]:
+        own, beside = self.bands
+        diagonal, off, _ = dpttrf(own, np.full(self.size - 1, beside))
+        return diagonal, off
+
+    def mix(self, function: Floats) -> Floats:
+        """Return `A f`."""
+        out: Floats = dpttrs(*self._factors, function)[0]
+        return out
+
+    def unmix(self, function: Floats) -> Floats:
+        """Return `B f`."""
+        own, beside = self.bands
+        out = own * function
+        out[1:] += beside * function[:-1]
+        out[:-1] += beside * function[1:]
+        return out
+
+    def value(self, u: Floats) -> float:
+        """Return `sum N log u`."""
+        seen = self.counts > 0.0
+        return float(self.counts[seen] @ np.log(u[seen]))
+
+    def gradient(self, u: Floats) -> Floats:
+        """Return the derivative of the log-likelihood in each share, `A (N/u)`.
+
+        As it is concave, no shares p have one above `value(u) - n + gradient(u) @ p`, for any u
+        above 0: that is what all certificates here are made of.
+        """
+        return self.mix(self.counts / u)

@@ -1,0 +1,217 @@
+"""Bounds by profile likelihood: all shares, or quantiles, that the reports do not contradict.
+
+A share psi of a set is outside where the largest likelihood with that share is far below the
+largest of all; a position t is below a quantile q where `F(t) >= q` is, and above where
+`F(t - 1) <= q` is. What counts as outside is proved for the counts at hand (`solver.Tangent`), and
+what cannot be proved is inside: numerical errors only widen.
+
+`calibrated` takes what is far from measurements, and no proof is known. `proved` is universal
+inference (Wasserman, Ramdas, Balakrishnan 2020) by two halves of the reports: it holds at every n,
+and for all sets and quantiles at once, since all compare with the same shares.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.options import Method
+from ldpstream.estimators.bounds.pays import threshold
+from ldpstream.estimators.bounds.two_valued import quantile
+from ldpstream.estimators.likelihood.curve import curve
+from ldpstream.estimators.likelihood.halves import halves
+from ldpstream.estimators.likelihood.line import Line
+from ldpstream.estimators.likelihood.solver import Fit, Tangent, maximise
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
+_TRIALS: Final = 16
+_NEAR: Final = 0.02
+"""Part of the distance to the estimate that an end may be too far out."""
+_ENOUGH: Final = 0.1
+"""Part of the limit: so near to it the tangents cross it where the likelihood does."""
+_SLACK: Final = 0.03
+"""Part of a difference of likelihoods that a solution need not close."""
+_TINY: Final = 1e-6
+_HALVINGS: Final = 30
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Reports that likelihoods are compared on: their own `best` shares, and `reference`.
+
+    `reference` is the log-likelihood that others are compared with.
+    """
+
+    line: Line
+    best: Fit
+    reference: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What bounds by likelihood are made of, for counts of at least one report.
+
+    Likelihoods are compared part by part, and outside is where the mean over the parts of
+    `exp(reference - largest)` is above `exp(limit)`: `share_limit` for sets, `quantile_limit` for
+    quantiles. `best` are the best shares of all reports: always inside.
+    """
+
+    best: Fit
+    parts: tuple[_Part, ...]
+    share_limit: float
+    quantile_limit: float
+
+    @classmethod
+    def of(cls, line: Line, method: Method, confidence: float) -> Self:
+        """Return the bounds of `profile` or `profile-exact`."""
+        make = cls.proved if method == "profile-exact" else cls.calibrated
+        return make(line, confidence)
+
+    @classmethod
+    def calibrated(cls, line: Line, confidence: float) -> Self:
+        """Return the bounds of a confidence up to 0.99, each by itself.
+
+        Raises:
+            ValueError: where no threshold was calibrated.
+        """
+        most = threshold(confidence)
+        if most is None:
+            raise ValueError(f"confidence: expected at most 0.99, got {confidence:g}")
+        best = maximise(line)
+        far = quantile(1.0 - confidence) ** 2
+        return cls(best, (_Part(line, best, best.value),), most / 2.0, far / 2.0)
+
+    @classmethod
+    def proved(cls, line: Line, confidence: float) -> Self:
+        """Return the bounds of any confidence, all together."""
+        both = halves(line)
+        fits = [maximise(half) if half.n else None for half in both]
+        guesses = [
+            np.full(line.size, 1.0 / line.size) if fit is None else _guess(half, fit)
+            for half, fit in zip(both, fits, strict=True)
+        ]
+        parts = tuple(
+            _Part(half, fit, half.value(half.mix(other)))
+            for half, fit, other in zip(both, fits, reversed(guesses), strict=True)
+            if fit is not None
+        )
+        # A half without reports says nothing: its ratio is 1.
+        limit = -math.log(1.0 - confidence)
+        if len(parts) == 1:
+            limit = math.log(2.0 * math.exp(limit) - 1.0)
+        return cls(maximise(line), parts, limit, limit)
+
+    def share(self, members: Bools) -> tuple[float, float]:
+        """Return the bounds of the share of some values, bool `(k,)`, not none and not all."""
+        return self._low(members), 1.0 - self._low(~members)
+
+    def position(self, q: float, positions: Integers) -> tuple[int, int]:
+        """Return the bounds of the q-quantile, q in (0, 1), among the values' positions.
+
+        `positions` are those of the values, int64 `(k,)`, >= 0.
+        """
+        cumulative = np.cumsum(np.bincount(positions, self.best.shares))
+        size = cumulative.size
+        middle = min(int(np.searchsorted(cumulative, q)), size - 1)
+        low, inside = -1, middle
+        while inside - low > 1:
+            t = (low + inside) // 2
+            if self._excludes(positions <= t, q, above=True):
+                low = t
+            else:
+                inside = t
+        outside, last = size, middle
+        while outside - last > 1:
+            t = (outside + last) // 2
+            if self._excludes(positions < t, q, above=False):
+                outside = t
+            else:
+                last = t
+        return inside, last
+
+    def _excludes(self, members: Bools, q: float, *, above: bool) -> bool:
+        """Return whether it is proved that a share is not q or more (or not q or less)."""
+        bounds = [part.best.bound for part in self.parts]
+        for place, part in enumerate(self.parts):
+            share = float(part.best.shares[members].sum())
+            if (share >= q) if above else (share <= q):
+                continue
+            enough = partial(self._settled, bounds, place)
+            bound = maximise(part.line, members, q, enough).bound
+            # Where the best shares are not quite the best, better ones may lie beyond q.
+            bounds[place] = max(bound, part.best.bound) if bound >= part.best.value else bound
+        return self._excess(bounds) > self.quantile_limit
+
+    def _settled(self, bounds: Sequence[float], place: int, fit: Fit) -> bool:
+        """Return whether a better fit of this part would not change what is excluded."""
+        least, most = ([*bounds] for _ in range(2))
+        least[place], most[place] = fit.value, fit.bound
+        if self._excess(most) > self.quantile_limit:
+            return True
+        return len(bounds) == 1 and self._excess(least) <= self.quantile_limit
+
+    def _excess(self, values: Sequence[float]) -> float:
+        """Return the logarithm of the mean of `exp(reference - value)` over the parts."""
+        apart = [part.reference - value for part, value in zip(self.parts, values, strict=True)]
+        largest = max(apart)
+        return largest + math.log(sum(math.exp(one - largest) for one in apart) / len(apart))
+
+    def _low(self, members: Bools) -> float:
+        """Return a share below which all are outside: by Newton's method from outside.
+
+        The largest likelihood is concave in the share, and each solution's tangent bounds it at
+        every share: where the tangents are outside all is.
+        """
+        limit = self.share_limit
+        estimate = float(self.best.shares[members].sum())
+        low, inside = 0.0, estimate
+        root = self._excess([part.best.bound for part in self.parts])
+        trial = estimate / 2.0
+        for _ in range(_TRIALS):
+            if inside - low <= max(_NEAR * (estimate - low), _TINY):
+                break
+            fits = [
+                maximise(part.line, members, trial, partial(_told, part.reference))
+                for part in self.parts
+            ]
+            low = max(low, self._crossing([fit.tangent for fit in fits], low, inside))
+            excess = self._excess([fit.value for fit in fits])
+            if abs(excess - limit) <= _ENOUGH * limit:
+                break
+            if excess <= limit:
+                inside = min(inside, trial)
+            # The root of the excess is nearly a straight line.
+            slope = math.sqrt(max(excess - root, 1e-9)) / (estimate - trial)
+            trial = estimate - math.sqrt(max(limit - root, 0.0)) / slope
+            trial = min(max(trial, low + 0.02 * (inside - low)), low + 0.98 * (inside - low))
+        return low
+
+    def _crossing(self, tangents: Sequence[Tangent], low: float, high: float) -> float:
+        """Return the share up to which all from `low` on are outside by these tangents."""
+
+        def outside(psi: float) -> bool:
+            return self._excess([one.at(psi) for one in tangents]) > self.share_limit
+
+        # The excess is convex: with one end outside and the other not there is one crossing.
+        if not outside(low) or outside(high):
+            return low
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if outside(middle) else (low, middle)
+        return low
+
+
+def _told(reference: float, fit: Fit) -> bool:
+    """Return whether a better fit would hardly change how far a share is outside."""
+    return fit.gap <= _SLACK * (reference - fit.bound)
+
+
+def _guess(line: Line, best: Fit) -> Floats:
+    return curve(line, 0.95, best=best).shares

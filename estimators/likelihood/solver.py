@@ -1,0 +1,235 @@
+"""The largest likelihood of shares that sum to 1, or that give a set of values a fixed share.
+
+A primal-dual interior point in `u = A p` (see `line`): `sum N log u` is separable there and
+`p = B u` tridiagonal, so Newton's matrix `diag(N/u^2) + B diag(s/p) B` (s: the multipliers of
+`p >= 0`) is pentadiagonal, and a step costs O(k). Shares stay positive and keep their sums, so
+every iterate is a feasible point, and its gradient a bound on all others (`Tangent`): the result
+is proved whatever the solver did, and a solver that stops early only leaves a wider gap.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpbtrf, dpbtrs  # type: ignore[attr-defined]  # compiled
+
+from ldpstream.estimators.likelihood.line import Line
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+CLOSE: Final = 0.02
+"""Of a log-likelihood: how near its largest value a solver goes."""
+STEPS: Final = 60
+_SHORTEN: Final = 0.995
+"""Part of the way to the border that a step goes at most."""
+_LEAST: Final = 1e-100
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """A bound on the log-likelihood of all shares that give a set of values the share psi.
+
+    `start + psi inside + (1 - psi) outside`: of any psi, and tightest near that of its point.
+    """
+
+    start: float
+    inside: float
+    outside: float
+
+    def at(self, psi: float) -> float:
+        """Return the bound."""
+        return self.start + psi * self.inside + (1.0 - psi) * self.outside
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Shares, float64 `(k,)`, their log-likelihood, and the least bound on any others'.
+
+    `tangent` is that bound for other shares of the set.
+    """
+
+    shares: Floats
+    value: float
+    bound: float
+    tangent: Tangent
+
+    @property
+    def gap(self) -> float:
+        """How much larger the largest log-likelihood may be."""
+        return self.bound - self.value
+
+
+def maximise(
+    line: Line,
+    members: Bools | None = None,
+    psi: float = 1.0,
+    enough: Callable[[Fit], bool] | None = None,
+) -> Fit:
+    """Return the best shares found, of those whose sum over `members` is psi, in (0, 1).
+
+    Without `members` of all shares. Steps end where the gap is below `CLOSE` or `enough` says so.
+    The fit holds the best shares and the best bound, of any two steps.
+    """
+    problem = _Problem.of(line, members, psi)
+    point = problem.start()
+    best: Fit | None = None
+    for _ in range(STEPS):
+        found = problem.judge(point)
+        if found is None:
+            break
+        best = found if best is None else _better(best, found, psi)
+        if best.gap <= CLOSE or (enough is not None and enough(best)):
+            break
+        moved = _step(problem, point)
+        if moved is None:
+            break
+        point = moved
+    assert best is not None, "uniform shares have a likelihood"
+    return best
+
+
+def _better(best: Fit, found: Fit, psi: float) -> Fit:
+    if found.value > best.value:
+        best = replace(best, shares=found.shares, value=found.value)
+    if found.tangent.at(psi) < best.bound:
+        best = replace(best, bound=found.bound, tangent=found.tangent)
+    return best
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Shares p, `u = A p`, and multipliers s of `p >= 0`, for counts that sum to 1."""
+
+    p: Floats
+    u: Floats
+    s: Floats
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """A likelihood, and the sets whose shares are fixed: one, or one and its complement.
+
+    `sets` are their indicators, float64 `(1 or 2, k)`, `sums` their shares, `edges` B times the
+    indicators, `(k, 1 or 2)`; `seen` are the shares of the reports.
+    """
+
+    line: Line
+    members: Bools | None
+    psi: float
+    sets: Floats
+    sums: Floats
+    edges: Floats
+    seen: Floats
+
+    @classmethod
+    def of(cls, line: Line, members: Bools | None, psi: float) -> "_Problem":
+        if members is None:
+            sets, sums = np.ones((1, line.size)), np.ones(1)
+        else:
+            sets = np.stack([members, ~members]).astype(np.float64)
+            sums = np.array([psi, 1.0 - psi])
+        edges = np.stack([line.unmix(one) for one in sets], axis=1)
+        return cls(line, members, psi, sets, sums, edges, line.counts / line.n)
+
+    def start(self) -> _Point:
+        """Return uniform shares in each set, and multipliers above 0 that are dual to them."""
+        p = (self.sums / self.sets.sum(axis=1)) @ self.sets
+        u = self.line.mix(p)
+        gradient = self.line.gradient(u) / self.line.n
+        least = np.array([gradient[one > 0.0].max() for one in self.sets])
+        return _Point(p, u, (1.05 * least + 0.05) @ self.sets - gradient)
+
+    def judge(self, point: _Point) -> Fit | None:
+        """Return what is proved at a point; None where it is no point."""
+        value = self.line.value(point.u)
+        gradient = self.line.gradient(point.u)
+        start = value - self.line.n
+        if self.members is None:
+            most = float(gradient.max())
+            tangent = Tangent(start, most, most)
+        else:
+            inside = float(gradient.max(where=self.members, initial=0.0))
+            outside = float(gradient.max(where=~self.members, initial=0.0))
+            tangent = Tangent(start, inside, outside)
+        bound = tangent.at(self.psi)
+        if not math.isfinite(value + bound):
+            return None
+        return Fit(point.p, value, bound, tangent)
+
+
+def _step(problem: _Problem, point: _Point) -> _Point | None:
+    """Return the next point by one predictor and corrector (Mehrotra 1992); None without one."""
+    p, u, s = point.p, point.u, point.s
+    pull, weight = problem.seen / u, s / p
+    newton = _Newton.of(problem, pull / u, weight)
+    if newton is None:
+        return None
+    centre = float(p @ s) / p.size
+    dp = newton.solve(pull)
+    ds = -s - weight * dp
+    a, b = _reach(p, dp), _reach(s, ds)
+    affine = max(float((p + a * dp) @ (s + b * ds)) / p.size, 0.0)
+    target = (centre * (affine / centre) ** 3 - dp * ds) / p
+    dp = newton.solve(pull + problem.line.unmix(target))
+    ds = target - s - weight * dp
+    a, b = _SHORTEN * _reach(p, dp), _SHORTEN * _reach(s, ds)
+    if not math.isfinite(a + b):
+        return None
+    moved = np.maximum(p + a * dp, _LEAST)
+    moved *= (problem.sums / (problem.sets @ moved)) @ problem.sets
+    return _Point(moved, problem.line.mix(moved), np.maximum(s + b * ds, _LEAST))
+
+
+def _reach(values: Floats, step: Floats) -> float:
+    """Return which part of a step may be taken until a value is 0."""
+    return 1.0 / max(float((-step / values).max()), 1.0)
+
+
+@dataclass(frozen=True)
+class _Newton:
+    """Newton's matrix, scaled to a unit diagonal and factored, and its part for the sets.
+
+    `solved` is its inverse times `edges`, `inverse` that of `edges^T solved`.
+    """
+
+    problem: _Problem
+    factor: Floats
+    scale: Floats
+    solved: Floats
+    inverse: Floats
+
+    @classmethod
+    def of(cls, problem: _Problem, curve: Floats, weight: Floats) -> "_Newton | None":
+        """Return it for a diagonal of the likelihood and weights `s/p`; None where it fails."""
+        own, beside = problem.line.bands
+        mixed = own * weight
+        main = curve + own * mixed
+        far = beside**2 * weight
+        main[1:] += far[:-1]
+        main[:-1] += far[1:]
+        # A unit diagonal: entries differ by many orders of magnitude near the end.
+        scale = 1.0 / np.sqrt(main)
+        table = np.ones((3, own.size))
+        table[1, 1:] = beside * (mixed[:-1] + mixed[1:]) * scale[:-1] * scale[1:]
+        table[0, 2:] = far[1:-1] * scale[:-2] * scale[2:]
+        factor, failed = dpbtrf(table)
+        if failed:
+            return None
+        edges = problem.edges
+        solved = scale[:, None] * dpbtrs(factor, scale[:, None] * edges)[0]
+        small = edges.T @ solved
+        try:
+            inverse = np.linalg.inv(small)
+        except np.linalg.LinAlgError:
+            return None
+        return cls(problem, factor, scale, solved, inverse)
+
+    def solve(self, right: Floats) -> Floats:
+        """Return the step of the shares, which keeps those of the sets."""
+        free = self.scale * dpbtrs(self.factor, self.scale * right)[0].ravel()
+        multipliers = self.inverse @ (self.problem.edges.T @ free)
+        return self.problem.line.unmix(free - self.solved @ multipliers)

@@ -1,0 +1,308 @@
+"""Likelihoods of small dimensions against all shares of a fine grid, and their bounds."""
+
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
+from ldpstream.estimators.likelihood import solver
+from ldpstream.estimators.likelihood.curve import curve
+from ldpstream.estimators.likelihood.halves import halves
+from ldpstream.estimators.likelihood.line import Line
+from ldpstream.estimators.likelihood.profile import Profile
+from ldpstream.estimators.likelihood.solver import maximise
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+
+Floats = NDArray[np.float64]
+STEPS = 100
+COUNTS = {
+    "spread": (30, 25, 20, 25),
+    "one": (80, 12, 5, 3),
+    "nobody": (0, 40, 0, 60),
+    "few": (2, 0, 1, 0),
+    "many": (250_000, 300_000, 0, 41),
+}
+EVERY = pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS.keys())
+EPSILON = pytest.mark.parametrize("epsilon", [0.2, 1.5])
+
+
+def line_of(epsilon: float, counts: tuple[int, ...]) -> Line:
+    return Line.of(L1Geometric(epsilon, (len(counts),)), np.array(counts))
+
+
+@cache
+def grid() -> Floats:
+    """Return all shares of four values in steps of a hundredth, `(176851, 4)`."""
+    found = [
+        (a, b, c, STEPS - a - b - c)
+        for a, b, c in product(range(STEPS + 1), repeat=3)
+        if a + b + c <= STEPS
+    ]
+    return np.array(found) / STEPS
+
+
+@cache
+def on_grid(epsilon: float, counts: tuple[int, ...]) -> Floats:
+    """Return the log-likelihood of each by the exact channel, with `u` in place of `m`."""
+    mechanism = L1Geometric(epsilon, (len(counts),))
+    rows = mechanism.channel().rows
+    table = np.array([[float(row[y]) for y in range(len(counts))] for row in rows])
+    scale = table[0] / table[0, 0] * mechanism.axes[0].alpha ** -np.arange(len(counts), dtype=float)
+    scale *= table[0, 0]
+    seen = np.array(counts) > 0
+    mixed = grid() @ table[:, seen]
+    out: Floats = np.log(mixed / scale[seen]) @ np.array(counts)[seen]
+    return out
+
+
+@EPSILON
+@EVERY
+def test_the_largest_likelihood_is_bounded_from_both_sides(epsilon: float, counts: tuple[int, ...]):
+    line, every = line_of(epsilon, counts), on_grid(epsilon, counts)
+    found = maximise(line)
+    assert found.value == pytest.approx(line.value(line.mix(found.shares)), abs=1e-6)
+    assert found.shares.min() >= 0.0
+    assert found.shares.sum() == pytest.approx(1.0)
+    assert found.gap <= solver.CLOSE
+    assert every.max() <= found.bound + 1e-9 * line.n
+    # A step of the grid moves the likelihood by little where it is largest.
+    near = grid()[every.argmax()]
+    assert every.max() == pytest.approx(line.value(line.mix(near)), rel=1e-9)
+    if line.n <= 100:
+        assert found.value >= every.max() - solver.CLOSE
+
+
+@EPSILON
+@EVERY
+@pytest.mark.parametrize("psi", [0.01, 0.3, 0.5, 0.99])
+def test_and_so_is_that_with_a_share_fixed(epsilon: float, counts: tuple[int, ...], psi: float):
+    members = np.array([False, True, True, False])
+    line, every = line_of(epsilon, counts), on_grid(epsilon, counts)
+    there = np.isclose(grid()[:, members].sum(axis=1), psi)
+    found = maximise(line, members, psi)
+    assert found.shares[members].sum() == pytest.approx(psi)
+    assert found.gap <= solver.CLOSE
+    assert every[there].max() <= found.bound + 1e-9 * line.n
+    # The tangent holds at every other share as well.
+    share = grid()[:, members].sum(axis=1)
+    tangents = np.array([found.tangent.at(one) for one in share])
+    assert (every <= tangents + 1e-9 * line.n).all()
+
+
+@EPSILON
+@EVERY
+@pytest.mark.parametrize("members", [(0,), (1, 2), (0, 1, 2)])
+def test_bounds_hold_all_shares_that_the_reports_do_not_contradict(
+    epsilon: float, counts: tuple[int, ...], members: tuple[int, ...]
+):
+    line, every = line_of(epsilon, counts), on_grid(epsilon, counts)
+    inside = np.isin(np.arange(4), members)
+    profile = Profile.calibrated(line, 0.95)
+    low, high = profile.share(inside)
+    share = grid()[:, inside].sum(axis=1)
+    good = share[2.0 * (profile.best.value - every) <= 20.0]
+    step = 1.0 / STEPS
+    if good.size:
+        assert low <= good.min() + 1e-9
+        assert good.max() <= high + 1e-9
+    if line.n <= 100:
+        # Not much wider: by a step of the grid and what an end may be too far out.
+        slack = step + 0.05 * (high - low)
+        assert good.min() - slack <= low
+        assert high <= good.max() + slack
+
+
+@EPSILON
+@EVERY
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.95])
+def test_so_do_those_of_quantiles(epsilon: float, counts: tuple[int, ...], q: float):
+    line, every = line_of(epsilon, counts), on_grid(epsilon, counts)
+    profile = Profile.calibrated(line, 0.95)
+    low, high = profile.position(q, np.arange(4))
+    good = 2.0 * (profile.best.value - every) <= 3.84
+    cumulative = grid().cumsum(axis=1)[good] + 1e-9
+    if len(cumulative):
+        quantiles = (cumulative < q).sum(axis=1)
+        assert low <= quantiles.min()
+        assert high >= quantiles.max()
+    if line.n <= 100:
+        assert low >= quantiles.min() - 1
+        assert high <= quantiles.max() + 1
+    turned = Profile.calibrated(line_of(epsilon, counts[::-1]), 0.95)
+    assert turned.position(q, np.arange(4)[::-1]) == (low, high)
+
+
+@pytest.mark.parametrize("make", [Profile.calibrated, Profile.proved])
+def test_what_is_not_solved_counts_as_inside(make: Any, monkeypatch: pytest.MonkeyPatch):
+    line = line_of(1.0, (400, 300, 150, 120, 110, 120, 105, 101))
+    members, order = np.arange(8) < 3, np.arange(8)
+    best = make(line, 0.95)
+    ends, quantiles = best.share(members), best.position(0.4, order)
+    assert 0.0 < ends[0] < ends[1] < 1.0
+    assert quantiles != (0, 7)
+    for steps in (1, 3, 5):
+        monkeypatch.setattr(solver, "STEPS", steps)
+        poor = make(line, 0.95)
+        low, high = poor.share(members)
+        first, last = poor.position(0.4, order)
+        assert low <= ends[0] + 1e-3
+        assert ends[1] <= high + 1e-3
+        assert first <= quantiles[0] <= quantiles[1] <= last
+        if steps == 1:
+            assert (high - low) > 1.5 * (ends[1] - ends[0])
+            assert (first, last) != quantiles
+
+
+def test_reports_of_one_value_and_a_share_that_nobody_has():
+    line = line_of(1.0, (0, 0, 0, 0, 5_000, 0, 0, 0))
+    profile = Profile.calibrated(line, 0.95)
+    low, high = profile.share(np.arange(8) == 4)
+    assert low > 0.95
+    assert high == 1.0
+    low, high = profile.share(np.arange(8) < 2)
+    assert low == 0.0
+    assert high < 0.01
+    assert profile.position(0.5, np.arange(8)) == (4, 4)
+
+
+@EVERY
+def test_halves_are_fair_and_the_same_each_time(counts: tuple[int, ...]):
+    line = line_of(1.0, counts)
+    one, other = halves(line)
+    np.testing.assert_array_equal(one.counts + other.counts, line.counts)
+    assert min(one.counts.min(), other.counts.min()) >= 0.0
+    np.testing.assert_array_equal(halves(line)[0].counts, one.counts)
+    assert (abs(one.counts - line.counts / 2.0) <= 3.5 * np.sqrt(line.counts) / 2.0 + 1.0).all()
+
+
+def test_halves_do_not_repeat_from_count_to_count():
+    heads = np.array([halves(line_of(1.0, (40,) * 6 + (n,)))[0].counts for n in range(300)])
+    one = heads[:, :6]
+    assert one.mean() == pytest.approx(20.0, abs=0.4)
+    assert one.var() == pytest.approx(10.0, rel=0.15)
+    assert abs(np.corrcoef(one.T) - np.eye(6)).max() < 0.25
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_the_curve_is_as_likely_as_its_bounds_ask(confidence: float):
+    rng = np.random.default_rng(5)
+    line = line_of(0.2, tuple(rng.poisson(np.linspace(10, 100, 40)).tolist()))
+    found = curve(line, confidence)
+    far = {0.9: 2.7055, 0.95: 3.8415, 0.99: 6.6349}[confidence]
+    assert found.deviance <= far + 1e-3
+    assert found.shares.sum() == pytest.approx(1.0)
+    assert found.shares.min() >= 0.0
+    best = maximise(line)
+    assert 2.0 * (best.value - line.value(line.mix(found.shares))) <= found.deviance + 1e-9
+    profile = Profile.calibrated(line, confidence)
+    for q in (0.05, 0.5, 0.9):
+        low, high = profile.position(q, np.arange(40))
+        assert low <= np.searchsorted(found.shares.cumsum(), q) <= high
+    # Smoother than the largest likelihood, which is a few spikes.
+    assert (best.shares < 1e-4).mean() > 0.5
+    assert (found.shares < 1e-4).mean() < 0.3
+    assert found.shares.max() < best.shares.max()
+
+
+def test_a_curve_that_would_take_long_ends_near_the_best(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ldpstream.estimators.likelihood.curve._STEPS", 5)
+    line = line_of(0.2, (500,) + (0,) * 30 + (400,))
+    found = curve(line, 0.95)
+    assert found.deviance <= 3.8415
+    assert found.shares.sum() == pytest.approx(1.0)
+
+
+METHODS: tuple[Method, ...] = ("profile", "profile-exact")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_shares_are_profiled_where_it_pays(method: Method):
+    mechanism = L1Geometric(0.1, (20,))
+    counts = np.random.default_rng(1).poisson(np.linspace(80, 20, 20))
+    n = int(counts.sum())
+    sets = [np.arange(8), np.arange(20), np.array([19])]
+
+    def found(**more: Any) -> Estimate:
+        return estimate_sets(
+            mechanism, counts, n, sets, method=method, **{"estimand": "population", **more}
+        )
+
+    assert found().method == method
+    # The whole domain has no noise.
+    assert list(found().form) == [method, "known", method]
+    profile = Profile.of(Line.of(mechanism, counts), method, 0.95)
+    assert (found().low[0], found().high[0]) == profile.share(np.arange(20) < 8)
+    assert (found().lowest[0], found().highest[0]) == (found().low[0], found().high[0])
+    # Many reports, or little noise: the unbiased estimate's are narrower.
+    quiet = L1Geometric(2.0, (20,))
+    few = estimate_sets(quiet, counts, n, sets, method=method, estimand="population")
+    assert method not in few.form
+    values = estimate_values(mechanism, counts, n, method=method, estimand="population")
+    assert (values.form == method).all()
+    together = found(simultaneous=True)
+    assert (together.form[0] == method) == (method == "profile-exact")
+    rare = found(confidence=0.999)
+    assert (rare.form[0] == method) == (method == "profile-exact")
+    people = found(estimand="respondents")
+    assert (people.form[0] == method) == (method == "profile")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("estimand", ["respondents", "population"])
+def test_quantiles_are_profiled_where_it_pays(method: Method, estimand: Estimand):
+    counts = np.random.default_rng(1).poisson(np.linspace(80, 20, 60))
+    n = int(counts.sum())
+    for epsilon in (0.1, 3.0):
+        mechanism = L1Geometric(epsilon, (60,))
+        found, plain = (
+            estimate_quantiles(mechanism, counts, n, [0.2, 0.5], method=one, estimand=estimand)
+            for one in (method, "padded")
+        )
+        population = estimand == "population"
+        profiled = (
+            population and epsilon < 1.0
+            if method == "profile-exact"
+            else (population or epsilon < 1.0)
+        )
+        assert (found.form, plain.form) == (method if profiled else None, None)
+        if profiled:
+            assert (found.high - found.low <= np.maximum(plain.high - plain.low, 1)).all()
+        assert ((found.low <= found.value) & (found.value <= found.high)).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        BlockHadamard(1.0, Blocks.one(8)),
+        L1Geometric(1.0, (8, 3)),
+        L1Geometric(1.0, (1_025,)),
+        L1Geometric(1.0, (8, 3), weighted=True),
+    ],
+    ids=["hadamard", "grid", "many", "weights"],
+)
+def test_others_are_refused_by_name(method: Method, mechanism: Mechanism):
+    statistic = mechanism.empty()
+    said = r"l1-geometric in one dimension of 2 to 1,024 values, got (block-hadamard|l1-geometric)"
+    with pytest.raises(ValueError, match=said):
+        estimate_values(mechanism, statistic, 0, method=method)
+    with pytest.raises(ValueError, match=said):
+        estimate_quantiles(mechanism, statistic, 0, [0.5], method=method)
+
+
+def test_profiles_are_calibrated_up_to_99_percent():
+    line, members = line_of(1.0, (300, 200, 100)), np.array([True, False, False])
+    ends = [Profile.calibrated(line, one).share(members) for one in (0.5, 0.9, 0.95, 0.99)]
+    widths = [high - low for low, high in ends]
+    assert 0.0 < widths[0] == widths[1] < widths[2] < widths[3]
+    with pytest.raises(ValueError, match=r"confidence: expected at most 0.99, got 0.999"):
+        Profile.calibrated(line, 0.999)
