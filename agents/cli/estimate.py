@@ -30,8 +30,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, **query: Any) -> No
     from ldpstream.agents.document.compose import compose
     from ldpstream.agents.state.context import WindowTotals
 
-    domain = collection.spec.domain.estimated
-    options = resolve_options(asked_texts(query), collection.options, domain)
+    options = resolve_options(asked_texts(query), collection.options, collection.spec)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()
     n = 0

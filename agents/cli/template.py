@@ -86,7 +86,8 @@ estimand = "respondents"        # or "population": reporters are a sample of som
                                 # or "active": of all who could have reported, by `spread`
 # method: padded, at one moment, few reports or many; exact: proved at every number of reports, and
 # wider; anytime: at every moment of a window at once, for numbers that are looked at all the time,
-# narrowest at `sharpest` reports; anytime-exact: that, proved at every number of reports too; also
+# narrowest at `sharpest` reports; anytime-exact: that, proved at every number of reports too;
+# profile, profile-exact: by likelihood, of l1-geometric in one dimension with a small epsilon; also
 # normal (wrong for rare values) and bernstein (see docs/guide-bounds.md).
 method = "padded"
 sharpest = 10000

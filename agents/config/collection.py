@@ -16,6 +16,7 @@ from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.config.windows import window_spec
 from ldpstream.agents.privacy import PrivacyStatement, minimum_sentences, privacy_statement
 from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import KEYS, EstimateOptions
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
@@ -156,6 +157,10 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
             keys = [name] if error.entry is None else [name, error.entry]
             raise ConfigError(f"{where}.{key_path(keys)}", f"expected {error.expected}") from error
     options = EstimateOptions(**found)
+    try:
+        check_offered(options, spec)
+    except QueryError as error:
+        raise ConfigError(f"{path}.{error.name}", f"expected {error.expected}") from error
     if options.quantiles:
         _check_quantiles(f"{path}.publish.quantiles", spec)
     return options

@@ -113,6 +113,9 @@ class Collection(Answer):
     estimand: str
     method: str
     sharpest: int = Field(description="Reports at which anytime bounds are narrowest")
+    likelihood: bool = Field(
+        description="Whether project=likelihood and method=profile, profile-exact are offered"
+    )
     top: int = Field(description="Length of the published list")
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of the published ranges")

@@ -35,13 +35,15 @@ from ldpstream.agents.document.model import (
 from ldpstream.agents.document.numbers import Numbers, numbers
 from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.weights import of_values_alone, weigh_ranges, weigh_values
-from ldpstream.agents.query.options import EstimateOptions, Projection
+from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import ANYTIME
 from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
 from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
+from ldpstream.estimators.likelihood.curve import Curve, curve
+from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.quantiles.prefixes import Prefixes
-from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
 from ldpstream.estimators.queries.groups import known_totals
 from ldpstream.estimators.queries.sums import check_counts, share_sums
 from ldpstream.mechanisms.base.canonical import Json
@@ -92,7 +94,8 @@ def compose(
         return head
     spec, alone = of_values_alone(collection.spec, totals)
     hidden = None if totals.merged is None else hidden_values(spec, totals.merged)
-    listed = _list_values(spec, alone, chosen, hidden)
+    fitted = _fit(spec, alone, chosen)
+    listed = _list_values(spec, alone, chosen, hidden, fitted)
     values = _value_estimates(spec.domain.estimated, listed, totals.n, hidden)
     ranges = _range_estimates(spec, alone, chosen, listed.projected, hidden)
     mechanism, domain = collection.spec.mechanism, collection.spec.domain
@@ -114,7 +117,7 @@ def compose(
         "projection": chosen.project,
         "distribution": values,
         "ranges": ranges,
-        "quantiles": _quantile_estimates(spec, alone, chosen, hidden),
+        "quantiles": _quantile_estimates(spec, alone, chosen, hidden, fitted),
         "influence": max(influences, default=None),
         "forged": min(forged, default=None),
     }
@@ -124,6 +127,8 @@ def compose(
         body["merged"] = merged_blocks(spec, totals, totals.merged)
     if chosen.linear:
         body["linear"] = linear_estimates(spec, alone, chosen, listed.projected, hidden)
+    if fitted is not None:
+        body["deviance"] = fitted.deviance if math.isfinite(fitted.deviance) else None
     if chosen.method in ANYTIME:
         body["sharpest"] = chosen.sharpest
     if isinstance(mechanism, Lip):
@@ -155,7 +160,11 @@ class _Listed:
 
 
 def _list_values(
-    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions, hidden: Bools | None
+    spec: CollectionSpec,
+    totals: WindowTotals,
+    options: EstimateOptions,
+    hidden: Bools | None,
+    fitted: Curve | None,
 ) -> _Listed:
     """Choose the values of the list, the largest shares first; all are in the domain's order.
 
@@ -174,7 +183,7 @@ def _list_values(
         # Where devices give more than estimates are about, a value is a set of theirs.
         sets = [_given(spec, np.array([value])) for value in range(size)]
         everything = estimate_sets(mechanism, statistic, n, sets, **keywords)
-        projected = _project(spec, totals, everything.value, options.project)
+        projected = _project(spec, totals, everything.value, options, fitted)
         indices = _choose(options.top, everything.value, projected)
         return _Listed(indices, everything.take(indices), projected, simultaneous)
     # Of all values the shares alone: bounds take many times their memory, and are per value.
@@ -182,7 +191,7 @@ def _list_values(
     shares = decoded / n if n else np.full_like(decoded, np.nan)
     if hidden is not None:
         shares[hidden] = merged_reports(spec, totals) / totals.n / hidden.sum()
-    projected = _project(spec, totals, shares, options.project)
+    projected = _project(spec, totals, shares, options, fitted)
     indices = _choose(options.top, shares, projected, hidden)
     del shares
     if indices.size == 0:
@@ -242,13 +251,25 @@ def _given(spec: CollectionSpec, values: Integers) -> Integers:
     return values if estimated is None else np.flatnonzero(np.isin(estimated, values))
 
 
+def _fit(spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions) -> Curve | None:
+    if options.project != "likelihood":
+        return None
+    return curve(Line.of(spec.mechanism, totals.statistic), options.confidence)
+
+
 def _project(
-    spec: CollectionSpec, totals: WindowTotals, shares: Floats, projection: Projection
+    spec: CollectionSpec,
+    totals: WindowTotals,
+    shares: Floats,
+    options: EstimateOptions,
+    fitted: Curve | None,
 ) -> Floats | None:
-    if projection == "none":
+    if fitted is not None:
+        return fitted.shares
+    if options.project == "none":
         return None
     # What else devices give may be disclosed, but it is no block of values: one total, that of all.
-    if projection == "simplex" or spec.domain.estimated_indices() is not None:
+    if options.project == "simplex" or spec.domain.estimated_indices() is not None:
         return project_simplex(shares)
     return project_blocks(shares, *known_totals(spec.mechanism, totals.statistic, totals.n))
 
@@ -289,7 +310,11 @@ def _range_estimates(
 
 
 def _quantile_estimates(
-    spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions, hidden: Bools | None
+    spec: CollectionSpec,
+    totals: WindowTotals,
+    options: EstimateOptions,
+    hidden: Bools | None,
+    fitted: Curve | None,
 ) -> list[QuantileEstimate]:
     if not options.quantiles:
         return []
@@ -304,13 +329,16 @@ def _quantile_estimates(
         **options.keywords(),
     )
     domain = spec.domain.estimated
-    rows = zip(found.p, found.value, found.low, found.high, strict=True)
+    values = found.value if fitted is None else positions(fitted.shares, options.quantiles)
+    rows = zip(found.p, values, found.low, found.high, strict=True)
+    named = {} if found.form is None else {"bound": found.form}
     return [
         QuantileEstimate(
             p=float(p),
             value=_label(domain, value),
             low=_label(domain, low),
             high=_label(domain, high),
+            **named,
         )
         for p, value, low, high in rows
     ]

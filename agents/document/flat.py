@@ -101,7 +101,7 @@ def _entries(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
     for quantile in document.quantiles:
         low, high = _text(quantile.low), _text(quantile.high)
         row: list[Cell] = ["quantile", None, quantile.p, _text(quantile.value), None, None]
-        yield [*row, low, high, *[None] * 6], None
+        yield [*row, low, high, *[None] * 6], quantile.bound
     if document.merged is not None:
         merged = document.merged
         yield ["merged", runs_text(merged), None, None, merged.count, *[None] * 9], None

@@ -149,6 +149,11 @@ class QuantileEstimate(Part):
     value: JsonValue = Field(description="The user's own label; null if undefined")
     low: JsonValue = Field(description="Lower confidence bound, a label; null if undefined")
     high: JsonValue = Field(description="Upper confidence bound, a label; null if undefined")
+    bound: Method | None = Field(
+        default=None,
+        description="profile or profile-exact, where likelihood made low and high; absent where "
+        "the bounds of all prefixes did",
+    )
 
 
 class MmseEstimate(Part):
@@ -259,6 +264,11 @@ class EstimateDocument(Part):
         "those of ranges and of quantiles do, each list over itself, where it was asked for",
     )
     projection: Projection = Field(default="none", description="Post-processing, by name")
+    deviance: Number = Field(
+        default=None,
+        description="Only with projection likelihood: twice what the log-likelihood of the shares "
+        "is below the largest",
+    )
     distribution: list[ValueEstimate] = Field(
         default=[], description="The largest shares, or the whole domain in its own order"
     )

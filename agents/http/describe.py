@@ -19,6 +19,7 @@ from ldpstream.agents.document.answers import (
 )
 from ldpstream.agents.privacy import PrivacyStatement
 from ldpstream.agents.query.linear import Linear
+from ldpstream.agents.query.offered import likelihood_offered
 from ldpstream.agents.query.options import KEYS
 from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.served.served import ServedCollection, ServedPipeline
@@ -52,6 +53,7 @@ def describe_collection(served: ServedCollection) -> Collection:
         window=_windows(config.window),
         minimum=config.minimum,
         minimum_block=config.minimum_block,
+        likelihood=likelihood_offered(config.spec),
         **{name: _configured(getattr(config.options, name)) for name in KEYS},
         accepted=[_accepted(one) for one in served.accepted],
         ready=served.ready,

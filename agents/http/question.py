@@ -7,6 +7,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.http.limits import check_number, check_size, check_work
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import (
     WORDS,
     EstimateOptions,
@@ -28,6 +29,7 @@ def address_options(query: MultiMapping[str], config: CollectionConfig) -> Estim
         check_number(asked)
         options = read_options(config.options, domain, asked)
         check_size(options, config.options, domain)
+        check_offered(options, config.spec)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
     return options
@@ -59,6 +61,7 @@ def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOp
         check_work(len(asked.ranges or ()), len(asked.linear or ()), config.options, domain)
         options = request_options(config.options, domain, asked)
         check_size(options, config.options, domain)
+        check_offered(options, config.spec)
     except QueryError as error:
         raise AnswerError(400, f"{WORDS[error.name].name}: expected {error.expected}") from error
     return options

@@ -35,8 +35,9 @@ QUERIES_LIMIT: Final = 100
 TOP_LIMIT: Final = 1_000
 SHARPEST_LIMIT: Final = 1_000_000_000_000
 
-Projection = Literal["none", "simplex", "blocks"]
-"""`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total."""
+Projection = Literal["none", "simplex", "blocks", "likelihood"]
+"""`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total.
+`likelihood`: the smoothest that the reports do not contradict, where there is a likelihood."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Time = Annotated[str, Field(max_length=40)] | int
 _Many = Field(max_length=QUERIES_LIMIT)
@@ -151,7 +152,8 @@ class EstimateRequest(Asked):
         Method | None,
         Setting(
             text=choice(Method),
-            help="How bounds are made; anytime: at every moment of a window at once",
+            help="How bounds are made; anytime: at every moment of a window at once; profile: by "
+            "likelihood, of l1-geometric in one dimension",
         ),
     ] = None
     simultaneous: Annotated[
@@ -164,7 +166,8 @@ class EstimateRequest(Asked):
         Projection | None,
         Setting(
             text=choice(Projection),
-            help="Post-process shares into a distribution; blocks: keep each disclosed total",
+            help="Post-process shares into a distribution; blocks: keep each disclosed total; "
+            "likelihood: of l1-geometric in one dimension",
         ),
     ] = None
 

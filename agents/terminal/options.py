@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 import click
 
 from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import SETTINGS, EstimateOptions, read_options
 from ldpstream.agents.query.settings import Setting
 from ldpstream.agents.terminal.errors import Refused
-from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -45,14 +46,16 @@ def asked_texts(written: Mapping[str, Any]) -> dict[str, Sequence[str]]:
 
 
 def resolve_options(
-    asked: Mapping[str, Sequence[str]], defaults: EstimateOptions, domain: Domain
+    asked: Mapping[str, Sequence[str]], defaults: EstimateOptions, spec: CollectionSpec
 ) -> EstimateOptions:
     """Return the defaults with what was asked in its place.
 
     Raises:
-        Refused: naming the option, where one is impossible, or does not fit the domain.
+        Refused: naming the option, where one is impossible, or does not fit the collection.
     """
     try:
-        return read_options(defaults, domain, asked)
+        options = read_options(defaults, spec.domain.estimated, asked)
+        check_offered(options, spec)
     except QueryError as error:
         raise Refused(f"--{error}") from error
+    return options

@@ -95,7 +95,7 @@ def test_every_way_of_asking_means_the_same() -> None:
         written: Any = True if setting.text.schema["type"] == "boolean" else text
         written = (text,) if setting.each else written
         command = {**dict.fromkeys(WORDS), word: written}
-        assert resolve_options(asked_texts(command), config.options, domain) == found
+        assert resolve_options(asked_texts(command), config.options, config.spec) == found
 
 
 async def test_every_setting_is_in_the_tag() -> None:
@@ -131,7 +131,7 @@ async def test_a_refusal_names_the_setting_as_it_was_written() -> None:
         posted = await post(client, {"ranges": ["31..60"]}, 400, path=PATH)
         assert posted["error"] == f"ranges: {told}"
     with pytest.raises(Refused) as refused:
-        resolve_options({"range": ["31..60"]}, config.options, config.spec.domain)
+        resolve_options({"range": ["31..60"]}, config.options, config.spec)
     assert refused.value.message == f"--range: {told}"
     table = {**AGES, "publish": {"ranges": {"a b": [31, 60]}}}
     with pytest.raises(ConfigError) as caught:

@@ -39,6 +39,12 @@ TABLES: Final[dict[str, dict[str, Any]]] = {
         "domain": {"size": 20},
         "sensitive": [1, 2, 3],
     },
+    "starts": {
+        **_OWN,
+        "mechanism": "l1-geometric",
+        "epsilon": 0.5,
+        "domain": {"size": 12},
+    },
     "boxes": {
         **_OWN,
         "mechanism": "block-hadamard",
@@ -58,10 +64,13 @@ TEXTS: Final = {
     ],
     "quantile": ["0.5", "1e-9", "0.999999999999", "nan", "-1", "1"],
     "estimand": ["population", "respondents", "active", "x"],
-    "method": ["normal", "bernstein", "anytime", "anytime-exact", "exact", "wilson"],
+    "method": [
+        "normal", "bernstein", "anytime", "anytime-exact", "exact", "profile", "profile-exact",
+        "wilson",
+    ],
     "simultaneous": ["true", "false", "1"],
     "confidence": ["0.5", "0.9999999999999999", "1e-300", "5e-324", "1", "inf"],
-    "project": ["none", "simplex", "blocks", "cone"],
+    "project": ["none", "simplex", "blocks", "likelihood", "cone"],
 }  # fmt: skip
 OFTEN_RIGHT: Final = {"start": 2, "end": 2, "range": 6, "quantile": 3, "confidence": 4}
 
@@ -82,6 +91,7 @@ def count_reports(made: Pipeline) -> None:
         "ages": [3.0] * 2,
         "votes": ["yes"],
         "codes": [5, 1] * 20,
+        "starts": [0, 3, 11] * 3,
         "boxes": [[1, 2, 3]] * 40,
     }.items():
         made.collections[name].report(0, labels, times_ms=[START_MS] * len(labels))

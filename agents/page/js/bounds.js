@@ -8,6 +8,7 @@ import { confidenceText } from "./format.js";
 
 // Whoever watches an open window looks many times: only anytime bounds hold at all of these moments.
 const WATCHED = "anytime";
+const BY_LIKELIHOOD = "profile"; // The beginning of these methods' names.
 
 /**
  * Return the method to ask for: the one chosen, else the collection's own, else what may be watched.
@@ -17,8 +18,18 @@ const WATCHED = "anytime";
  * @param {string} choice Empty for no choice.
  */
 export function methodFor(collection, window, choice) {
-  if (choice) return choice;
+  if (choice && isOffered(collection, choice)) return choice;
   return window.final || collection.method.startsWith(WATCHED) ? collection.method : WATCHED;
+}
+
+/**
+ * Return whether a collection's mechanism has what a method needs.
+ *
+ * @param {Collection} collection
+ * @param {string} method
+ */
+export function isOffered(collection, method) {
+  return collection.likelihood || !method.startsWith(BY_LIKELIHOOD);
 }
 
 /** @param {Estimate} estimate */

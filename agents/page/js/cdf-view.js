@@ -1,17 +1,17 @@
 // The cumulative distribution of an ordered line, with bands, and its quantiles with theirs.
 
 import { ask, estimatePath } from "./api.js";
-import { labelOf, numberOf, rangeUpTo, upperEnd } from "./axis.js";
+import { labelOf, rangeUpTo, upperEnd } from "./axis.js";
 import { boundsText } from "./bounds.js";
 import { drawBand, restyleCharts } from "./charts.js";
 import { element, figure, say } from "./dom.js";
 import { fillQuantiles } from "./entries.js";
 import { decimalsFor, labelText, percentText, tickText } from "./format.js";
+import { updateLikelihood, whiskerOf } from "./likelihood.js";
 import { fillTable } from "./table.js";
 
 /** @typedef {import("./types.js").Domain} Domain */
 /** @typedef {import("./types.js").Estimate} Estimate */
-/** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
 /** @typedef {import("./types.js").Shown} Shown */
 
 const MOST_PLACES = 64;
@@ -42,7 +42,8 @@ function placesOf(size) {
  * @param {() => boolean} current
  * @returns {Promise<Estimate>}
  */
-async function update({ collection, window, method }, current) {
+async function update(shown, current) {
+  const { collection, window, method } = shown;
   const { domain } = collection;
   const places = placesOf(domain.shape[0]);
   const quantiles = domain.shape[0] <= MOST_VALUES_OF_QUANTILES ? QUANTILES : [];
@@ -50,7 +51,7 @@ async function update({ collection, window, method }, current) {
   const estimate = await ask(
     estimatePath(collection.name, window.window, [
       ["top", "0"],
-      ["method", method],
+      ["method", method === "profile" ? "padded" : method], // Profiles do not hold together.
       ["simultaneous", "true"],
       .../** @type {[string, string][]} */ (
         places.map((place) => ["range", rangeUpTo(domain, place)])
@@ -59,6 +60,7 @@ async function update({ collection, window, method }, current) {
     ]),
   );
   if (current() && !estimate.withheld) draw(domain, places, estimate);
+  await updateLikelihood(shown, quantiles, current);
   return estimate;
 }
 
@@ -105,12 +107,4 @@ function draw(domain, places, estimate) {
     ]),
   );
   fillQuantiles(/** @type {HTMLTableElement} */ (element("cdf-quantile-rows")), quantiles);
-}
-
-/** @param {QuantileEntry} quantile */
-function whiskerOf({ p, value, low, high }) {
-  const ends = [numberOf(low, "low"), numberOf(value, "middle"), numberOf(high, "high")];
-  if (ends.some((end) => end === null)) return [];
-  const [from, middle, to] = /** @type {number[]} */ (ends);
-  return [{ y: 100 * p, low: from, middle, high: to }];
 }

@@ -1,7 +1,7 @@
 // The page: what is chosen, what is asked for, and which view draws it.
 
 import { ask, AnswerError, collectionPath } from "./api.js";
-import { methodFor } from "./bounds.js";
+import { isOffered, methodFor } from "./bounds.js";
 import { cdfView } from "./cdf-view.js";
 import { choose, chosen } from "./choices.js";
 import { element, offer, say } from "./dom.js";
@@ -71,6 +71,9 @@ async function refresh(current) {
   }
   if (collection.name !== followed) forgetFacts();
   followCollection(collection.name);
+  for (const option of select("method").options) {
+    option.hidden = option.disabled = !isOffered(collection, option.value);
+  }
   const view = viewOf(collection);
   const windows = await windowsOf(collection.name);
   if (!current()) return;

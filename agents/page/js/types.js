@@ -98,6 +98,7 @@
  * @property {string} estimand
  * @property {string} method
  * @property {number} sharpest
+ * @property {boolean} likelihood Whether shares can be estimated by likelihood.
  * @property {number} top
  * @property {number[]} quantiles
  * @property {string[]} ranges

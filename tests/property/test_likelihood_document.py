@@ -1,0 +1,196 @@
+"""Documents by likelihood: what they hold, and what is refused by name."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.config import CollectionConfig, ConfigError
+from ldpstream.agents.document import compose
+from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.offered import check_offered
+from ldpstream.agents.query.options import EstimateOptions
+from ldpstream.agents.query.ranges import parse_range
+from ldpstream.agents.state.context import WindowTotals
+from tests.property.documents import collection, totals, written
+from tests.seeded import SeededEntropy
+
+STARTS: dict[str, Any] = {
+    "mechanism": "l1-geometric",
+    "epsilon": 0.2,
+    "domain": {"interval": [0.0, 3.0], "bins": 30},
+}
+WEIGHTED = {**STARTS, "epsilon": 1.0, "domain": {"size": 20}, "weights": {"private": 3}}
+PUBLIC = {**WEIGHTED, "weights": {"public": 3}}
+
+
+def options(config: CollectionConfig, **more: Any) -> EstimateOptions:
+    domain = config.spec.domain.estimated
+    ends = {"0.0..0.6", "0.6..3.0"} if domain.size == 30 else {"0..5", "6..19"}
+    ranges = tuple(parse_range(one, domain) for one in sorted(ends))
+    return EstimateOptions(top=None, ranges=ranges, quantiles=(0.1, 0.5, 0.95), **more)
+
+
+def answer(config: CollectionConfig, given: WindowTotals, **more: Any) -> dict[str, Any]:
+    asked = options(config, **more)
+    return written(compose(config, given, window=None, final=True, options=asked))
+
+
+@pytest.mark.parametrize("table", [STARTS, WEIGHTED, PUBLIC], ids=["line", "private", "public"])
+def test_a_curve_is_a_distribution_of_which_all_else_is_told(table: dict[str, Any]):
+    config = collection(table)
+    told = answer(config, totals(config, 3_000), project="likelihood", method="profile")
+    shares = np.array([entry["share"] for entry in told["distribution"]])
+    assert shares.min() >= 0.0
+    assert shares.sum() == pytest.approx(1.0)
+    assert (told["projection"], told["method"]) == ("likelihood", "profile")
+    assert 0.0 <= told["deviance"] <= 3.8415
+    first, last = (entry["share"] for entry in told["ranges"])
+    assert (first, last) == pytest.approx((shares[:6].sum(), shares[6:].sum()))
+    domain = config.spec.domain.estimated
+    labels = [domain.label(value) for value in range(domain.size)]
+    for quantile in told["quantiles"]:
+        assert quantile["bound"] == "profile"
+        place = int(np.searchsorted(shares.cumsum(), quantile["p"]))
+        assert labels.index(quantile["value"]) == place
+        low, high = (labels.index(quantile[end]) for end in ("low", "high"))
+        assert low <= place <= high
+    for entry in told["distribution"] + told["ranges"]:
+        assert (entry["se"], entry["influence"], entry["forged"]) == (None, None, None)
+        assert 0.0 <= entry["low"] <= entry["high"] <= 1.0
+
+
+@pytest.mark.parametrize("table", [STARTS, WEIGHTED, PUBLIC], ids=["line", "private", "public"])
+@pytest.mark.parametrize("method", ["profile", "profile-exact"])
+def test_profiles_leave_the_unbiased_numbers(table: dict[str, Any], method: Any):
+    config = collection(table)
+    given = totals(config, 800)
+    told, plain = (
+        answer(config, given, method=one, estimand="population") for one in (method, "padded")
+    )
+    assert "deviance" not in told
+    named = False
+    for one, other in zip(
+        told["distribution"] + told["ranges"], plain["distribution"] + plain["ranges"], strict=True
+    ):
+        assert {**one, "low": 0, "high": 0, "bound": 0, "forged": 0, "weight": 0} == {
+            **other, "low": 0, "high": 0, "bound": 0, "forged": 0, "weight": 0
+        }  # fmt: skip
+        assert 0.0 <= one["low"] <= one["high"] <= 1.0
+        named |= one["bound"] == method
+    assert named == (table is STARTS)
+    if table is STARTS:
+        assert [one["bound"] for one in told["quantiles"]] == [method] * 3
+    assert [one["p"] for one in told["quantiles"]] == [0.1, 0.5, 0.95]
+    assert all("bound" not in one for one in plain["quantiles"])
+
+
+def test_weights_are_bounded_as_without_likelihood():
+    config = collection(WEIGHTED)
+    given = totals(config, 3_000)
+    told, plain = (answer(config, given, method=one) for one in ("profile", "padded"))
+    assert [one["weight"] for one in told["ranges"]] == [one["weight"] for one in plain["ranges"]]
+
+
+def test_the_same_reports_give_the_same_document():
+    config = collection(STARTS)
+    given = totals(config, 3_000)
+    more: Any = {"method": "profile-exact", "estimand": "population", "project": "likelihood"}
+    assert answer(config, given, **more) == answer(config, given, **more)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4])
+@pytest.mark.parametrize("method", ["profile", "profile-exact"])
+@pytest.mark.parametrize("estimand", ["respondents", "population", "active"])
+def test_few_reports_say_little(n: int, method: Any, estimand: Any):
+    config = collection(STARTS)
+    more = {"method": method, "estimand": estimand, "project": "likelihood"}
+    told = answer(config, totals(config, n), **more)
+    ends = [one[end] for one in told["quantiles"] for end in ("low", "value", "high")]
+    if n == 0:
+        assert ends == [None] * 9
+        assert told["deviance"] is None
+    else:
+        assert None not in ends
+        assert told["deviance"] <= 3.8415
+        assert all(one["low"] == 0.0 for one in told["ranges"] if one["low"] is not None)
+
+
+def test_lists_that_are_chosen_by_looking_are_not_profiled():
+    config = collection(STARTS)
+    given = totals(config, 800)
+    asked = replace(options(config, method="profile"), top=3)
+    told = written(compose(config, given, window=None, final=True, options=asked))
+    assert told["simultaneous"]
+    assert {one["bound"] for one in told["distribution"]} == {"noise"}
+    assert {one["bound"] for one in told["ranges"]} == {"profile"}
+
+
+def test_reports_of_one_device_several_times_are_no_sample():
+    config = collection(STARTS, window={"size": "10m", "hop": "5m"}, spread=None)
+    given = totals(config, 3_000)
+    for estimand, profiled in (("respondents", True), ("population", False)):
+        told = answer(config, given, method="profile", estimand=estimand)
+        assert ("bound" in told["quantiles"][0]) == profiled
+
+
+@pytest.mark.parametrize("method", ["profile", "profile-exact"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"mechanism": "block-hadamard", "epsilon": 1.0, "domain": {"size": 40}},
+        {"mechanism": "randomized-response", "epsilon": 1.0, "domain": {"size": 40}},
+        {"mechanism": "projective-geometry", "epsilon": 1.0, "domain": {"size": 40}},
+        {"mechanism": "subset-selection", "epsilon": 1.0, "domain": {"size": 40}},
+        {"mechanism": "l1-bits", "epsilon": 1.0, "domain": {"size": 40}},
+        {**STARTS, "domain": {"grid": [8, 5]}},
+        {**STARTS, "domain": {"size": 1_025}},
+    ],
+    ids=["hadamard", "response", "geometry", "subset", "bits", "grid", "many"],
+)
+def test_what_has_no_likelihood_is_refused_by_name(table: dict[str, Any], method: str):
+    instead = "padded" if method == "profile" else "exact"
+    said = (
+        f"expected {instead} or another, got {method}, which is for l1-geometric in one dimension "
+        f"of 2 to 1,024 values: this is {table['mechanism']} with "
+    )
+    with pytest.raises(ConfigError, match=f"collection.c.method: {said}"):
+        collection(table, method=method)
+    spec = collection(table).spec
+    with pytest.raises(QueryError, match=f"method: {said}"):
+        check_offered(EstimateOptions(method=method), spec)  # type: ignore[arg-type]  # a text
+    with pytest.raises(QueryError, match="project: expected simplex or another, got likelihood"):
+        check_offered(EstimateOptions(project="likelihood"), spec)
+
+
+def test_normal_bounds_do_not_go_with_a_curve():
+    config = collection(STARTS)
+    with pytest.raises(QueryError, match="method: expected profile or another with project = li"):
+        check_offered(EstimateOptions(project="likelihood", method="normal"), config.spec)
+    check_offered(EstimateOptions(method="normal"), config.spec)
+
+
+def test_both_find_a_point_among_noise():
+    """Where the unbiased bounds say nothing, likelihood has the median within two bins."""
+    bins = {"interval": [0.0, 3.0], "bins": 60}
+    config = collection({**STARTS, "epsilon": 0.1, "domain": bins})
+    mechanism = config.spec.mechanism
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, mechanism.privatize(np.full(5_000, 23), entropy=SeededEntropy(3)))
+    given = WindowTotals(0, 60_000, statistic, 5_000, late=0, rejected=0)
+    told, plain = (
+        written(
+            compose(
+                config,
+                given,
+                window=None,
+                final=True,
+                options=EstimateOptions(top=0, quantiles=(0.5,), method=method),
+            )
+        )["quantiles"][0]
+        for method in ("profile", "padded")
+    )
+    assert 23 * 0.05 - 0.11 < told["low"][0] <= 23 * 0.05 + 1e-9
+    assert 23 * 0.05 - 1e-9 <= told["high"][0] < 23 * 0.05 + 0.11
+    assert plain["high"][0] - plain["low"][0] > 1.0
