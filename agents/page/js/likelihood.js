@@ -109,10 +109,7 @@ function draw(domain, places, estimate) {
       bound ?? "",
     ]),
   );
-  fillQuantiles(
-    /** @type {HTMLTableElement} */ (element("likelihood-quantile-rows")),
-    quantiles,
-  );
+  fillQuantiles(/** @type {HTMLTableElement} */ (element("likelihood-quantile-rows")), quantiles);
 }
 
 /** @param {QuantileEntry} quantile */
