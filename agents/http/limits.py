@@ -6,6 +6,8 @@ from typing import Final
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.options import QUERIES_LIMIT, EstimateOptions
+from ldpstream.estimators.bounds.options import OTHERWISE
+from ldpstream.estimators.bounds.pays import MOST
 from ldpstream.mechanisms.domains.parse import Domain
 
 BODY_BYTES: Final = 4 << 20
@@ -17,6 +19,11 @@ QUANTILE_VALUES_LIMIT: Final = 10_000
 """Values of a domain of which quantiles are computed, but for those that are published anyway.
 
 Each quantile's bounds weigh all prefixes against all values: the work grows as their square.
+"""
+LIKELIHOOD_LIMIT: Final = 35_000
+"""Shares and quantiles that are bounded by likelihood, times 100 and the values of the domain.
+
+What one takes grows so; all together some seconds.
 """
 ANSWERS_BYTES: Final = 2 << 30
 """Memory of one answer, as `answer_bytes` tells it beforehand."""
@@ -72,6 +79,23 @@ def check_size(options: EstimateOptions, published: EstimateOptions, domain: Dom
             "quantile", f"a domain of at most {QUANTILE_VALUES_LIMIT} values, got {size}"
         )
     check_work(len(options.ranges), len(options.linear), published, domain)
+    asked = _by_likelihood(options, size)
+    most = max(LIKELIHOOD_LIMIT // (100 + size), _by_likelihood(published, size))
+    if asked > most:
+        raise QueryError(
+            "method",
+            f"padded or another, or at most {most} values, ranges and quantiles together with "
+            f"{options.method} over {size} values, got {asked}",
+        )
+
+
+def _by_likelihood(options: EstimateOptions, size: int) -> int:
+    """Return how many shares and quantiles may be bounded by likelihood."""
+    if options.method not in OTHERWISE:
+        return 0
+    listed = size if options.top is None else min(options.top, size)
+    queries = len(options.ranges) + len(options.quantiles)
+    return queries + (listed if size <= MOST else 0)
 
 
 def check_cost(cost_bytes: int, published_bytes: int, options: EstimateOptions) -> None:

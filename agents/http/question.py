@@ -28,8 +28,8 @@ def address_options(query: MultiMapping[str], config: CollectionConfig) -> Estim
     try:
         check_number(asked)
         options = read_options(config.options, domain, asked)
-        check_size(options, config.options, domain)
         check_offered(options, config.spec)
+        check_size(options, config.options, domain)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
     return options
@@ -60,8 +60,8 @@ def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOp
         # Weights by label take as much as the domain: refused before they are made.
         check_work(len(asked.ranges or ()), len(asked.linear or ()), config.options, domain)
         options = request_options(config.options, domain, asked)
-        check_size(options, config.options, domain)
         check_offered(options, config.spec)
+        check_size(options, config.options, domain)
     except QueryError as error:
         raise AnswerError(400, f"{WORDS[error.name].name}: expected {error.expected}") from error
     return options
