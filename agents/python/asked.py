@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.errors import unknown_key
+from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import EstimateOptions, EstimateRequest, request_options
 
 
@@ -41,7 +42,9 @@ def asked_options(
     request = asked_request(asked, options)
     if request.start is not None or request.end is not None:
         raise ValueError("start: expected none, because the reports are taken all together")
-    return request_options(collection.options, collection.spec.domain.estimated, request)
+    found = request_options(collection.options, collection.spec.domain.estimated, request)
+    check_offered(found, collection.spec)
+    return found
 
 
 def _plain(value: Any) -> Any:

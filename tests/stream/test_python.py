@@ -348,3 +348,18 @@ def test_the_best_channel_is_written_for_a_collection_that_uses_it(tmp_path: Pat
     assert plan.optimum.error <= plan.mechanisms[0].error * (1 + 1e-9)
     with pytest.raises(ValueError, match="search_seconds: expected some, got 0"):
         ldp.write_channel(planned, file, respondents=100, search_seconds=0)
+
+
+def test_likelihood_is_asked_for_where_there_is_one():
+    starts = ldp.define_collection(
+        "starts", mechanism="l1-geometric", epsilon=0.2, domain={"size": 20}, minimum=1
+    )
+    reports = draw(starts, [7] * 500)
+    asked: Any = {"project": "likelihood", "method": "profile", "quantiles": [0.5]}
+    (median,) = ldp.estimate(reports, **asked).quantiles
+    assert median.bound == "profile"
+    assert median.low <= 7 <= median.high
+    said = "which is for l1-geometric in one dimension of 2 to 1,024 values: this is l1-bits"
+    for option in ({"project": "likelihood"}, {"method": "profile"}):
+        with pytest.raises(ValueError, match=said):
+            ldp.estimate(draw(AGES, [5.0] * 10), **option)
