@@ -3,8 +3,8 @@
 Start times of applications in bins of 50 ms, point masses, pairs, spikes and plateaus, through
 `l1-geometric`. Of every cell 200 seeded windows of users and reports: how often the bounds of the
 median, of the 95th percentile, and of three shares hold the truth, of the population and of the
-respondents, and how wide they are: of quantiles over 4 root mean square errors of the quantile of
-the likelihood curve, at least one bin, and of shares over those of `padded`.
+respondents, and how wide they are, beside those of `padded`: of quantiles in bins, and over 4 root
+mean square errors of the quantile of the likelihood curve, at least one bin.
 
 A quantile is any value up to which the share is at least, and before which it is at most that.
 Exit status 1 where a coverage is below 0.94 by its 99.99% upper limit.
@@ -76,9 +76,13 @@ DATA: Final[dict[str, Callable[[int], Floats]]] = {
 
 @dataclass(frozen=True)
 class Window:
-    """What one window says of all queries: ends `(2, q)` and the curve's quantiles."""
+    """What one window says of all queries: ends `(2, q)`, as asked and as `padded` has them.
+
+    `middle` are the quantiles of the curve, `(q,)`; `profiled` is how many shares likelihood has.
+    """
 
     quantiles: Floats
+    plain_quantiles: Floats
     middle: Floats
     shares: Floats
     plain: Floats
@@ -97,8 +101,11 @@ def windows(
     for row in statistics:
         statistic = np.asarray(row, dtype=np.int64)
         given = (mechanism, statistic, case.n)
-        asked = estimate_quantiles(
-            *given, PROBABILITIES, prefixes=prefixes, method=method, estimand="population"
+        asked, usual = (
+            estimate_quantiles(
+                *given, PROBABILITIES, prefixes=prefixes, method=one, estimand="population"
+            )
+            for one in (method, "padded")
         )
         smooth = curve(Line.of(mechanism, statistic), 0.95)
         by, plain = (
@@ -108,6 +115,7 @@ def windows(
         found.append(
             Window(
                 np.stack([asked.low, asked.high]),
+                np.stack([usual.low, usual.high]),
                 positions(smooth.shares, PROBABILITIES),
                 _ends(by),
                 _ends(plain),
@@ -150,7 +158,13 @@ def cell(name: str, size: int, epsilon: float, n: int, repetitions: int, method:
     people = [row / n for row in counts]
     quantiles = np.array([holds(shares, one.quantiles) for one in found]).sum(axis=0)
     of_people = np.array([holds(p, w.quantiles) for p, w in zip(people, found, strict=True)])
-    width = np.array([one.quantiles[1] - one.quantiles[0] for one in found]).mean(axis=0)
+    width, usual = (
+        (ends[:, 1] - ends[:, 0]).mean(axis=0)
+        for ends in (
+            np.array([one.quantiles for one in found]),
+            np.array([one.plain_quantiles for one in found]),
+        )
+    )
     truth = positions(shares, PROBABILITIES)
     error = np.sqrt(((np.array([one.middle for one in found]) - truth) ** 2).mean(axis=0))
     over = width / np.maximum(4.0 * error, 1.0)
@@ -166,9 +180,9 @@ def cell(name: str, size: int, epsilon: float, n: int, repetitions: int, method:
     print(
         f"{name:12}{size:5}{epsilon:6g}{n:8,}  "
         + " ".join(
-            f"{one / repetitions:6.3f}{people_part:6.3f}{wide:6.1f}{rmse:6.2f}{part:6.2f} "
-            for one, people_part, wide, rmse, part in zip(
-                quantiles, of_people.mean(axis=0), width, error, over, strict=True
+            f"{one / repetitions:6.3f}{among:6.3f}{wide:6.1f}{other:7.1f}{rmse:6.2f}{part:5.2f} "
+            for one, among, wide, other, rmse, part in zip(
+                quantiles, of_people.mean(axis=0), width, usual, error, over, strict=True
             )
         )
         + f"{inside.min() / repetitions:6.3f}{of_theirs.mean(axis=0).min():6.3f}"
@@ -191,9 +205,12 @@ def main() -> int:
     parser.add_argument("--method", choices=["profile", "profile-exact"], default="profile")
     asked = parser.parse_args()
     print(f"{asked.repetitions} windows a cell, {asked.method}, 95%; of each quantile the coverage")
-    print("of the population and of respondents, width, RMSE of the curve's, width over 4 RMSE (at")
-    print("least a bin); of shares the lowest coverages, how many are profiled, widths over padded")
-    print(f"{'':33}{'median':31} {'p95':31}{'shares':38}ms")
+    print("of the population and of respondents, width, padded's width, RMSE of the curve's, width")
+    print(
+        "over 4 RMSE (at least a bin); of shares the lowest coverages, how many are profiled, and"
+    )
+    print("widths over padded's: of the largest value, up to it, of the second quarter")
+    print(f"{'':33}{'median':37} {'p95':37}{'shares':34}ms")
     good = True
     for cell_of in product(asked.data, asked.sizes, asked.epsilons, asked.n):
         good &= cell(*cell_of, asked.repetitions, cast("Method", asked.method))
