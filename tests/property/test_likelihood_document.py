@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
-from ldpstream.agents.document import compose
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import EstimateOptions
