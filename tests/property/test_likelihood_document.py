@@ -144,10 +144,11 @@ def test_reports_of_one_device_several_times_are_no_sample():
         {"mechanism": "projective-geometry", "epsilon": 1.0, "domain": {"size": 40}},
         {"mechanism": "subset-selection", "epsilon": 1.0, "domain": {"size": 40}},
         {"mechanism": "l1-bits", "epsilon": 1.0, "domain": {"size": 40}},
+        {"mechanism": "tree", "epsilon": 1.0, "domain": {"size": 40}},
         {**STARTS, "domain": {"grid": [8, 5]}},
         {**STARTS, "domain": {"size": 1_025}},
     ],
-    ids=["hadamard", "response", "geometry", "subset", "bits", "grid", "many"],
+    ids=["hadamard", "response", "geometry", "subset", "bits", "tree", "grid", "many"],
 )
 def test_what_has_no_likelihood_is_refused_by_name(table: dict[str, Any], method: str):
     instead = "padded" if method == "profile" else "exact"
