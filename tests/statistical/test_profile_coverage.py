@@ -4,6 +4,8 @@ Of 40 windows a binomial of 0.95 leaves fewer than 26 with probability below 1e-
 cover far more. Seeds are fixed.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 from benchmarks.profiles import DATA, PROBABILITIES, holds, windows
@@ -19,6 +21,7 @@ WINDOWS = 40
 FEWEST = 26
 
 
+@cache
 def inside(name: str, epsilon: float, n: int, method: Method) -> tuple[Floats, Floats, Floats]:
     """Return how often the quantiles and the shares are covered, and the quantiles' mean width."""
     shares = DATA[name](SIZE)
