@@ -65,11 +65,12 @@ class Publisher:
         every_seconds = self._engine.config.publish_every_ms / 1000
         due, changed = time.monotonic() + every_seconds, False
         while True:
-            # Without changes look only now and then, for a retry after an error, say.
-            wait = max(0.0, due - time.monotonic()) if changed else _LOOK_SECONDS
+            # Without changes, or where others publish, look only now and then: for a retry, say.
+            waits = changed and self._state() is not None
+            wait = max(0.0, due - time.monotonic()) if waits else _LOOK_SECONDS
             changed |= await self._has_news(min(wait, _LOOK_SECONDS))
-            state = self._engine.first
-            if state is None or self._engine.stopped:
+            state = self._state()
+            if state is None:
                 continue
             try:
                 await self._publish_finals(state)
@@ -80,6 +81,10 @@ class Publisher:
                 # The next round publishes the same documents.
                 log.debug("publishing of %s failed: %r", self._engine.config.name, error)
                 self._complain(error)
+
+    def _state(self) -> Partition | None:
+        """Return the state of partition 0; None where another worker owns it, or it has stopped."""
+        return None if self._engine.stopped else self._engine.first
 
     async def _has_news(self, seconds: float) -> bool:
         """Wait at most this long until a head has won; return whether one has."""

@@ -1,0 +1,38 @@
+"""A worker that does not own partition 0 of a collection publishes nothing of it, and rests."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ldpstream.agents.pipeline.publisher import Publisher
+
+
+class News(asyncio.Event):
+    """Counts how often somebody looks."""
+
+    looks = 0
+
+    def is_set(self) -> bool:
+        self.looks += 1
+        return super().is_set()
+
+
+@pytest.mark.parametrize("first", [None, object()], ids=["owned elsewhere", "stopped"])
+async def test_a_publisher_that_has_nothing_to_publish_waits_for_the_next_head(first: object):
+    news = News()
+    config = SimpleNamespace(publish_every_ms=1, name="trips")
+    engine: Any = SimpleNamespace(config=config, first=first, stopped=first is not None, news=news)
+
+    async def send(*_: bytes) -> None:
+        raise AssertionError("it was published")
+
+    publisher = Publisher(engine, send=send, estimated=lambda _: None)
+    running = asyncio.create_task(publisher.run())
+    # Another worker's head has won, and its documents are due.
+    news.set()
+    await asyncio.sleep(0.2)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert 1 <= news.looks <= 3
