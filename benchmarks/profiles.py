@@ -1,10 +1,10 @@
 """Do bounds by likelihood hold, and how wide are they? `python -m benchmarks.profiles`.
 
 Start times of applications in bins of 50 ms, point masses, pairs, spikes and plateaus, through
-`l1-geometric`. Of every cell 200 seeded windows of users and reports: how often the bounds of the
-median, of the 95th percentile, and of three shares hold the truth, of the population and of the
-respondents, and how wide they are, beside those of `padded`: of quantiles in bins, and over 4 root
-mean square errors of the quantile of the likelihood curve, at least one bin.
+`l1-geometric`. For each cell 200 seeded windows are drawn. The table has how often the bounds of
+the median, the 95th percentile and three shares hold the truth, of the population and of the
+respondents, and how wide they are next to those of `padded`: for quantiles in bins, and as a
+multiple of 4 root mean square errors of the likelihood curve's quantile (at least one bin).
 
 A quantile is any value up to which the share is at least, and before which it is at most that.
 Exit status 1 where a coverage is below 0.94 by its 99.99% upper limit.

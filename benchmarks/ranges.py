@@ -31,7 +31,7 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
 LARGEST_EXACT = 4096
-"""Values; beyond, the formula for uniform data is shown beside what is measured."""
+"""The most values whose errors are computed exactly; above, by the formula for uniform data."""
 RIVALS = (BlockHadamard, ProjectiveGeometry, SubsetSelection, RandomizedResponse)
 
 
