@@ -10,7 +10,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 
 class PackMetrics:
-    """The metrics of a packer; its methods are the callbacks of `PackHooks`."""
+    """The metrics of a packer."""
 
     def __init__(self, collections: Collection[str]) -> None:
         self.registry = CollectorRegistry()

@@ -1,7 +1,6 @@
-"""A partition that a packer reads, a packer's options, and its callbacks."""
+"""A partition that a packer reads, and a packer's options."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from aiokafka import TopicPartition
@@ -16,20 +15,6 @@ class PackOptions:
 
     linger_ms: int = 100
     limit_bytes: int = 512 << 10
-
-
-@dataclass(frozen=True)
-class PackHooks:
-    """Callbacks of a packer: `(collection, partition, ...)`."""
-
-    packed: Callable[[str, int, int], None]
-    """Called with the number of records of an acknowledged message, and its bytes."""
-    left_out: Callable[[str, int], None]
-    """Called with the number of records that were too large to be packed."""
-    failed: Callable[[str], None]
-    """Called for every message that was not acknowledged and is sent again."""
-    lag: Callable[[str, int, int | None], None]
-    """Called with the number of records not packed yet; None when the partition is not ours."""
 
 
 @dataclass

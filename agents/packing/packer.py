@@ -26,7 +26,8 @@ from aiokafka.errors import (
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers, steady_ms
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.packing.assigned import AssignedPartition, PackHooks, PackOptions
+from ldpstream.agents.metrics.packing import PackMetrics
+from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
 from ldpstream.agents.packing.batches import Run, runs
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.dating import Dating
@@ -60,14 +61,14 @@ class Packer(ConsumerRebalanceListener):
         consumer: AIOKafkaConsumer,
         producer: LastingProducer,
         options: PackOptions,
-        hooks: PackHooks,
+        metrics: PackMetrics,
     ) -> None:
         self.assigned_once = asyncio.Event()
         self._by_source = {c.topics.source: c for c in collections}
         self._consumer = consumer
-        self._sender = Sender(collections, topic_ids, producer, hooks)
+        self._sender = Sender(collections, topic_ids, producer, metrics)
         self._options = options
-        self._hooks = hooks
+        self._metrics = metrics
         self._shares: dict[TopicPartition, AssignedPartition] = {}
         self._committed = time.monotonic()
         self._batches = FIRST_BATCHES
@@ -88,7 +89,7 @@ class Packer(ConsumerRebalanceListener):
     def _forget(self) -> None:
         for share in self._shares.values():
             share.given_up = True
-            self._hooks.lag(*self._named(share), None)
+            self._metrics.lag(*self._named(share), None)
         self._shares = {}
 
     # --- reading --------------------------------------------------------------------------------
@@ -233,7 +234,7 @@ class Packer(ConsumerRebalanceListener):
         end, held = self._consumer.highwater(share.source) or 0, share.buffer.records
         cut = list(share.buffer.cut(end=end, limit_bytes=self._options.limit_bytes))
         left_out = held - sum(len(packed.records) for packed in cut)
-        self._hooks.left_out(self._named(share)[0], left_out)
+        self._metrics.left_out(self._named(share)[0], left_out)
         share.flight = asyncio.create_task(self._fly(share, cut, share.buffer.position, end))
         share.flight.add_done_callback(self._flown)
 
@@ -245,7 +246,7 @@ class Packer(ConsumerRebalanceListener):
             await self._sender.send_all(share, cut)
             if not share.given_up:
                 share.acknowledged = stop
-                self._hooks.lag(*self._named(share), max(0, end - stop))
+                self._metrics.lag(*self._named(share), max(0, end - stop))
         finally:
             share.flight = None
 

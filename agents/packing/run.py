@@ -21,7 +21,7 @@ from ldpstream.agents.kafka.permissions import PACKER, missing_on_group, missing
 from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
 from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
 from ldpstream.agents.metrics.packing import PackMetrics
-from ldpstream.agents.packing.assigned import PackHooks, PackOptions
+from ldpstream.agents.packing.assigned import PackOptions
 from ldpstream.agents.packing.batches import take_whole
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.page import Health, check_page, serve_page
@@ -116,7 +116,7 @@ async def _open(
         consumer=consumer,
         producer=producer,
         options=options,
-        hooks=PackHooks(metrics.packed, metrics.left_out, metrics.failed, metrics.lag),
+        metrics=metrics,
     )
     health = Health(packer.assigned_once, answered=time.monotonic())
     return packer, _Watch(admin, collections, topic_ids, health)

@@ -1,22 +1,20 @@
 """Send packed messages, retrying until they are acknowledged."""
 
 import asyncio
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.complaints import Complaints
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.packing.assigned import AssignedPartition, PackHooks
+from ldpstream.agents.metrics.packing import PackMetrics
+from ldpstream.agents.packing.assigned import AssignedPartition
 from ldpstream.agents.packing.buffer import halves
 from ldpstream.agents.state.packed import Packed, encode_packed
 
 RETRY_SECONDS: Final = 1.0
-
-log = logging.getLogger(__name__)
 
 
 class Sender:
@@ -30,13 +28,13 @@ class Sender:
         collections: Collection[CollectionConfig],
         topic_ids: Mapping[str, bytes],
         producer: LastingProducer,
-        hooks: PackHooks,
+        metrics: PackMetrics,
     ) -> None:
         self._by_source = {c.topics.source: c for c in collections}
         self._topic_ids = topic_ids
         self._producer = producer
-        self._hooks = hooks
-        self._complaints: dict[TopicPartition, str] = {}
+        self._metrics = metrics
+        self._complaints = Complaints()
 
     async def send_all(self, share: AssignedPartition, cut: Sequence[Packed]) -> None:
         """Send messages of a partition one by one; stop early if it is given up."""
@@ -56,25 +54,14 @@ class Sender:
                 await self._producer.send(frames, partition, None, value)
             except MessageSizeTooLargeError:
                 parts = halves(packed)
-                self._hooks.left_out(name, 0 if parts else 1)
+                self._metrics.left_out(name, 0 if parts else 1)
                 return parts
             except KafkaError as error:
-                self._hooks.failed(name)
-                self._complain(share.source, frames, error)
+                self._metrics.failed(name)
+                self._complaints.note(share.source, error, f"topic {frames}[{partition}]")
                 await asyncio.sleep(RETRY_SECONDS)
             else:
-                self._hooks.packed(name, len(packed.records), len(value))
+                self._metrics.packed(name, len(packed.records), len(value))
                 break
-        self._complaints.pop(share.source, None)
+        self._complaints.over(share.source)
         return ()
-
-    def _complain(self, source: TopicPartition, frames: str, error: KafkaError) -> None:
-        """Log a permanent error once, whatever happens to other partitions."""
-        if error.retriable:
-            return
-        if repr(error) not in self._complaints.values():
-            log.warning(
-                "topic %s[%d] cannot be written and is tried again: %r",
-                *(frames, source.partition, error),
-            )
-        self._complaints[source] = repr(error)

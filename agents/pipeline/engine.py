@@ -12,17 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from aiokafka.errors import KafkaError
+
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstanding
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.flush_writer import FlushWriter, SourceChangedError
-from ldpstream.agents.pipeline.hooks import Hooks
-from ldpstream.agents.pipeline.in_flight import FLUSH_SECONDS, InFlightFlushes, InFlightHooks
+from ldpstream.agents.pipeline.flush_writer import FlushWriter
+from ldpstream.agents.pipeline.identity import SourceChangedError
+from ldpstream.agents.pipeline.in_flight import FLUSH_SECONDS, InFlightFlushes
 from ldpstream.agents.pipeline.loading import Loader
 from ldpstream.agents.pipeline.rivals import Rivals
+from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.pipeline.sibling_specs import SiblingSpecs, Warner, waits_for
-from ldpstream.agents.reading.intake import Channel, Intake, IntakeHooks
+from ldpstream.agents.reading.intake import Channel, Intake
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
@@ -34,6 +37,7 @@ from ldpstream.agents.state.windows import NEVER
 TICK_SECONDS: Final = 0.1
 _MOST_TICK_SECONDS: Final = 0.5
 REVOKE_SECONDS: Final = 3.0
+_WATCH_SECONDS: Final = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +59,7 @@ class Engine:
         reader: SourceReader,
         frames: SourceReader,
         channel: Channel,
-        hooks: Hooks,
+        services: Services,
     ) -> None:
         self.config = config
         self.context = context
@@ -66,28 +70,21 @@ class Engine:
         self.owned: frozenset[int] = frozenset()
         self._problems: list[str] = []
         self._notes: list[str] = []
-        self._hooks = hooks
+        self._services = services
         self._held: dict[int, OwnedPartition] = {}
         self.news = asyncio.Event()
-        taking = IntakeHooks(self.fail, self._took, hooks.now_ms, hooks.steady_ms)
+        held, clock, metrics = self._held, services.clock, services.metrics
         self.intake = (
-            Intake(config, self._held, reader, channel, taking)
+            Intake(config, held, reader, channel, self, clock)
             if config.topics.frames is None
-            else PackedIntake(config, self._held, reader, frames, channel, taking, hooks.frames)
+            else PackedIntake(config, held, reader, frames, channel, self, clock, metrics)
         )
         self.others = SiblingSpecs()
-        self._loader = Loader(
-            self.title,
-            config,
-            context,
-            self.replicas,
-            hooks.source_id,
-            hooks.source_partitions,
-        )
+        self._loader = Loader(self.title, config, context, self.replicas, services.identity)
         self._flights = InFlightFlushes(
             self.title,
-            FlushWriter(config.topics, hooks.sending, hooks.check_source),
-            InFlightHooks(self._won, self._loader.pause, self._lost, self.fail),
+            FlushWriter(config, services.sending, services.identity),
+            self,
             every_seconds=min(FLUSH_SECONDS, config.publish_every_ms / 1000),
         )
         self._controls: list[Control] = []
@@ -116,7 +113,7 @@ class Engine:
         """The problems that keep it from working, one sentence each."""
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.replicas, missing) for e in self.accepted if e.stopped]
-        found = (self._hooks.trouble(), self._rivals.problem, *waits)
+        found = (self._services.clock.problem, self._rivals.problem, *waits)
         return *self._problems, *self._notes, *filter(None, found)
 
     @property
@@ -217,7 +214,7 @@ class Engine:
     def tick(self) -> None:
         """Do everything that is due, without waiting."""
         self._rivals.look(self.replicas, time.monotonic())
-        if self._problems or self._hooks.trouble():
+        if self._problems or self._services.clock.problem:
             return
         self._load()
         # No record is read during a tick, so the heads are the same for all partitions.
@@ -226,14 +223,14 @@ class Engine:
         self._flights.tick(time.monotonic(), len(self._held))
         for held in list(self._held.values()):
             if held.flight is None and held.state.settle() is Settled.LOST:
-                self._lost(held)
+                self.lost(held)
                 continue
             self.intake.look(held)
             held.state.clock(
                 replicas=self.replicas,
                 controls=self._controls,
                 known_partitions=known,
-                now_ms=self._hooks.steady_ms(),
+                now_ms=self._services.clock.steady_ms(),
                 seen=seen,
             )
             self._flights.start(held)
@@ -251,15 +248,39 @@ class Engine:
                 held = self._held[partition] = OwnedPartition(state)
                 self.intake.begin(held)
 
-    def _took(self, held: OwnedPartition) -> None:
+    async def watch_source(self) -> None:
+        """Check now and then that the topics are still the same, until it stops."""
+        while not self.stopped:
+            await asyncio.sleep(_WATCH_SECONDS)
+            try:
+                await self._services.identity.check(self.config.name, self.config.topics)
+            except SourceChangedError as error:
+                self.fail(str(error))
+            except KafkaError as error:
+                log.debug("no topic ids: %r", error)
+
+    # --- what happens to held partitions --------------------------------------------------------
+
+    def took(self, held: OwnedPartition) -> None:
+        """Flush what has been taken in as soon as it is due."""
         self._flights.soon(held)
 
-    def _won(self, partition: int, following: int, outcome: Outcome, seconds: float) -> None:
+    def won(self, held: OwnedPartition, following: int, outcome: Outcome, seconds: float) -> None:
+        """Report a flush that won: the next offset, what it added, the seconds that it took."""
         self.news.set()
-        self._hooks.won(partition, following, outcome, seconds)
+        self._services.progress.won(
+            self.config,
+            held.partition,
+            following,
+            outcome,
+            seconds,
+            accepted=self.context.accepted,
+        )
 
-    def _lost(self, held: OwnedPartition) -> None:
-        """Drop a partition that another owner has written to, or whose flush failed."""
+    def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
+        """Drop a partition that another owner has written to, or whose flush was refused."""
+        if refused:
+            self._loader.pause(held.partition)
         if self._held.get(held.partition) is held:
             log.debug("collection %s: partition %d is loaded again", self.title, held.partition)
             self._drop(held.partition)

@@ -2,21 +2,27 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.config.topic_names import Topics
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush
+from ldpstream.agents.pipeline.identity import TopicIdentity
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]
 
 
 class Sending(Protocol):
     """Sends messages; the methods raise KafkaError if the messages may not have arrived."""
+
+    async def send(
+        self, topic: str, partition: int | None, key: bytes | None, value: bytes | None
+    ) -> None:
+        """Send a message; return when it is acknowledged."""
 
     async def send_records(
         self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]
@@ -39,18 +45,13 @@ _CELLS_A_STEP: Final = 1_000
 log = logging.getLogger(__name__)
 
 
-class SourceChangedError(RuntimeError):
-    """The source topic is not the one that the state was counted from."""
-
-
 @dataclass(frozen=True)
 class FlushWriter:
     """Writes the flushes of one collection."""
 
-    topics: Topics
+    collection: CollectionConfig
     sending: Sending
-    check_source: Callable[[], Awaitable[None]]
-    """Raises SourceChangedError, or KafkaError if the broker cannot tell."""
+    identity: TopicIdentity
 
     async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
         """Write a flush. Returns why some of it may not have arrived, or None.
@@ -65,13 +66,13 @@ class FlushWriter:
         Raises:
             SourceChangedError: before the head is sent.
         """
-        changelog, cells = self.topics.changelog, flush.cells
+        changelog, cells = self.collection.topics.changelog, flush.cells
         try:
             await asyncio.gather(
                 *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
                 # After the last message, before the head: so all messages were from the known
                 # topic.
-                self.check_source(),
+                self._check_source(),
             )
             whole = (*cells, flush.head)
             if len(cells) > _CELLS_A_STEP or not await self.sending.send_whole(
@@ -82,15 +83,20 @@ class FlushWriter:
                     await self.sending.send_records(
                         changelog, partition, cells[at : at + _CELLS_A_STEP]
                     )
-                await self.check_source()
+                await self._check_source()
                 await self.sending.send_records(changelog, partition, (flush.head,))
         except KafkaError as error:
             log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
             return error
         return None
 
+    async def _check_source(self) -> None:
+        await self.identity.check(self.collection.name, self.collection.topics)
+
     async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
         chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]
         if chosen:
-            topic = self.topics.late if kind == "late" else self.topics.rejected
+            topic = (
+                self.collection.topics.late if kind == "late" else self.collection.topics.rejected
+            )
             await self.sending.send_all(topic, partition, chosen)

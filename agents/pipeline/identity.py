@@ -9,7 +9,6 @@ counted.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -20,14 +19,13 @@ from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.kafka.metadata import TopicState, describe
-from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.flush_writer import SourceChangedError
 
-_WATCH_SECONDS: Final = 2.0
 MISSING_SECONDS: Final = 15.0
 """How long a topic must be missing to count as deleted."""
 
-log = logging.getLogger(__name__)
+
+class SourceChangedError(RuntimeError):
+    """The source topic is not the one that the state was counted from."""
 
 
 class TopicIdentity:
@@ -87,17 +85,6 @@ class TopicIdentity:
                     f"topic {name} was deleted and created again; `ldpstream reset {collection}` "
                     "starts over with it"
                 )
-
-    async def watch(self, engine: Engine) -> None:
-        """Check a collection periodically, until it stops."""
-        while not engine.stopped:
-            await asyncio.sleep(_WATCH_SECONDS)
-            try:
-                await self.check(engine.config.name, engine.config.topics)
-            except SourceChangedError as error:
-                engine.fail(str(error))
-            except KafkaError as error:
-                log.debug("no topic ids: %r", error)
 
     async def _describe(self) -> Mapping[str, TopicState]:
         """Ask the broker; concurrent callers share an answer requested after they called."""

@@ -1,37 +1,19 @@
 """Flushes in flight: sent to the broker, read back, and won or lost."""
 
 import asyncio
-import logging
 import math
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Final
 
-from aiokafka.errors import KafkaError
-
-from ldpstream.agents.partition.flushes import Flush, Outcome, Settled
-from ldpstream.agents.pipeline.flush_writer import FlushWriter, SourceChangedError
+from ldpstream.agents.kafka.complaints import Complaints
+from ldpstream.agents.partition.flushes import Flush, Settled
+from ldpstream.agents.pipeline.flush_writer import FlushWriter
+from ldpstream.agents.pipeline.identity import SourceChangedError
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
 
 FLUSH_SECONDS: Final = 0.25
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class InFlightHooks:
-    """Callbacks about flushes in flight."""
-
-    won: Callable[[int, int, Outcome, float], None]
-    """Called with partition, next offset, what was added, and the seconds that the flush took."""
-    refused: Callable[[int], None]
-    """Called with a partition that could not be written, before `lost`."""
-    lost: Callable[[OwnedPartition], None]
-    """Called with a partition that another owner has written to, or whose flush failed."""
-    stop: Callable[[str], None]
-    """Called with a problem that only an operator can fix."""
 
 
 class InFlightFlushes:
@@ -44,14 +26,14 @@ class InFlightFlushes:
         self,
         title: str,
         carrier: FlushWriter,
-        hooks: InFlightHooks,
+        owner: Owner,
         *,
         every_seconds: float = FLUSH_SECONDS,
     ) -> None:
         self._title = title
         self._writer = carrier
-        self._hooks = hooks
-        self._complaints: dict[int, str] = {}
+        self._owner = owner
+        self._complaints = Complaints()
         self._least_seconds = self._every_seconds = every_seconds
         self._last_round = -math.inf
 
@@ -120,17 +102,17 @@ class InFlightFlushes:
         try:
             error = await self._writer.carry(held.partition, flush)
             if error is not None:
-                self._complain(held.partition, error)
-                self._hooks.refused(held.partition)
+                what = f"collection {self._title}: partition {held.partition}"
+                self._complaints.note(held.partition, error, what)
             elif await self._settled(held) is Settled.WON:
                 assert held.state.outcome is not None
                 seconds = time.monotonic() - held.flushed
-                self._hooks.won(held.partition, flush.next, held.state.outcome, seconds)
-                self._complaints.pop(held.partition, None)
+                self._owner.won(held, flush.next, held.state.outcome, seconds)
+                self._complaints.over(held.partition)
                 return
-            self._hooks.lost(held)
+            self._owner.lost(held, refused=error is not None)
         except SourceChangedError as error:
-            self._hooks.stop(str(error))
+            self._owner.fail(str(error))
         finally:
             held.flight = None
 
@@ -144,15 +126,4 @@ class InFlightFlushes:
         """Stop the collection after an unexpected error: its partition must not seem alive."""
         error = None if flight.cancelled() else flight.exception()
         if error is not None:
-            self._hooks.stop(f"internal error: {error!r}")
-
-    def _complain(self, partition: int, error: KafkaError) -> None:
-        """Log a permanent error once, whatever happens to other partitions."""
-        if error.retriable:
-            return
-        if repr(error) not in self._complaints.values():
-            log.warning(
-                "collection %s: partition %d cannot be written and is tried again: %r",
-                *(self._title, partition, error),
-            )
-        self._complaints[partition] = repr(error)
+            self._owner.fail(f"internal error: {error!r}")

@@ -3,13 +3,13 @@
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.flush_writer import SourceChangedError
+from ldpstream.agents.pipeline.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.pipeline.sibling_specs import SiblingSpecs
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
@@ -20,11 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Loader:
-    """Loads the partitions of one collection, each under its own epoch.
-
-    `source_id` returns the id of the source topic, empty if the broker has none, and
-    `source_partitions` its number of partitions, as far as known.
-    """
+    """Loads the partitions of one collection, each under its own epoch."""
 
     def __init__(
         self,
@@ -32,15 +28,13 @@ class Loader:
         config: CollectionConfig,
         context: Context,
         replicas: Sequence[Replica],
-        source_id: Callable[[], bytes],
-        source_partitions: Callable[[], int],
+        identity: TopicIdentity,
     ) -> None:
         self._title = title
         self._config = config
         self._context = context
         self._replicas = replicas
-        self._source_id = source_id
-        self._source_partitions = source_partitions
+        self._identity = identity
         self._grown = False
         self._not_before: dict[int, float] = {}
 
@@ -74,7 +68,7 @@ class Loader:
             partition,
             self._replicas,
             epoch=secrets.randbelow((1 << 64) - 1) + 1,
-            source=self._source_id(),
+            source=self._identity.source_id(self._config.topics),
             siblings=siblings,
         )
         if state is not None and state.base.source not in {b"", state.work.source}:
@@ -90,7 +84,7 @@ class Loader:
 
         If windows closed without the new partitions, all their reports would be late.
         """
-        found, configured = self._source_partitions(), self._config.partitions
+        found, configured = self._identity.partitions(self._config.topics), self._config.partitions
         if found > configured and not self._grown:
             log.warning(
                 "collection %s: topic %s now has %d partitions, but collection.%s.partitions is "

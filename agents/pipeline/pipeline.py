@@ -8,14 +8,12 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import Config
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.awaited import wait_for_broker
 from ldpstream.agents.kafka.connections import Connections
@@ -94,9 +92,11 @@ class Pipeline:
             config.kafka.bootstrap, config.kafka.options, watch=self.clock
         )
         self._channels = channels
-        around = Services(self._producer, self._identity, self._progress, metrics, self.clock)
+        self._services = Services(
+            self._producer, self._identity, self._progress, metrics, self.clock
+        )
         self._ranks = make_ranks(
-            [*config.collections.values()], self._frames, channels, around.hooks
+            [*config.collections.values()], self._frames, channels, self._services
         )
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
         self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
@@ -245,16 +245,9 @@ class Pipeline:
             self._spawn(run)
 
     def _run_engine(self, engine: Engine) -> None:
-        topics, name = engine.config.topics, engine.config.name
-        # The gauges of a collection are those of its own spec.
-        show = _forget if engine.context.accepted else partial(self.metrics.estimated, name)
-        publisher = Publisher(
-            engine, send=partial(self._send_keyed, topics.estimates), estimated=show
-        )
-        sweeping = collect_tombstones(
-            engine, partial(self._producer.send_records, topics.changelog)
-        )
-        for run in (engine.run(), publisher.run(), sweeping, self._identity.watch(engine)):
+        publisher = Publisher(engine, self._services)
+        sweeping = collect_tombstones(engine, self._producer)
+        for run in (engine.run(), publisher.run(), sweeping, engine.watch_source()):
             self._tasks.spawn(run, engine.fail)
 
     def _spawn(self, run: Coroutine[Any, Any, None]) -> None:
@@ -332,13 +325,6 @@ class Pipeline:
             "ldpstream_refused_orders_total counts them",
             *(topic, offset, why),
         )
-
-    async def _send_keyed(self, topic: str, key: bytes, value: bytes) -> None:
-        await self._producer.send(topic, None, key, value)
-
-
-def _forget(_: EstimateDocument) -> None:
-    """Ignore a published document that no gauge shows."""
 
 
 async def _revoke(engine: Engine) -> None:

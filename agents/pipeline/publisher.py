@@ -8,7 +8,7 @@ are published as provisional. Both have different keys, so a compacted topic kee
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
 from typing import Final
 
@@ -16,10 +16,12 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.compose import compose
+from ldpstream.agents.kafka.complaints import Complaints
 from ldpstream.agents.partition.answers import BehindError, answer, told_of
 from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, windows
 from ldpstream.mechanisms.base.times import format_time
 
@@ -41,24 +43,13 @@ def estimate_key(fingerprint: bytes, start_ms: int, end_ms: int, *, final: bool)
 
 
 class Publisher:
-    """Publishes what an engine has decided, and what it has counted so far.
+    """Publishes what an engine has decided, and what it has counted so far."""
 
-    `send(key, value)` returns when the broker has acknowledged. `estimated` is called with every
-    published document.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        send: Callable[[bytes, bytes], Awaitable[None]],
-        estimated: Callable[[EstimateDocument], None],
-    ) -> None:
+    def __init__(self, engine: Engine, services: Services) -> None:
         self._engine = engine
-        self._send = send
-        self._estimated = estimated
+        self._services = services
         self._published: dict[int, Hashable] = {}
-        self._complaint = ""
+        self._complaints = Complaints()
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -79,8 +70,9 @@ class Publisher:
                     await self._publish_provisional()
             except KafkaError as error:
                 # The next round publishes the same documents.
-                log.debug("publishing of %s failed: %r", self._engine.config.name, error)
-                self._complain(error)
+                name, topic = self._engine.config.name, self._engine.config.topics.estimates
+                log.debug("publishing of %s failed: %r", name, error)
+                self._complaints.note(topic, error, f"collection {name}: topic {topic}")
 
     def _state(self) -> Partition | None:
         """Return the state of partition 0; None where another worker owns it, or it has stopped."""
@@ -94,15 +86,6 @@ class Publisher:
         self._engine.news.clear()
         return news
 
-    def _complain(self, error: KafkaError) -> None:
-        """Log a permanent error once: a document larger than the topic accepts, say."""
-        if not error.retriable and repr(error) != self._complaint:
-            self._complaint = repr(error)
-            log.warning(
-                "collection %s: documents cannot be written to %s, and are tried again: %r",
-                *(self._engine.config.name, self._engine.config.topics.estimates, error),
-            )
-
     async def _publish_finals(self, state: Partition) -> None:
         found = state.publications()
         if not found:
@@ -113,11 +96,18 @@ class Publisher:
         self._estimated(EstimateDocument.model_validate_json(found[-1].content))
 
     async def _publish_final(self, publication: Publication) -> None:
-        start_ms, end_ms = publication.window_start_ms, publication.window_end_ms
-        await self._send(self._key(start_ms, end_ms, final=True), publication.content)
+        span = publication.window_start_ms, publication.window_end_ms
+        await self._send(span, publication.content, final=True)
 
-    def _key(self, start_ms: int, end_ms: int, *, final: bool) -> bytes:
-        return estimate_key(self._engine.config.spec.fingerprint, start_ms, end_ms, final=final)
+    async def _send(self, span: tuple[int, int], content: bytes, *, final: bool) -> None:
+        config = self._engine.config
+        key = estimate_key(config.spec.fingerprint, *span, final=final)
+        await self._services.sending.send(config.topics.estimates, None, key, content)
+
+    def _estimated(self, document: EstimateDocument) -> None:
+        # The gauges of a collection are those of its own spec.
+        if not self._engine.context.accepted:
+            self._services.metrics.estimated(self._engine.config.name, document)
 
     async def _publish_provisional(self) -> None:
         engine = self._engine
@@ -145,5 +135,5 @@ class Publisher:
 
         # A large domain takes too long to block the event loop.
         document = await asyncio.to_thread(make)
-        await self._send(self._key(*span, final=False), document.to_json())
+        await self._send(span, document.to_json(), final=False)
         self._estimated(document)

@@ -8,24 +8,16 @@ rank has at most one accepted spec of every collection.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.pipeline.contexts import make_context
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.hooks import Hooks
+from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.served.health import note_error
-
-
-class MakeHooks(Protocol):
-    """Makes the callbacks of an engine."""
-
-    def __call__(self, collection: CollectionConfig, *, accepted: bool) -> Hooks:
-        """Return the callbacks for a collection's own engine, or that of an accepted spec."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +32,18 @@ def make_ranks(
     collections: Sequence[CollectionConfig],
     frames: SourceReader,
     channels: Mapping[str, Channel],
-    make_hooks: MakeHooks,
+    services: Services,
 ) -> list[Rank]:
     """Return the engines of all collections.
 
     `frames` reads all frames topics. What is read of a collection goes through its channel, by
     name, as `(take, partition, item)`; the receiver must call `take(partition, item)`.
     """
-    ranks = [_rank(collections, frames, channels, make_hooks, accepted=False)]
+    ranks = [_rank(collections, frames, channels, services, accepted=False)]
     own = {engine.config.name: engine for engine in ranks[0].engines}
     for place in range(max(len(c.accept) for c in collections)):
         having = [c.accept[place] for c in collections if c.accept[place:]]
-        ranks.append(_rank(having, frames, channels, make_hooks, accepted=True))
+        ranks.append(_rank(having, frames, channels, services, accepted=True))
         for engine in ranks[-1].engines:
             over = own[engine.config.name]
             over.accept((*over.accepted, engine))
@@ -67,7 +59,7 @@ def _rank(
     collections: Iterable[CollectionConfig],
     frames: SourceReader,
     channels: Mapping[str, Channel],
-    make_hooks: MakeHooks,
+    services: Services,
     *,
     accepted: bool,
 ) -> Rank:
@@ -87,6 +79,6 @@ def _rank(
             reader,
             frames,
             channels[collection.name],
-            make_hooks(collection, accepted=accepted),
+            services,
         )
     return Rank(reader, tuple(by_source.values()))

@@ -8,12 +8,12 @@ them is full, and is swept at once.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.flush_writer import Sending
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.state.shown import DEAD_LIMIT
 
@@ -27,13 +27,9 @@ _MANY_RECORDS: Final = DEAD_LIMIT // 4
 log = logging.getLogger(__name__)
 
 
-Delete: TypeAlias = Callable[[int, Sequence[tuple[bytes, None]]], Awaitable[None]]
-"""Sends deletions (keys without values) to a partition; returns when they are acknowledged."""
-
-
-async def collect_tombstones(engine: Engine, delete: Delete) -> None:
+async def collect_tombstones(engine: Engine, sending: Sending) -> None:
     """Sweep the partitions that an engine holds, until cancelled."""
-    sent: dict[int, set[bytes]] = {}
+    changelog, sent = engine.config.topics.changelog, dict[int, set[bytes]]()
     while True:
         await _until_due(engine)
         dirty = [p for p in engine.held if engine.replicas[p].dead_records]
@@ -45,7 +41,7 @@ async def collect_tombstones(engine: Engine, delete: Delete) -> None:
         try:
             await asyncio.gather(
                 *(
-                    delete(partition, [(key, None) for key in keys])
+                    sending.send_records(changelog, partition, [(key, None) for key in keys])
                     for partition, keys in due.items()
                     if keys
                 )

@@ -11,21 +11,19 @@ reader pauses.
 """
 
 import logging
-import time
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final, Protocol
 
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.answers import steady_ms
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
+from ldpstream.agents.served.clock import Clock
 
 SHORT_SECONDS: Final = 10.0
 _MISSED: Final = 2
@@ -43,20 +41,6 @@ class Channel(Protocol):
         """Return whether it holds no item."""
 
 
-@dataclass(frozen=True)
-class IntakeHooks:
-    """The callbacks of an intake, and its clocks."""
-
-    fail: Callable[[str], None]
-    """Called if the source is not the topic that was counted from, and for unexpected errors."""
-    took: Callable[[OwnedPartition], None]
-    """Called when something has been taken in that the next flush may write."""
-    now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
-    steady_ms: Callable[[], int] = steady_ms
-    """The clock of the reader."""
-    seconds: Callable[[], float] = time.monotonic
-
-
 class Intake:
     """Takes in what is read of one collection's `held` partitions.
 
@@ -69,14 +53,16 @@ class Intake:
         held: Mapping[int, OwnedPartition],
         reader: SourceReader,
         channel: Channel,
-        hooks: IntakeHooks,
+        owner: Owner,
+        clock: Clock,
     ) -> None:
         self.end_offsets: dict[int, int] = {}
         self._config = config
         self._held = held
         self._reader = reader
         self._channel = channel
-        self._hooks = hooks
+        self._owner = owner
+        self._clock = clock
 
     def begin(self, held: OwnedPartition) -> None:
         """Start reading for a loaded partition."""
@@ -94,7 +80,7 @@ class Intake:
 
     def take(self, partition: int, item: Batch | Outside) -> None:
         """Take what was read of the source; items of ended sessions are dropped."""
-        with contained(self._hooks.fail):
+        with contained(self._owner.fail):
             held = self._held.get(partition)
             if held is not None and item.session == held.session:
                 self._in_turn(held, self._take, item)
@@ -143,15 +129,15 @@ class Intake:
         state, following = held.state, held.state.next
         known = bisect_left(batch.records, following, key=itemgetter(0))
         if known < len(batch.records):
-            fresh, now_ms = batch.rest(known), self._hooks.now_ms()
+            fresh, now_ms = batch.rest(known), self._clock.now_ms()
             state.ingest(fresh.records, now_ms=now_ms, arrived=self._arrived(fresh, now_ms))
         state.read_to(batch.stop, end=batch.end, asked_ms=batch.asked_ms)
         if state.next > following:
-            self._hooks.took(held)
+            self._owner.took(held)
 
     def _arrived(self, batch: Batch, now_ms: int) -> Arrivals:
         """Return when the records of a batch arrived."""
-        ago_ms = None if batch.since_ms is None else self._hooks.steady_ms() - batch.since_ms
+        ago_ms = None if batch.since_ms is None else self._clock.steady_ms() - batch.since_ms
         return batch.dates.arrivals(
             since_ms=None if ago_ms is None else now_ms - ago_ms,
             now_ms=now_ms,
@@ -167,7 +153,7 @@ class Intake:
 
     def _skip(self, held: OwnedPartition, beginning: int) -> None:
         """Continue at an offset, because nothing before it is left."""
-        lost = held.state.skip_to(beginning, now_ms=self._hooks.now_ms())
+        lost = held.state.skip_to(beginning, now_ms=self._clock.now_ms())
         if lost:
             log.error(
                 "collection %s: the retention of %s[%d] deleted offsets %d to %d before they were "
@@ -182,14 +168,14 @@ class Intake:
 
     def _short(self, held: OwnedPartition, batch: Batch) -> None:
         """Tolerate for a while that a log ends before our next offset: its leader may be new."""
-        now = self._hooks.seconds()
+        now = self._clock.seconds()
         held.short_since = held.short_since or now
         held.state.interrupted()
         if now - held.short_since > SHORT_SECONDS:
             self._another(f"ends at offset {batch.end}, before {batch.start}")
 
     def _another(self, how: str) -> None:
-        self._hooks.fail(
+        self._owner.fail(
             f"topic {self._config.topics.source} {how}, which its state includes: it was created "
             f"again; `ldpstream reset {self._config.name}` starts over with it"
         )

@@ -1,10 +1,12 @@
-"""A partition that a worker holds: its state, and the bookkeeping around it."""
+"""A partition that a worker holds: its state, the bookkeeping around it, and who is told."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.source import Batch, Outside
 
@@ -37,3 +39,19 @@ class OwnedPartition:
     def partition(self) -> int:
         """The partition's number."""
         return self.state.partition
+
+
+class Owner(Protocol):
+    """Who holds partitions, and is told what happens to them: an engine."""
+
+    def fail(self, problem: str) -> None:
+        """Stop for good: only an operator can fix this problem."""
+
+    def took(self, held: OwnedPartition) -> None:
+        """Note that something has been taken in that the next flush may write."""
+
+    def won(self, held: OwnedPartition, following: int, outcome: Outcome, seconds: float) -> None:
+        """Note a flush that won: the next offset, what it added, and the seconds that it took."""
+
+    def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
+        """Drop a partition that another owner has written to, or whose flush was refused."""

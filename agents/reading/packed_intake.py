@@ -18,12 +18,14 @@ from typing import Final
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.frames_reading import Due, Reading, decided_by
-from ldpstream.agents.reading.intake import SHORT_SECONDS, Channel, Intake, IntakeHooks
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.intake import SHORT_SECONDS, Channel, Intake
+from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
-from ldpstream.agents.reading.taking import FramesHooks, Taken, take
+from ldpstream.agents.reading.taking import Taken, take
+from ldpstream.agents.served.clock import Clock
 from ldpstream.agents.state.packed import PackedError, decode_packed
 
 SILENT_SECONDS: Final = 3.0
@@ -45,12 +47,13 @@ class PackedIntake(Intake):
         reader: SourceReader,
         frames: SourceReader,
         channel: Channel,
-        hooks: IntakeHooks,
-        frames_hooks: FramesHooks,
+        owner: Owner,
+        clock: Clock,
+        metrics: Metrics,
     ) -> None:
-        super().__init__(config, held, reader, channel, hooks)
+        super().__init__(config, held, reader, channel, owner, clock)
         self._frames = frames
-        self._tell = frames_hooks
+        self._metrics = metrics
         self._reading: dict[int, Reading] = {}
         # An idle time shorter than the silence limit must be detected in time.
         idle_ms = config.window.idle_ms
@@ -58,7 +61,7 @@ class PackedIntake(Intake):
 
     def begin(self, held: OwnedPartition) -> None:
         """Start with a loaded partition: read the frames topic from the position in its head."""
-        now = self._hooks.seconds()
+        now = self._clock.seconds()
         self._reading[held.partition] = Reading(heard=now, own=now)
         self._read_frames(held)
 
@@ -67,12 +70,12 @@ class PackedIntake(Intake):
         super().end(partition)
         self._frames.end(self._topic(partition))
         if self._reading.pop(partition, None) is not None:
-            self._tell.lag(partition, None)
+            self._metrics.pack_lag(self._config.name, partition, None)
 
     def look(self, held: OwnedPartition) -> None:
         """Do what is due; read the source of a partition that gets no packed messages."""
         self._take_waiting(held)
-        reading, now = self._reading[held.partition], self._hooks.seconds()
+        reading, now = self._reading[held.partition], self._clock.seconds()
         given = self._frames.given(self._topic(held.partition))
         if self._lost(held, given + self._reader.given(self._source(held.partition))):
             self._end_source(held)
@@ -90,7 +93,7 @@ class PackedIntake(Intake):
 
     def take_frames(self, partition: int, item: Batch | Outside) -> None:
         """Take what was read of the frames topic; items of ended sessions are dropped."""
-        with contained(self._hooks.fail):
+        with contained(self._owner.fail):
             held = self._held.get(partition)
             if held is not None:
                 self._in_turn(held, self._take_frames, item)
@@ -111,7 +114,7 @@ class PackedIntake(Intake):
 
     def _messages(self, held: OwnedPartition, reading: Reading, batch: Batch) -> None:
         """Take packed messages one by one; those that do not fit wait."""
-        now_ms = self._hooks.now_ms()
+        now_ms = self._clock.now_ms()
         dates = batch.dates.times_ms or [now_ms] * len(batch.records)
         for place, ((offset, value), packed_ms) in enumerate(
             zip(batch.records, dates, strict=True)
@@ -137,13 +140,13 @@ class PackedIntake(Intake):
         if reading.probing and any(offset >= before for offset, _ in batch.records):
             # After a silence the messages are left to the packer for a while.
             state.read_to(before, end=batch.end, asked_ms=None)
-            reading.unpacked = self._hooks.seconds()
+            reading.unpacked = self._clock.seconds()
             self._end_source(held)
             self._tell_lag(held.partition)
             return
         super()._ingest(held, batch)
         if state.next > before:
-            self._tell.told("reread", state.next - before)
+            self._metrics.packed(self._config.name, "reread", state.next - before)
         self._note_own(held, decided)
         self._tell_lag(held.partition)
         if reading.hole is not None:
@@ -153,7 +156,7 @@ class PackedIntake(Intake):
         """Skip lost messages of the source only if they have not been packed either."""
         reading, following = self._reading[held.partition], held.state.next
         beginning = outside.beginning
-        now, known = self._hooks.seconds(), self._frames.known(self._topic(held.partition))
+        now, known = self._clock.seconds(), self._frames.known(self._topic(held.partition))
         if following < beginning and reading.hole is None and not reading.read(now, known=known):
             reading.hear(now)
             self._end_source(held)
@@ -183,26 +186,26 @@ class PackedIntake(Intake):
             return None
         self.end_offsets[partition] = max(packed.end, self.end_offsets.get(partition, 0))
         decided, before = decided_by(state), state.next
-        taken = take(state, packed, now_ms=self._hooks.now_ms(), packed_ms=packed_ms)
+        taken = take(state, packed, now_ms=self._clock.now_ms(), packed_ms=packed_ms)
         self._note_own(held, decided)
         if state.next > before:
-            self._hooks.took(held)
+            self._owner.took(held)
         if taken is Taken.FULL:
             state.frames_at(offset)
             return taken
-        self._tell.told(taken.value, 1)
+        self._metrics.packed(self._config.name, taken.value, 1)
         reading.packed = packed.next
         self._tell_lag(partition)
         if taken is Taken.HOLE:
             reading.hole, reading.after, reading.probing = offset, packed.after, False
-            reading.since = self._hooks.seconds()
+            reading.since = self._clock.seconds()
             state.frames_at(offset)
             self._frames.end(self._topic(partition))
             reading.session = 0
             if not self._reads(held):
                 self._read(held)
         elif taken is Taken.TAKEN or state.next - packed.next <= NEAR_RECORDS:
-            now = self._hooks.seconds()
+            now = self._clock.seconds()
             reading.hear(now)
             if now - reading.own <= self._silent_seconds:
                 self._end_source(held)
@@ -210,10 +213,10 @@ class PackedIntake(Intake):
 
     def _note_own(self, held: OwnedPartition, before: int) -> None:
         if decided_by(held.state) > before:
-            self._reading[held.partition].own = self._hooks.seconds()
+            self._reading[held.partition].own = self._clock.seconds()
 
     def _refuse(self, partition: int, offset: int, error: PackedError) -> None:
-        self._tell.told(error.reason, 1)
+        self._metrics.packed(self._config.name, error.reason, 1)
         log.debug(
             "topic %s[%d], offset %d: unusable packed message: %s",
             *(self._config.topics.frames, partition, offset, error),
@@ -224,7 +227,7 @@ class PackedIntake(Intake):
         assert reading.hole is not None
         if held.state.next >= reading.after:
             self._filled(held, reading)
-        elif batch.stop >= batch.end and self._hooks.seconds() - reading.since > SHORT_SECONDS:
+        elif batch.stop >= batch.end and self._clock.seconds() - reading.since > SHORT_SECONDS:
             # The source ends inside the gap: the packed message claims messages that do not exist.
             held.state.frames_at(reading.hole + 1)
             self._refuse(held.partition, reading.hole, PackedError("offsets", "beyond the source"))
@@ -233,14 +236,14 @@ class PackedIntake(Intake):
 
     def _filled(self, held: OwnedPartition, reading: Reading) -> None:
         """Resume at the packed message before which something was missing."""
-        reading.hear(self._hooks.seconds())
+        reading.hear(self._clock.seconds())
         reading.hole = None
         self._end_source(held)
         self._read_frames(held)
 
     def _shorter(self, held: OwnedPartition, reading: Reading) -> None:
         """Start over with a frames topic that ends before our position, after some time."""
-        now = self._hooks.seconds()
+        now = self._clock.seconds()
         if not reading.short:
             reading.short, reading.since = True, now
         elif now - reading.since > SHORT_SECONDS:
@@ -265,7 +268,7 @@ class PackedIntake(Intake):
         reading = self._reading.get(partition)
         if reading is not None and reading.packed is not None:
             end = self.end_offsets.get(partition, reading.packed)
-            self._tell.lag(partition, max(0, end - reading.packed))
+            self._metrics.pack_lag(self._config.name, partition, max(0, end - reading.packed))
 
     def _topic(self, partition: int) -> TopicPartition:
         assert self._config.topics.frames is not None

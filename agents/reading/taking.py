@@ -1,7 +1,5 @@
 """Decide what to do with a packed message by comparing its offsets with the partition's."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -25,18 +23,6 @@ class Taken(Enum):
     """It begins above the next offset: the gap must be read from the source first."""
     FULL = "full"
     """Some of it may have been taken; the rest waits until a flush has made room."""
-
-
-@dataclass(frozen=True)
-class FramesHooks:
-    """Callbacks about packed messages."""
-
-    told: Callable[[str, int], None]
-    """Called with what happened ("taken", "repeat", "hole", a reason for refusal, "reread") and a
-    count: of packed messages or, for "reread", of offsets read from the source itself."""
-    lag: Callable[[int, int | None], None]
-    """Called with a partition and the number of the source's offsets not packed yet, as far as
-    known; None when the partition is no longer ours."""
 
 
 def take(state: Partition, packed: Packed, *, now_ms: int, packed_ms: int | None = None) -> Taken:

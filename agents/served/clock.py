@@ -9,7 +9,7 @@ wrong time never.
 import logging
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from ldpstream.agents.state.skew import Skew
 
@@ -21,6 +21,23 @@ log = logging.getLogger(__name__)
 
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+class Clock(Protocol):
+    """A worker's times, and whether it trusts them."""
+
+    def now_ms(self) -> int:
+        """Return the time, epoch ms."""
+
+    def steady_ms(self) -> int:
+        """Return the monotonic time in ms, which setting the wall clock does not affect."""
+
+    def seconds(self) -> float:
+        """Return the monotonic time in seconds."""
+
+    @property
+    def problem(self) -> str:
+        """Why nothing may be decided by this clock, as a sentence; empty if it is right."""
 
 
 class WorkerClock:
@@ -41,16 +58,17 @@ class WorkerClock:
         self.stepped = False
         self._limit_ms = limit_ms
         self._wall_ms = wall_ms
-        self._seconds = seconds
-        self._ahead_ms = wall_ms() - self._steady_ms()
+        self.seconds = seconds
+        self._ahead_ms = wall_ms() - self.steady_ms()
         self._checked = self._asked = -float("inf")
 
-    def _steady_ms(self) -> int:
-        return int(self._seconds() * 1000)
+    def steady_ms(self) -> int:
+        """Return the monotonic time in ms, which setting the wall clock does not affect."""
+        return int(self.seconds() * 1000)
 
     def now_ms(self) -> int:
         """Return the time, epoch ms: the wall clock's, or the monotonic clock's since it jumped."""
-        ahead_ms = self._wall_ms() - self._steady_ms()
+        ahead_ms = self._wall_ms() - self.steady_ms()
         if not self.stepped and abs(ahead_ms - self._ahead_ms) > _STEP_MS:
             self.stepped = True
             log.warning(
@@ -60,11 +78,11 @@ class WorkerClock:
             )
         if not self.stepped:
             self._ahead_ms = ahead_ms
-        return self._steady_ms() + self._ahead_ms
+        return self.steady_ms() + self._ahead_ms
 
     def due(self, every_seconds: float) -> bool:
         """Return whether to ask the broker: no request and no timestamp for this long."""
-        now = self._seconds()
+        now = self.seconds()
         if now - max(self._checked, self._asked) < every_seconds:
             return False
         self._asked = now
@@ -80,14 +98,14 @@ class WorkerClock:
         if now_ms < sent_ms:
             return  # The clock was set back in between.
         self.skew = Skew.bounded(sent_ms=sent_ms, acknowledged_ms=now_ms, appended_ms=appended_ms)
-        self._checked = self._seconds()
+        self._checked = self.seconds()
         if self.wrong:
             if not was_wrong:
                 log.error("%s", self.problem)
             return
         if self.stepped or was_wrong:
             self.stepped = False
-            self._ahead_ms = now_ms - self._steady_ms()
+            self._ahead_ms = now_ms - self.steady_ms()
             log.warning("this machine's clock agrees with the broker's again")
 
     @property

@@ -70,4 +70,4 @@ async def test_a_document_longer_than_its_topic_takes_is_said_once(lab: Lab) -> 
         # Nothing is lost by it: the final is stored, and can be asked for.
         assert not worker.get(path)["windows"][0]["published"]
         assert worker.terminate() == 0
-        assert worker.errors().count("documents cannot be written") == 1
+        assert worker.errors().count("estimates cannot be written") == 1

@@ -1,19 +1,25 @@
 """An engine without a broker: a reader that reads nothing, and a sender that calls back."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.config.topic_names import Topics
+from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flush_writer import Sending
-from ldpstream.agents.pipeline.hooks import Hooks
+from ldpstream.agents.pipeline.identity import TopicIdentity
+from ldpstream.agents.pipeline.progress import Progress
+from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.reading.source import Batch, SourceReader
-from ldpstream.agents.reading.taking import FramesHooks
 from ldpstream.agents.state.context import Context, WindowTotals
+from tests.stream.owning import Times
 from tests.stream.serving import CITY
 from tests.stream.simulation.intake import Lane
 
@@ -47,6 +53,21 @@ class Sender:
         return True
 
 
+@dataclass(frozen=True)
+class Same:
+    """Topics that stay what they are, on a broker without ids."""
+
+    sources: int
+
+    def source_id(self, _: Topics) -> bytes:
+        return b""
+
+    def partitions(self, _: Topics) -> int:
+        return self.sources
+
+    async def check(self, _: str, topics: Topics) -> None: ...
+
+
 def make_engine(
     take: Callable[[int, Sequence[tuple[bytes, bytes | None]]], None] = lambda *_: None,
     *,
@@ -60,8 +81,6 @@ def make_engine(
 
     Finals go three by three. The source has as many partitions unless told otherwise.
     """
-
-    async def check() -> None: ...
 
     if collection is None:
         config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
@@ -81,14 +100,12 @@ def make_engine(
         reader,
         reader,
         Lane(),
-        Hooks(
+        Services(
             sending=cast("Sending", Sender(take)),
-            source_id=lambda: b"",
-            source_partitions=lambda: partitions,
-            check_source=check,
-            won=lambda *_: None,
-            frames=FramesHooks(lambda *_: None, lambda *_: None),
-            now_ms=lambda: 3_600_000,
+            identity=cast("TopicIdentity", Same(partitions)),
+            progress=cast("Progress", SimpleNamespace(won=lambda *_, accepted: None)),
+            metrics=Metrics(),
+            clock=Times(lambda: 3_600_000),
         ),
     )
     for replica in engine.replicas:

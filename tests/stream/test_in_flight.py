@@ -8,8 +8,9 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOu
 
 from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.pipeline.flush_writer import FlushWriter
-from ldpstream.agents.pipeline.in_flight import InFlightFlushes, InFlightHooks
+from ldpstream.agents.pipeline.in_flight import InFlightFlushes
 from ldpstream.agents.reading.owned_partition import OwnedPartition
+from tests.stream.owning import Holder
 
 
 class Refusing:
@@ -38,8 +39,7 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
 ) -> None:
     carrier = Refusing([MessageSizeTooLargeError(), MessageSizeTooLargeError()])
     carrier.errors.append(RequestTimedOutError())
-    ignored = [lambda *_: None] * 4
-    flights = InFlightFlushes("trips", cast("FlushWriter", carrier), InFlightHooks(*ignored))
+    flights = InFlightFlushes("trips", cast("FlushWriter", carrier), Holder())
     partitions = [held(partition) for partition in range(4)]
 
     async def rounds(number: int) -> None:

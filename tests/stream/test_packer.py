@@ -1,7 +1,7 @@
 """A packer's own doing, between a consumer and a producer that do as they are told."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -18,8 +18,9 @@ from aiokafka.errors import (
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing import run, sending
-from ldpstream.agents.packing.assigned import AssignedPartition, PackHooks, PackOptions
+from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
 from ldpstream.agents.packing.batches import Run
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.dating import Dating
@@ -111,6 +112,13 @@ def city() -> list[CollectionConfig]:
     return list(read_config(mapping, base=Path(), environment={}).collections.values())
 
 
+def metrics(left_out: Callable[[str, int], None]) -> PackMetrics:
+    """Return metrics that nobody reads, but for what was too large."""
+    found = PackMetrics(["city"])
+    found.left_out = left_out
+    return found
+
+
 def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
     return Packer(
         city(),
@@ -118,7 +126,7 @@ def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
         consumer=cast("AIOKafkaConsumer", consumer),
         producer=cast("LastingProducer", told),
         options=PackOptions(linger_ms=linger_ms, limit_bytes=1_000),
-        hooks=PackHooks(lambda *_: None, told.count_left_out, lambda _: None, lambda *_: None),
+        metrics=metrics(told.count_left_out),
     )
 
 
@@ -234,8 +242,8 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
                 raise TopicAuthorizationFailedError(topic)
 
     producer = Guarded()
-    hooks = PackHooks(*[lambda *_: None] * 4)
-    sender = Sender(city(), {SOURCE.topic: ID}, cast("LastingProducer", producer), hooks)
+    counts = metrics(lambda *_: None)
+    sender = Sender(city(), {SOURCE.topic: ID}, cast("LastingProducer", producer), counts)
     good, *closed = (
         AssignedPartition(TopicPartition(SOURCE.topic, p), Buffer(0), Dating(Answers(None, 0), 0))
         for p in range(3)

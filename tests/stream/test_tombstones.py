@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaTimeoutError
 from ldpstream.agents.partition import partition
 from ldpstream.agents.pipeline import tombstones
 from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.flush_writer import Sending
 from ldpstream.agents.pipeline.tombstones import collect_tombstones
 from ldpstream.agents.state.shown import Shown
 from ldpstream.agents.state.windows import WindowSpec
@@ -42,7 +43,9 @@ class Log:
         self.refusing = 0
         self.shown = True
 
-    async def delete(self, partition: int, records: Sequence[tuple[bytes, None]]) -> None:
+    async def send_records(
+        self, topic: str, partition: int, records: Sequence[tuple[bytes, None]]
+    ) -> None:
         await asyncio.sleep(0)
         keys = [key for key, _ in records]
         self.asked.append((partition, keys))
@@ -60,9 +63,11 @@ class Log:
     def swept(self) -> Iterator[None]:
         """Sweep for the length of a block."""
         held = frozenset(range(len(self.replicas)))
-        config = SimpleNamespace(name="trips")
+        config = SimpleNamespace(name="trips", topics=SimpleNamespace(changelog="state"))
         engine = SimpleNamespace(held=held, replicas=self.replicas, config=config)
-        task = asyncio.create_task(collect_tombstones(cast("Engine", engine), self.delete))
+        task = asyncio.create_task(
+            collect_tombstones(cast("Engine", engine), cast("Sending", self))
+        )
         try:
             yield
         finally:

@@ -4,15 +4,16 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import Record
-from ldpstream.agents.reading.taking import FramesHooks
 from ldpstream.agents.state.packed import Packed, encode_packed
 from ldpstream.agents.state.records import Head
 from tests.packing import make_records
@@ -81,14 +82,18 @@ class Broker(Source):
             self.source.reader,
             self.packed.reader,
             self.lane,
-            self.hooks(),
-            FramesHooks(told=self.tell, lag=lambda _, lag: setattr(self, "lag", lag)),
+            self.owner,
+            self.clock,
+            cast("Metrics", SimpleNamespace(packed=self.tell, pack_lag=self.set_lag)),
         )
         self.source.take, self.packed.take = self.intake.take, self.intake.take_frames
         self.source.reader.end(self.source.partition)
         self.intake.begin(self.held)
 
-    def tell(self, what: str, count: int) -> None:
+    def set_lag(self, _: str, partition: int, lag: int | None) -> None:
+        self.lag = lag
+
+    def tell(self, _: str, what: str, count: int) -> None:
         self.told[what] = self.told.get(what, 0) + count
 
     def pack(self, at: int, stop: int, *, partition: int = 0, topic_id: bytes = ID) -> None:

@@ -11,9 +11,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.arrival import UNDATED, Arrivals
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.intake import Intake, IntakeHooks
+from ldpstream.agents.reading.intake import Intake
 from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.source import Record, SourceReader
+from tests.stream.owning import Holder, Times
 from tests.stream.serving import CITY
 from tests.stream.simulation.client import Answer, Client, run_now
 from tests.stream.simulation.intake import Lane, Reader
@@ -118,7 +119,13 @@ class Broker:
 
     def __init__(self, rng: random.Random, size: int, *, existing: float = 0.8) -> None:
         self.rng, self.size, self.now = rng, size, 0.0
-        self.failures: list[str] = []
+        self.owner = Holder()
+        self.failures = self.owner.problems
+        self.clock = Times(
+            now_ms=lambda: int(self.now * 1000) if self.wall_ms is None else self.wall_ms,
+            steady_ms=lambda: int(self.now * 1000),
+            seconds=lambda: self.now,
+        )
         self.lane = Lane()
         config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
         city = config.collections["city"]
@@ -127,18 +134,11 @@ class Broker:
         self.source = Log(city.topics.source, offsets, self.lane, self)
         self.state = Ingested()
         self.held = OwnedPartition(cast("Partition", self.state))
-        self.intake = Intake(city, {0: self.held}, self.source.reader, self.lane, self.hooks())
+        self.intake = Intake(
+            city, {0: self.held}, self.source.reader, self.lane, self.owner, self.clock
+        )
         self.source.take = self.intake.take
         self.intake.begin(self.held)
-
-    def hooks(self) -> IntakeHooks:
-        return IntakeHooks(
-            fail=self.failures.append,
-            took=lambda _: None,
-            now_ms=lambda: int(self.now * 1000) if self.wall_ms is None else self.wall_ms,
-            steady_ms=lambda: int(self.now * 1000),
-            seconds=lambda: self.now,
-        )
 
     def step(self) -> None:
         acts = ("produce", "ask", "answer", "poll", "take", "take", "look", "wait", "spill", "fill")

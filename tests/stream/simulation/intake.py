@@ -21,9 +21,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.intake import Intake, IntakeHooks
+from ldpstream.agents.reading.intake import Intake
 from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Record, SourceReader
+from tests.stream.owning import Holder, Times
 from tests.stream.serving import CITY
 from tests.stream.simulation.brokers import MOST
 from tests.stream.simulation.checks import demand
@@ -93,6 +94,13 @@ class Reader(SourceReader):
     async def _wait_for_room(self) -> None: ...
 
 
+class Failing(Holder):
+    """An owner that must not be told of a problem."""
+
+    def fail(self, problem: str) -> None:
+        demand(False, f"(4) {problem}")
+
+
 class IntakeWorker(Worker):
     """A worker that reads as the product does."""
 
@@ -118,9 +126,8 @@ class IntakeWorker(Worker):
             self.taken,
             self.reader,
             self.lane,
-            IntakeHooks(
-                fail=lambda problem: demand(False, f"(4) {problem}"),
-                took=lambda _: None,
+            Failing(),
+            Times(
                 now_ms=lambda: self.now_ms,
                 steady_ms=lambda: self.steady_ms,
                 seconds=lambda: self.steady_ms / 1000,

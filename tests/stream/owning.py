@@ -1,0 +1,37 @@
+"""Owners and clocks for intakes and flushes that run without an engine."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ldpstream.agents.kafka.answers import steady_ms
+from ldpstream.agents.partition.flushes import Outcome
+from ldpstream.agents.reading.owned_partition import OwnedPartition
+
+
+@dataclass
+class Holder:
+    """An owner that keeps the problems that it is told of."""
+
+    problems: list[str] = field(default_factory=list)
+
+    def fail(self, problem: str) -> None:
+        self.problems.append(problem)
+
+    def took(self, held: OwnedPartition) -> None: ...
+
+    def won(
+        self, held: OwnedPartition, following: int, outcome: Outcome, seconds: float
+    ) -> None: ...
+
+    def lost(self, held: OwnedPartition, *, refused: bool = False) -> None: ...
+
+
+@dataclass(frozen=True)
+class Times:
+    """A clock made of functions; right, whatever they say."""
+
+    now_ms: Callable[[], int]
+    steady_ms: Callable[[], int] = steady_ms
+    seconds: Callable[[], float] = time.monotonic
+    problem: str = ""
