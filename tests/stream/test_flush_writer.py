@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush
-from ldpstream.agents.pipeline.flush_writer import FlushWriter, SourceChangedError
+from ldpstream.agents.pipeline.flush_writer import FlushWriter
+from ldpstream.agents.pipeline.identity import SourceChangedError
 from tests.stream.serving import CITY
 
 HEAD = (b"head", b"h")
@@ -46,7 +49,7 @@ class Sent:
     async def send_all(self, topic: str, partition: int, messages: Sequence[object]) -> None:
         self.note(f"{len(messages)} copies")
 
-    async def check(self) -> None:
+    async def check(self, collection: str, topics: Topics) -> None:
         self.note("check")
 
 
@@ -55,7 +58,8 @@ def make(sent: Sent, cells: int) -> tuple[FlushWriter, Flush]:
     named = tuple((b"cell", b"%d" % number) for number in range(cells))
     copies = (Copy(kind="late", value=b"", headers=()),)
     flush = Flush(copies=copies, cells=named, head=HEAD, next=1)
-    return FlushWriter(config.collections["city"].topics, sent, sent.check), flush
+    city, any_ = config.collections["city"], cast("Any", sent)
+    return FlushWriter(city, sending=any_, identity=any_), flush
 
 
 @pytest.mark.parametrize(
@@ -86,7 +90,7 @@ async def test_no_head_is_sent_after_what_failed(refused: str) -> None:
 
 async def test_no_head_is_sent_for_another_topic() -> None:
     class Changed(Sent):
-        async def check(self) -> None:
+        async def check(self, collection: str, topics: Topics) -> None:
             raise SourceChangedError("another one")
 
     sent = Changed(10)

@@ -12,8 +12,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError, UnknownTopicOrPart
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.kafka.metadata import TopicState
 from ldpstream.agents.pipeline import identity
-from ldpstream.agents.pipeline.flush_writer import SourceChangedError
-from ldpstream.agents.pipeline.identity import MISSING_SECONDS, TopicIdentity
+from ldpstream.agents.pipeline.identity import MISSING_SECONDS, SourceChangedError, TopicIdentity
 
 TOPICS = Topics.derive("rides", worker_id="w", collection="rides")
 THERE = {
