@@ -3,20 +3,19 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import TopicError, declare_topics
-from ldpstream.agents.kafka.metadata import count_brokers, describe
+from ldpstream.agents.kafka.metadata import count_brokers
 from ldpstream.agents.kafka.permissions import PACKER, missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
 from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
@@ -25,7 +24,7 @@ from ldpstream.agents.packing.assigned import PackOptions
 from ldpstream.agents.packing.batches import take_whole
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.page import Health, check_page, serve_page
-from ldpstream.agents.pipeline.identity import MISSING_SECONDS
+from ldpstream.agents.pipeline.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.process.console import set_up_logging
 from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.process.running import unless_stopped, until_signalled
@@ -49,7 +48,9 @@ def run_packer(
     """
     set_up_logging(verbose=verbose)
     packing = partial(pack, config, options, http=http, announce=lambda: print("ready", flush=True))
-    return run_and_leave(until_signalled(packing, config.kafka, refused=(TopicError,)))
+    return run_and_leave(
+        until_signalled(packing, config.kafka, refused=(TopicError, SourceChangedError))
+    )
 
 
 def packed_collections(config: Config) -> list[CollectionConfig]:
@@ -69,7 +70,8 @@ async def pack(
 
     Raises:
         BrokerUnavailableError: if the broker lacks what is needed.
-        TopicError: if a topic contradicts the configuration, or a source topic is created again.
+        TopicError: if a topic contradicts the configuration.
+        SourceChangedError: if a source topic is created again.
         HttpUnavailableError: if `http` cannot be listened on, or needs a token.
         KafkaError: if the broker does not answer, or refuses.
     """
@@ -80,13 +82,15 @@ async def pack(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(connections.close)
         opening = _open(connections, config, collections, options, metrics)
-        packer, watch = await unless_stopped(opening, stop)
+        packer, identity = await unless_stopped(opening, stop)
+        health = Health(packer.assigned_once, answered=time.monotonic())
         if access is not None and http is not None:
-            page = serve_page(http, access, metrics=metrics, health=watch.health)
+            page = serve_page(http, access, metrics=metrics, health=health)
             await stack.enter_async_context(page)
         announced = asyncio.create_task(_announce(packer, announce))
         stack.callback(announced.cancel)
-        await _until_stopped(packer, stop, watch.run())
+        watching = _watch(identity, [c.topics.source for c in collections], health)
+        await _until_stopped(packer, stop, watching)
 
 
 async def _open(
@@ -95,10 +99,12 @@ async def _open(
     collections: Collection[CollectionConfig],
     options: PackOptions,
     metrics: PackMetrics,
-) -> tuple[Packer, "_Watch"]:
-    """Connect, check the topics, and return the packer and the watch over its topics."""
+) -> tuple[Packer, TopicIdentity]:
+    """Connect, check the topics, and return the packer and what its topics were."""
     admin = await connections.admin()
-    topic_ids = await _declare(admin, config, collections)
+    identity = TopicIdentity()
+    identity.start(admin)
+    await _declare(admin, config, collections, identity)
     producer = LastingProducer(config.kafka.bootstrap, config.kafka.options)
     try:
         await connections.producer(producer)
@@ -112,73 +118,51 @@ async def _open(
     take_whole(consumer)
     packer = Packer(
         collections,
-        topic_ids,
+        {c.topics.source: identity.topic_id(c.topics.source) for c in collections},
         consumer=consumer,
         producer=producer,
         options=options,
         metrics=metrics,
     )
-    health = Health(packer.assigned_once, answered=time.monotonic())
-    return packer, _Watch(admin, collections, topic_ids, health)
+    return packer, identity
 
 
 async def _declare(
-    admin: AIOKafkaAdminClient, config: Config, collections: Collection[CollectionConfig]
-) -> Mapping[str, bytes]:
-    """Check topics and permissions, and return the ids of the source topics."""
+    admin: AIOKafkaAdminClient,
+    config: Config,
+    collections: Collection[CollectionConfig],
+    identity: TopicIdentity,
+) -> None:
+    """Check topics and permissions, and remember what the source topics are."""
     factor = clients.replication_factor(config.kafka.options, brokers=count_brokers(admin))
-    ids: dict[str, bytes] = {}
     missing: list[str] = []
     for collection in collections:
         topics = [topic for topic in (collection.topics.source, collection.topics.frames) if topic]
         found = await declare_topics(admin, collection, replication_factor=factor, only=topics)
-        identity = found[collection.topics.source].id
-        ids[collection.topics.source] = b"" if identity is None else identity.bytes
+        identity.remember(found)
         missing += missing_on_topics(collection, found, needed=PACKER)
     missing += await missing_on_group(admin, config.worker.pack_group)
     if missing:
         raise not_permitted(config.kafka, missing)
-    return ids
 
 
-@dataclass(frozen=True)
-class _Watch:
-    """Watches a packer's source topics for a change of the ids that they had at the start."""
+async def _watch(identity: TopicIdentity, sources: Sequence[str], health: Health) -> None:
+    """Check the topics periodically.
 
-    admin: AIOKafkaAdminClient
-    collections: Collection[CollectionConfig]
-    topic_ids: Mapping[str, bytes]
-    health: Health
-
-    async def run(self) -> None:
-        """Check the topics periodically.
-
-        Raises:
-            TopicError: if a source topic has been replaced; a packer that is started again uses the
-            new one.
-        """
-        missing: dict[str, float] = {}
-        while True:
-            await asyncio.sleep(_WATCH_SECONDS)
-            try:
-                found = await describe(self.admin, self.topic_ids)
-            except KafkaError as error:
-                log.debug("no topic ids: %r", error)
-                continue
-            self.health.answered = time.monotonic()
-            for collection in self.collections:
-                source = collection.topics.source
-                if source not in found:
-                    since = missing.setdefault(source, time.monotonic())
-                    if time.monotonic() - since > MISSING_SECONDS:
-                        raise TopicError(f"topic {source} has been deleted: start pack again")
-                    continue
-                missing.pop(source, None)
-                identity = found[source].id
-                if self.topic_ids[source] != (b"" if identity is None else identity.bytes):
-                    raise TopicError(
-                        f"topic {source} was deleted and created again: start pack again"
-                    )
+    Raises:
+        SourceChangedError: if a source has been replaced; a packer that is started again uses the
+        new one.
+    """
+    while True:
+        await asyncio.sleep(_WATCH_SECONDS)
+        try:
+            await identity.check(sources, then="start pack again")
+        except UnknownTopicOrPartitionError:
+            pass  # Missing for a moment, says a broker that answers.
+        except KafkaError as error:
+            log.debug("no topic ids: %r", error)
+            continue
+        health.answered = time.monotonic()
 
 
 async def _until_stopped(

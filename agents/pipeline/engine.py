@@ -81,9 +81,10 @@ class Engine:
         )
         self.others = SiblingSpecs()
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
+        self._writer = FlushWriter(config, services.sending, services.identity)
         self._flights = InFlightFlushes(
             self.title,
-            FlushWriter(config, services.sending, services.identity),
+            self._writer,
             self,
             every_seconds=min(FLUSH_SECONDS, config.publish_every_ms / 1000),
         )
@@ -253,7 +254,7 @@ class Engine:
         while not self.stopped:
             await asyncio.sleep(_WATCH_SECONDS)
             try:
-                await self._services.identity.check(self.config.name, self.config.topics)
+                await self._writer.check_source()
             except SourceChangedError as error:
                 self.fail(str(error))
             except KafkaError as error:

@@ -72,7 +72,7 @@ class FlushWriter:
                 *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
                 # After the last message, before the head: so all messages were from the known
                 # topic.
-                self._check_source(),
+                self.check_source(),
             )
             whole = (*cells, flush.head)
             if len(cells) > _CELLS_A_STEP or not await self.sending.send_whole(
@@ -83,15 +83,23 @@ class FlushWriter:
                     await self.sending.send_records(
                         changelog, partition, cells[at : at + _CELLS_A_STEP]
                     )
-                await self._check_source()
+                await self.check_source()
                 await self.sending.send_records(changelog, partition, (flush.head,))
         except KafkaError as error:
             log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
             return error
         return None
 
-    async def _check_source(self) -> None:
-        await self.identity.check(self.collection.name, self.collection.topics)
+    async def check_source(self) -> None:
+        """Check that source and changelog are still the topics that were counted from.
+
+        Raises:
+            SourceChangedError: if one of them has been deleted or replaced.
+            KafkaError: if the broker does not answer, or currently does not know one of them.
+        """
+        name, topics = self.collection.name, self.collection.topics
+        then = f"`ldpstream reset {name}` starts over with it"
+        await self.identity.check((topics.source, topics.changelog), then=then)
 
     async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
         chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]

@@ -10,7 +10,7 @@ counted.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -25,7 +25,7 @@ MISSING_SECONDS: Final = 15.0
 
 
 class SourceChangedError(RuntimeError):
-    """The source topic is not the one that the state was counted from."""
+    """A topic is not the one that it was at the start."""
 
 
 class TopicIdentity:
@@ -64,15 +64,14 @@ class TopicIdentity:
         found = self._ids.get(name)
         return b"" if found is None else found.bytes
 
-    async def check(self, collection: str, topics: Topics) -> None:
-        """Check that source and changelog are the same topics as at the start.
+    async def check(self, names: Sequence[str], *, then: str) -> None:
+        """Check that these are the same topics as at the start; `then` says what to do otherwise.
 
         Raises:
             SourceChangedError: if one of them has been deleted or replaced.
             KafkaError: if the broker does not answer, or currently does not know one of them.
         """
         # Only these: an answer lists every partition of every topic in the request.
-        names = topics.source, topics.changelog
         self._checked.update(names)
         found = await self._describe()
         for name in names:
@@ -81,10 +80,7 @@ class TopicIdentity:
                     raise UnknownTopicOrPartitionError(f"topic {name}")
                 raise SourceChangedError(f"topic {name} has been deleted")
             if found[name].id != self._ids[name]:
-                raise SourceChangedError(
-                    f"topic {name} was deleted and created again; `ldpstream reset {collection}` "
-                    "starts over with it"
-                )
+                raise SourceChangedError(f"topic {name} was deleted and created again; {then}")
 
     async def _describe(self) -> Mapping[str, TopicState]:
         """Ask the broker; concurrent callers share an answer requested after they called."""

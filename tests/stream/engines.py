@@ -65,7 +65,7 @@ class Same:
     def partitions(self, _: Topics) -> int:
         return self.sources
 
-    async def check(self, _: str, topics: Topics) -> None: ...
+    async def check(self, _: Sequence[str], *, then: str) -> None: ...
 
 
 def make_engine(

@@ -9,7 +9,6 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.config import read_config
-from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush
 from ldpstream.agents.pipeline.flush_writer import FlushWriter
@@ -49,7 +48,7 @@ class Sent:
     async def send_all(self, topic: str, partition: int, messages: Sequence[object]) -> None:
         self.note(f"{len(messages)} copies")
 
-    async def check(self, collection: str, topics: Topics) -> None:
+    async def check(self, names: Sequence[str], *, then: str) -> None:
         self.note("check")
 
 
@@ -90,7 +89,7 @@ async def test_no_head_is_sent_after_what_failed(refused: str) -> None:
 
 async def test_no_head_is_sent_for_another_topic() -> None:
     class Changed(Sent):
-        async def check(self, collection: str, topics: Topics) -> None:
+        async def check(self, names: Sequence[str], *, then: str) -> None:
             raise SourceChangedError("another one")
 
     sent = Changed(10)

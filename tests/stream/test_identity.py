@@ -42,7 +42,7 @@ class Broker:
 
     async def check(self, after_seconds: float) -> None:
         self.now += after_seconds
-        await self.identity.check("rides", TOPICS)
+        await self.identity.check((TOPICS.source, TOPICS.changelog), then="start over")
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ async def test_a_broker_that_starts_knows_its_topics_later(broker: Broker) -> No
 
 async def test_a_source_created_again_is_refused_until_it_is_reset(broker: Broker) -> None:
     broker.answer = {**THERE, TOPICS.source: TopicState(4, UUID(int=3))}
-    with pytest.raises(SourceChangedError, match="`ldpstream reset rides`"):
+    with pytest.raises(SourceChangedError, match="created again; start over"):
         await broker.check(1)
 
 
