@@ -114,8 +114,8 @@ class Channel:
         return worst
 
     @cached_property
-    def _weights(self) -> tuple[dict[int, int], ...]:
-        """The rows over one common denominator: ratios then compare as integers."""
+    def weights(self) -> tuple[dict[int, int], ...]:
+        """The rows over one common denominator, which each sums to: ratios compare as integers."""
         common = math.lcm(*(p.denominator for row in self.rows for p in row.values()))
         return tuple(
             {output: p.numerator * (common // p.denominator) for output, p in row.items()}
@@ -124,9 +124,9 @@ class Channel:
 
     def _worst_output(self, value: int, other: int) -> tuple[int, Fraction | None]:
         """Return the output with the largest ratio of a pair, and that ratio."""
-        below = self._weights[other]
+        below = self.weights[other]
         worst_output, top, bottom = -1, 0, 1
-        for output, weight in self._weights[value].items():
+        for output, weight in self.weights[value].items():
             divisor = below.get(output)
             if divisor is None:
                 return output, None

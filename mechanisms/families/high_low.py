@@ -8,7 +8,7 @@ and one plain report for each other value (`S..`, in the domain's order). The i-
 which would give the first value the constant row 0; its own sets S_i are rows i + 1, as here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.checks import is_whole, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -162,6 +163,14 @@ class HighLow(SymbolMechanism):
         return certify_by_structure(
             self.id, self.policy, {budget(self.epsilon): ratio}, self.disclosed()
         )
+
+    def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
+        """Return the one of two sensitive values: all values give each position at times."""
+        if len(self.sensitive) < 2:
+            return {}
+        ratio = Fraction(self.threshold, WORD - self.threshold)
+        quarters = of_supports(ratio, Fraction(1, 2), Fraction(1, 4))
+        return {budget(self.epsilon): [quarters]}
 
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.

@@ -10,7 +10,8 @@ Notation of `docs/theory.md`: `k` values, a report `y`, the channel `Q[x, y] = P
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import Json as Json
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
-from ldpstream.mechanisms.channels.certificate import Certificate
+from ldpstream.mechanisms.channels.blanket import Blanket, blankets_by_enumeration
+from ldpstream.mechanisms.channels.certificate import ENUMERATION_LIMIT, Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.exact.entropy import Entropy
@@ -123,6 +125,19 @@ class Mechanism(ABC):
     @abstractmethod
     def certify(self) -> Certificate:
         """Prove the realised loss against the policy, in exact arithmetic."""
+
+    def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
+        """Return what hides values among the reports of one disclosed block, by their budgets.
+
+        By default by enumeration, of up to 64 values; nothing where the channel is too large.
+        """
+        if self.size > ENUMERATION_LIMIT:
+            return {}
+        try:
+            channel = self.channel()
+        except ValueError:
+            return {}
+        return blankets_by_enumeration(channel, self.policy)
 
     @abstractmethod
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:

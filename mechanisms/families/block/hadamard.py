@@ -6,7 +6,7 @@ probability `e^eps / (e^eps + 1)`, of sign -1 otherwise. A block of one value ne
 K_j = 1. One block is classical local differential privacy.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy, bernoulli
@@ -96,6 +97,10 @@ class BlockHadamard(BlockMechanism, SymbolMechanism):
         """
         self.layout.check()
         return Fraction(self.threshold, WORD - self.threshold)
+
+    def block_blankets(self) -> Collection[Blanket]:
+        """Return the one of all blocks: two rows share a quarter of the positions with sign +1."""
+        return [of_supports(self.worst_ratio(), Fraction(1, 2), Fraction(1, 4))]
 
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.

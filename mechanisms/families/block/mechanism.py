@@ -5,7 +5,7 @@ local differential privacy.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,6 +13,7 @@ from typing import Self
 
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.blanket import Blanket, any_channel
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -91,6 +92,14 @@ class BlockMechanism(Mechanism):
             return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
         ratios = {budget(self.epsilon): self.worst_ratio()}
         return certify_by_structure(self.id, self.policy, ratios, self.disclosed())
+
+    def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
+        """Return the blankets of two values of a block, by epsilon alone."""
+        return {budget(self.epsilon): self.block_blankets()}
+
+    def block_blankets(self) -> Collection[Blanket]:
+        """Return the different blankets of blocks; by default the one that hides least."""
+        return [any_channel(self.worst_ratio())]
 
     def disclosed(self) -> list[str]:
         """Return that the block is disclosed, and the values that are alone in theirs."""

@@ -1,6 +1,7 @@
 """What mechanisms that realise a symmetric design inside each block share."""
 
 from abc import abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
@@ -87,6 +89,16 @@ class DesignMechanism(BlockMechanism, SymbolMechanism):
         """
         self.layout.check()
         return max(design.ratio for design in self.layout.designs if design.outside)
+
+    def block_blankets(self) -> Collection[Blanket]:
+        """Return those of the different designs; of too many the one that hides least."""
+        designs = [design for design in self.layout.designs if design.outside]
+        if len(designs) > MOST_BLANKETS:
+            return super().block_blankets()
+        return [
+            of_supports(d.ratio, Fraction(d.inside, d.order), Fraction(d.overlap, d.order))
+            for d in designs
+        ]
 
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries."""

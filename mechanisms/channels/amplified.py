@@ -1,0 +1,209 @@
+"""What one of n reports loses against those who see only their sum: (epsilon, delta), from above.
+
+The privacy blanket (Balle, Bell, Gascon, Nissim 2019; docs/theory.md): for values x and x',
+`delta(e) <= E(X_1 + ... + X_n)_+ / n`, where `X_i = (Q[x, y] - e^e Q[x', y]) / m(y)` with
+probability `m(y)` for each output y, and 0 otherwise.
+
+The expectation is computed on a lattice, and only ever too large:
+
+1. Each value is split over its two neighbours on the lattice, keeping its mean: `(.)_+` is convex,
+   so that its expectation grows.
+2. The n-th power of one Fourier transform convolves. Probabilities are tilted by `e^(t X)` before
+   and weighted by `e^(-t X)` after, for any t > 0, so that errors are small against the result.
+3. The transform wraps sums around the lattice's end to where they count more; what is beyond its
+   upper end is bounded by Chernoff's inequality.
+4. Every rounding error is bounded and added.
+"""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.channels.blanket import Blanket, any_channel
+from ldpstream.mechanisms.exact.dyadic import float_above
+
+Bound = Literal["report", "any-channel", "blanket"]
+Floats = NDArray[np.float64]
+
+MOST_REPORTS: Final = 1_000_000
+"""More reports hide more: beyond this number as many are taken."""
+_UNIT: Final = 2.0**-53
+_SLACK: Final = 2.0**-38
+"""Above the relative error of any probability, of some dozens of operations each."""
+_POINTS: Final = 1 << 18
+_SPREADS: Final = 12.0
+"""Standard deviations on either side that the lattice holds."""
+_FINE: Final = 16.0
+"""Lattice points of a standard deviation of one report."""
+_NEXT_TO_NOTHING: Final = -600.0
+_STEPS: Final = 22
+
+
+@dataclass(frozen=True)
+class Amplified:
+    """Two values with this `budget` are (`epsilon`, delta)-indistinguishable, by this bound."""
+
+    budget: Fraction
+    epsilon: float
+    bound: Bound
+
+
+def amplified(
+    blankets: Collection[Blanket], *, budget: Fraction, reports: int, delta: float
+) -> Amplified:
+    """Return what one of so many reports loses at most, but for a probability of delta.
+
+    The smaller one of the two bounds counts, and never more than what the report loses by itself.
+
+    Raises:
+        ValueError: for fewer than one report, or a delta that is not between 0 and 1.
+    """
+    if reports < 1 or not 0.0 < delta < 1.0:
+        raise ValueError("expected at least one report, and 0 < delta < 1")
+    itself = float_above(budget)
+    found: dict[Bound, float] = {"report": itself}
+    if blankets:
+        found["blanket"] = max(_epsilon(one, reports, delta, itself) for one in blankets)
+        ratios = [one.ratio for one in blankets]
+        if None not in ratios:
+            worst = any_channel(max(ratio for ratio in ratios if ratio is not None))
+            found["any-channel"] = _epsilon(worst, reports, delta, itself)
+    bound = min(found, key=lambda one: found[one])
+    return Amplified(budget, found[bound], bound)
+
+
+def _epsilon(blanket: Blanket, reports: int, delta: float, itself: float) -> float:
+    """Return an epsilon at which delta is proved to suffice: `itself` where none below is found."""
+    low, high = 0.0, itself
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if delta_above(blanket, epsilon=middle, reports=reports) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def delta_above(blanket: Blanket, *, epsilon: float, reports: int) -> float:
+    """Return an upper bound of delta for one of n reports, in both directions."""
+    ways = {blanket, blanket.reversed}
+    return max(_one_way(way, epsilon, min(reports, MOST_REPORTS)) for way in ways)
+
+
+def _one_way(blanket: Blanket, epsilon: float, n: int) -> float:
+    """Return the bound in one direction; X is rounded up, as is whatever it is made of."""
+    factor = math.exp(epsilon) * (1 - 4 * _UNIT)
+    table = np.array([[float(number) for number in atom] for atom in blanket.atoms])
+    masses, first, second = table.reshape(-1, 3).T
+    values = first - factor * second
+    values += 8 * _UNIT * (first + factor * second)
+    bare = sum(max(0.0, float(a) * (1 + 4 * _UNIT) - factor * float(b)) for a, b in blanket.bare)
+    return _mean_above_zero(masses, values, n) / n * (1 + _SLACK) + bare * (1 + _SLACK)
+
+
+def _mean_above_zero(masses: Floats, values: Floats, n: int) -> float:
+    """Return an upper bound of `E(X_1 + ... + X_n)_+`, each X one of the values, or else 0."""
+    if not np.any(values > 0.0):
+        return 0.0
+    masses = np.append(masses, max(0.0, 1.0 - math.fsum(masses)) + 4 * _UNIT)
+    values = np.append(values, 0.0)
+    tilt, spread = _tilt(masses, values, n)
+    size = 2 * _SPREADS * math.sqrt(n) * _FINE
+    points = min(_POINTS, 1 << max(8, math.ceil(math.log2(size))))
+    step = max(2 * _SPREADS * math.sqrt(n) * spread / points, 4 * np.abs(values).max() / points)
+    places, chances = _split(masses, values / step)
+    return _lattice_mean(places, chances, n, points=points, step=step, tilt=tilt)
+
+
+def _tilt(masses: Floats, values: Floats, n: int) -> tuple[float, float]:
+    """Return a t > 0 near the least `E e^(t X)`, and the tilted standard deviation.
+
+    Whatever t is, the result is a bound: here nothing has to be rounded.
+    """
+    scale = float(np.abs(values).max())
+    low, high = 0.0, 1.0 / scale
+    limit = 600.0 / scale
+    while high < limit and _slope(masses, values, high) < 0.0:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _slope(masses, values, middle) < 0.0 else (low, middle)
+    chances = masses * np.exp(high * values)
+    chances /= chances.sum()
+    mean = float(chances @ values)
+    spread = math.sqrt(max(float(chances @ values**2) - mean**2, scale**2 * 1e-12))
+    return max(high, 1 / (3 * math.sqrt(n) * spread)), spread
+
+
+def _slope(masses: Floats, values: Floats, tilt: float) -> float:
+    return float(masses @ (values * np.exp(tilt * values)))
+
+
+def _split(masses: Floats, scaled: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return lattice places and their probabilities: each number is split over its neighbours.
+
+    The share of the upper one is rounded up, which makes the mean no smaller.
+    """
+    below = np.floor(scaled)
+    upper = np.minimum(1.0, scaled - below + 4 * _UNIT * (1 + np.abs(scaled)))
+    upper[scaled == below] = 0.0
+    places = np.concatenate([below, below + 1]).astype(np.int64)
+    return places, np.concatenate([masses * (1 - upper), masses * upper])
+
+
+def _lattice_mean(
+    places: NDArray[np.int64], chances: Floats, n: int, *, points: int, step: float, tilt: float
+) -> float:
+    """Return an upper bound of `E(S)_+`, S the sum of n draws of `step * places`."""
+    half = points // 2
+    weighted = chances * np.exp(tilt * step * places)
+    moment = float(weighted.sum())
+    one = np.zeros(points)
+    np.add.at(one, places % points, weighted / moment * (1 + _SLACK))
+    turned = np.fft.rfft(one)
+    # An error of one transform, relative to the sum of what it adds up.
+    error = 16 * _UNIT * math.log2(points)
+    size = np.abs(turned) + error
+    # Numbers that are next to nothing take long to compute with.
+    counts = n * np.log(size) > _NEXT_TO_NOTHING
+    powers = size[counts] ** (n - 1)
+    lost = (n * powers * (error + 4 * _UNIT) + error * powers * size[counts]).sum()
+    lost += len(size) * math.exp(_NEXT_TO_NOTHING)
+    power = np.zeros_like(turned)
+    power[counts] = _power(turned[counts], n)
+    sums = np.fft.irfft(power, points)[1:half] + 2 * lost / points
+    reached = np.arange(1, half) * step
+    total = float(np.maximum(sums, 0.0) @ (reached * np.exp(-tilt * reached)))
+    scale = n * (math.log(moment) + _SLACK)
+    return math.exp(scale) * total * (1 + _SLACK) + _beyond(places, chances, n, half * step, step)
+
+
+def _power(numbers: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
+    """Return the n-th powers by repeated squaring: relative errors below `4 n` roundings."""
+    if n == 1:
+        return numbers
+    half = _power(numbers, n // 2)
+    return half * half * numbers if n % 2 else half * half
+
+
+def _beyond(
+    places: NDArray[np.int64], chances: Floats, n: int, end: float, step: float
+) -> float:
+    """Return an upper bound of `E[S; S >= end]`: `s <= end e^(t (s - end))` for all t >= 1 / end.
+
+    The smallest of a few t is taken.
+    """
+    values = step * places
+    least = math.inf
+    for times in (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0):
+        tilt = times / end
+        if tilt * float(np.abs(values).max()) < 600.0:
+            moment = float((chances * np.exp(tilt * values)).sum())
+            exponent = n * (math.log(moment) + _SLACK) - times
+            least = min(least, end * math.exp(min(700.0, exponent)))
+    return least * (1 + _SLACK)

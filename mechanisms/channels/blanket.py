@@ -1,0 +1,118 @@
+"""What hides one report among others: the part of a channel that is the same for every value.
+
+`m(y) = min_x Q[x, y]` is the blanket (Balle, Bell, Gascon, Nissim 2019): whatever its value, a
+report is a draw from `m / g` with probability `g = sum m`. How well n reports hide which of two
+values one of them has depends on the ratios `Q[x, y] / m(y)` alone (`amplified`).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.policies.policy import Policy
+
+MOST_BLANKETS: Final = 16
+"""Of more different ones only what bounds them all is kept."""
+
+
+@dataclass(frozen=True)
+class Blanket:
+    """A pair of values x and x' among reports of any values.
+
+    `atoms` are `(mass, first, second)`: outputs with `Q[x, y] / m(y) = first` and
+    `Q[x', y] / m(y) = second` have the mass `sum m(y)` together. `bare` are `(Q[x, y], Q[x', y])`
+    of outputs that some value never gives.
+    """
+
+    atoms: tuple[tuple[Fraction, Fraction, Fraction], ...]
+    bare: tuple[tuple[Fraction, Fraction], ...] = ()
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """How many times likelier than for any value an output is for these; None: unbounded."""
+        if self.bare:
+            return None
+        return max(max(first, second) for _, first, second in self.atoms)
+
+    @property
+    def reversed(self) -> "Blanket":
+        """The pair the other way round."""
+        return Blanket(
+            tuple(sorted((mass, second, first) for mass, first, second in self.atoms)),
+            tuple(sorted((second, first) for first, second in self.bare)),
+        )
+
+
+def of_supports(ratio: Fraction, share: Fraction, both: Fraction) -> Blanket:
+    """Return the blanket of a channel with two probabilities, `ratio` times one another.
+
+    A value gives a `share` of all outputs the larger one, any two values share `both`.
+    """
+    g = 1 / (share * ratio + 1 - share)
+    one = Fraction(1)
+    atoms = (
+        (g * both, ratio, ratio),
+        (g * (share - both), ratio, one),
+        (g * (share - both), one, ratio),
+        (g * (1 - 2 * share + both), one, one),
+    )
+    return Blanket(tuple(sorted(atom for atom in atoms if atom[0])))
+
+
+def any_channel(ratio: Fraction) -> Blanket:
+    """Return the blanket that hides least, of all channels in which no ratio is larger.
+
+    Feldman, McMillan, Talwar 2023: among n reports of such a channel two values differ by no more
+    than `(A + D, C - A + 1 - D)` does, C ~ Bin(n - 1, 2 / (ratio + 1)), A ~ Bin(C, 1/2), with
+    D ~ Bern(ratio / (ratio + 1)) or its complement: one report among those of this blanket.
+    """
+    return of_supports(ratio, Fraction(1, 2), Fraction(0))
+
+
+def blankets_by_enumeration(
+    channel: Channel, policy: Policy
+) -> Mapping[Fraction, Collection[Blanket]]:
+    """Return the different blankets of the policy's constraints, by the larger of their budgets.
+
+    Pairs that are protected in one direction only have none. Where a budget has too many, one of
+    `any_channel` bounds them all; there is none where some value never gives a report of another.
+    """
+    weights = channel.weights
+    least = [min(row.get(y, 0) for row in weights) for y in range(channel.outputs)]
+    total = sum(weights[0].values())
+    found: dict[Fraction, set[Blanket]] = defaultdict(set)
+    pairs = dict.fromkeys((min(x, other), max(x, other)) for x, other, _ in policy.constraints())
+    for value, other in pairs:
+        there, back = policy.entry(value, other), policy.entry(other, value)
+        if there is not None and back is not None:
+            row, against = weights[value], weights[other]
+            outputs = Counter(
+                (row.get(y, 0), against.get(y, 0), least[y]) for y in row.keys() | against.keys()
+            )
+            found[max(there, back)].add(_of_outputs(outputs, total))
+    return {budget: _few(blankets) for budget, blankets in found.items()}
+
+
+def _of_outputs(outputs: Mapping[tuple[int, int, int], int], total: int) -> Blanket:
+    """Return a blanket of `(Q[x, y], Q[x', y], m(y))`, in units of `1 / total`, with counts."""
+    masses: dict[tuple[Fraction, Fraction], Fraction] = defaultdict(Fraction)
+    bare = []
+    for (first, second, least), times in outputs.items():
+        if least:
+            ratios = Fraction(first, least), Fraction(second, least)
+            masses[ratios] += Fraction(least * times, total)
+        else:
+            bare.append((Fraction(first * times, total), Fraction(second * times, total)))
+    atoms = sorted((mass, *ratios) for ratios, mass in masses.items())
+    return Blanket(tuple(atoms), tuple(sorted(bare)))
+
+
+def _few(blankets: Collection[Blanket]) -> Collection[Blanket]:
+    if len(blankets) <= MOST_BLANKETS:
+        return blankets
+    ratios = [one.ratio for one in blankets]
+    known = [ratio for ratio in ratios if ratio is not None]
+    return [any_channel(max(known))] if len(known) == len(ratios) else []
