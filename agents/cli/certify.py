@@ -5,6 +5,7 @@ import json
 import click
 
 from ldpstream.agents.config import CollectionConfig, SpreadConfig
+from ldpstream.agents.privacy.central import DELTA, central
 from ldpstream.agents.terminal.common import config_option, load, load_collection, warn_of_nominal
 from ldpstream.agents.terminal.errors import FAILED
 from ldpstream.mechanisms.base.canonical import Json
@@ -16,21 +17,41 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 @click.command()
 @config_option
 @click.argument("name", required=False)
+@click.option(
+    "--published",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Say what a report loses in documents that tell of N together, or more.",
+)
+@click.option(
+    "--delta",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=DELTA,
+    show_default=True,
+    help="With --published: but for this probability.",
+)
 @click.pass_context
-def certify(context: click.Context, config_file: str, name: str | None) -> None:
+def certify(
+    context: click.Context,
+    config_file: str,
+    *,
+    name: str | None,
+    published: int | None,
+    delta: float,
+) -> None:
     """Print each collection's certificate (or that of NAME) as JSON; exit 1 if one fails.
 
     The earlier specs that a collection accepts follow it, each under its own fingerprint.
     """
-    if name is None:
-        collections = list(load(config_file).collections.values())
-    else:
-        collections = [load_collection(config_file, name)[1]]
+    config = load(config_file) if name is None else load_collection(config_file, name)[0]
+    collections = list(config.collections.values()) if name is None else [config.collections[name]]
     warn_of_nominal(collections)
     # What is still taken from devices has to hold, too.
-    certificates = [
-        _certificate(one) for collection in collections for one in (collection, *collection.accept)
-    ]
+    certified = [one for collection in collections for one in (collection, *collection.accept)]
+    certificates = [_certificate(one) for one in certified]
+    if published is not None:
+        for one, certificate in zip(certified, certificates, strict=True):
+            certificate["published"] = _published(one, published, delta)
     passed = all(certificate["pass"] for certificate in certificates)
     document = {"pass": passed, "collections": certificates}
     click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
@@ -48,6 +69,22 @@ def _certificate(collection: CollectionConfig) -> dict[str, Json]:
         "disclosed": list(spec.disclosed()),
         **spread,
     }
+
+
+def _published(collection: CollectionConfig, reports: int, delta: float) -> Json:
+    """Return what one of so many reports loses in documents, or why nothing is said of that."""
+    why = None
+    if collection.publish_every_ms is not None:
+        why = 'open windows are told of, so two answers may differ in one report: expected publish.every = "off"'
+    elif reports > collection.smallest_part:
+        why = f"documents tell of {collection.smallest_part:,} reports of one disclosed block or more, by minimum and minimum_block: expected N of at most that"
+    found = (
+        central(collection.spec.mechanism, reports=reports, delta=delta) if why is None else None
+    )
+    if found is not None:
+        return found.to_json()
+    why = why or "no bound is known of a channel that is too large to enumerate"
+    return {"reports": reports, "delta": delta, "losses": None, "why": why}
 
 
 def _spread(spread: SpreadConfig, spec: CollectionSpec) -> Json:

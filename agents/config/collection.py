@@ -1,5 +1,6 @@
 """One collection as configured, all defaults filled in."""
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,13 +15,20 @@ from ldpstream.agents.config.spread import SpreadConfig, read_spread
 from ldpstream.agents.config.tables import CollectionTable
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.config.windows import window_spec
-from ldpstream.agents.privacy import PrivacyStatement, minimum_sentences, privacy_statement
+from ldpstream.agents.privacy import (
+    Central,
+    PrivacyStatement,
+    central,
+    minimum_sentences,
+    privacy_statement,
+)
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import KEYS, EstimateOptions
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.registry.registry import check_id
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -46,8 +54,8 @@ class CollectionConfig:
     minimum_block: int
     """Disclosed blocks with fewer reports are merged; 0 or 1: never."""
     rejected: RejectedPolicy
-    publish_every_ms: int
-    """How often provisional documents go to the estimates topic, at most."""
+    publish_every_ms: int | None
+    """How often open windows are told of, at most; None: never."""
     options: EstimateOptions
     """What its published documents hold."""
     spread: SpreadConfig | None = None
@@ -62,7 +70,33 @@ class CollectionConfig:
         of_blocks = self.minimum_block if blocks_of_reports(self.spec) is not None else None
         promised = minimum_sentences(self.minimum, of_blocks)
         spread = () if self.spread is None else self.spread.sentences(self.spec)
-        return replace(said, protected=(*said.protected, *spread, *promised))
+        published = () if self.central is None else self.central.sentences()
+        return replace(said, protected=(*said.protected, *spread, *promised, *published))
+
+    @property
+    def publish_every_seconds(self) -> float:
+        """How often open windows are told of, at most; infinite: never."""
+        return math.inf if self.publish_every_ms is None else self.publish_every_ms / 1000
+
+    @property
+    def smallest_part(self) -> int:
+        """Of how many reports of one disclosed block answers tell at least; 1: of any number.
+
+        Where open windows are told of, that is between two answers, and nobody bounds it.
+        """
+        if self.publish_every_ms is not None:
+            return 1
+        policy = self.spec.mechanism.policy
+        several = isinstance(policy, BlockPolicy) and policy.blocks.count > 1
+        return max(1, self.minimum_block if several else self.minimum)
+
+    @cached_property
+    def central(self) -> Central | None:
+        """What a report loses in documents; None where that is not known to be less than alone."""
+        if self.smallest_part <= 1:
+            return None
+        found = central(self.spec.mechanism, reports=self.smallest_part)
+        return found if found and any(one.bound != "report" for one in found.losses) else None
 
 
 def read_collection(
@@ -85,6 +119,12 @@ def read_collection(
     with problems.gathered():
         window = window_spec(path, table)
     problems.check()
+    if table.publish.every is None and table.minimum <= 1:
+        raise ConfigError(
+            f"{path}.publish.every",
+            'expected a duration, or minimum of at least 2, got "off": with minimum '
+            f"{table.minimum} every pane is told of at every moment",
+        )
     _check_minimum_block(f"{path}.minimum_block", table, spec)
     return CollectionConfig(
         name=name,

@@ -176,8 +176,9 @@ def _with_options(table: str) -> Callable[[type[Model]], type[Model]]:
 class PublishTable(Table):
     """`publish`."""
 
-    every: PositiveDuration = Field(
-        default=5 * SECOND_MS, description="How often open windows are published, at most"
+    every: DurationOrOff = Field(
+        default=5 * SECOND_MS,
+        description="How often open windows are published, at most; off: only closed ones are told",
     )
 
 

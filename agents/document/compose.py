@@ -25,6 +25,7 @@ from ldpstream.agents.document.merged import (
     whole_sets,
 )
 from ldpstream.agents.document.model import (
+    CentralLoss,
     EstimateDocument,
     LostMessages,
     QuantileEstimate,
@@ -123,6 +124,8 @@ def compose(
     }
     if collection.spread is not None:
         body["active"] = active_devices(collection.spread, totals.n)
+    if final and window is not None and (loss := collection.central) is not None:
+        body["central"] = CentralLoss(epsilon=loss.epsilon, delta=loss.delta, reports=loss.reports)
     if totals.merged is not None:
         body["merged"] = merged_blocks(spec, totals, totals.merged)
     if chosen.linear:

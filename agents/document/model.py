@@ -207,6 +207,14 @@ class ActiveEstimate(Part):
     se: float = Field(description="Its standard error")
 
 
+class CentralLoss(Part):
+    """What a report loses against those who see published documents alone."""
+
+    epsilon: float = Field(description="Two protected values are as likely up to a factor e^this")
+    delta: float = Field(description="But for this probability")
+    reports: int = Field(description="What is published tells of so many together, or more")
+
+
 class MergedBlocks(Part):
     """Blocks with few reports that are told of together, by `minimum_block`."""
 
@@ -276,6 +284,11 @@ class EstimateDocument(Part):
     quantiles: list[QuantileEstimate] = []
     active: ActiveEstimate | None = Field(
         default=None, description="Only where the collection says how devices spread their budgets"
+    )
+    central: CentralLoss | None = Field(
+        default=None,
+        description='Only of finals with `publish.every = "off"`, where less is lost than by one '
+        "report alone (docs/guide-policy.md)",
     )
     merged: MergedBlocks | None = Field(
         default=None,

@@ -117,11 +117,13 @@ class Feed:
             await self._compose()
             self._heads = heads
             if self._turn > made:
-                self._due = time.monotonic() + self.served.config.publish_every_ms / 1000
+                self._due = time.monotonic() + self.served.config.publish_every_seconds
         self.wake()
 
     async def _compose(self) -> None:
         served = self.served
+        if served.config.publish_every_ms is None:
+            return
         found = [w for w in windows(served.context, served.replicas) if not w.final and w.n]
         newest = {w.start_ms // served.context.window.hop_ms: w for w in found}
         newest = dict(list(newest.items())[-PROVISIONAL_WINDOWS:])

@@ -92,7 +92,7 @@ def _answer(
     chunks: list[tuple[int, bytes]] = []
     part_ends = []
     n = 0
-    whole = final or context.minimum_block > 1
+    whole = final or not context.tells_of_open
     if not gone and not (final and _pending(counted, parts)):
         for part in parts:
             found = snapshot(context, replicas, part.first * pane_ms, part.end * pane_ms)

@@ -52,7 +52,7 @@ class Releases:
         `release_ms` ago.
         """
         context, minimum = self._context, self._context.minimum
-        if minimum <= 1 or context.minimum_block > 1:
+        if minimum <= 1 or not context.tells_of_open or context.release_ms is None:
             return False
         # If the clock is set back, releases must not stop.
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < context.release_ms:

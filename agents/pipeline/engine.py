@@ -86,7 +86,7 @@ class Engine:
             self.title,
             self._writer,
             self,
-            every_seconds=min(FLUSH_SECONDS, config.publish_every_ms / 1000),
+            every_seconds=min(FLUSH_SECONDS, config.publish_every_seconds),
         )
         self._controls: list[Control] = []
         self._warner = Warner(config)

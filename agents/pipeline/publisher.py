@@ -53,7 +53,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish until cancelled."""
-        every_seconds = self._engine.config.publish_every_ms / 1000
+        every_seconds = self._engine.config.publish_every_seconds
         due, changed = time.monotonic() + every_seconds, False
         while True:
             # Without changes, or where others publish, look only now and then: for a retry, say.

@@ -4,6 +4,7 @@
 is never made to look smaller than it is.
 """
 
+from ldpstream.agents.privacy.central import Central, central
 from ldpstream.agents.privacy.factors import factor_text
 from ldpstream.agents.privacy.nominal import nominal_warning
 from ldpstream.agents.privacy.statement import (
@@ -14,7 +15,9 @@ from ldpstream.agents.privacy.statement import (
 )
 
 __all__ = [
+    "Central",
     "PrivacyStatement",
+    "central",
     "factor_text",
     "minimum_sentences",
     "nominal_warning",

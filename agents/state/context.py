@@ -58,7 +58,8 @@ class Context:
     - `gap_ms` is the longest time between two end-of-log probes, and the greatest age of the last,
       for a partition to be idle.
     - `minimum` above 1: answers are sums of parts with at least this many reports
-      (`ldpstream.agents.state.parts`), and those of open panes advance at most every `release_ms`.
+      (`ldpstream.agents.state.parts`), and those of open panes advance at most every `release_ms`; None: they
+      hold nothing of open panes.
     - `minimum_block` above 1: answers hold nothing of open panes, and small blocks of a part are
       merged (`ldpstream.agents.state.blocks`).
     """
@@ -76,13 +77,18 @@ class Context:
     gap_ms: int = 2_000
     minimum: int = 1
     minimum_block: int = 1
-    release_ms: int = 0
+    release_ms: int | None = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.chunk <= 65_536 or self.finals_a_step < 1:
             raise ValueError("expected 1 <= chunk <= 65,536 and finals_a_step >= 1")
         if self.minimum_block > 1 and self.minimum_block > self.minimum:
             raise ValueError("expected minimum_block <= minimum: a part may hold no more reports")
+
+    @property
+    def tells_of_open(self) -> bool:
+        """Whether answers hold anything of open panes."""
+        return self.minimum_block <= 1 and self.release_ms is not None
 
     @property
     def tokens_a_pane(self) -> int:

@@ -191,9 +191,7 @@ def _power(numbers: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
     return half * half * numbers if n % 2 else half * half
 
 
-def _beyond(
-    places: NDArray[np.int64], chances: Floats, n: int, end: float, step: float
-) -> float:
+def _beyond(places: NDArray[np.int64], chances: Floats, n: int, end: float, step: float) -> float:
     """Return an upper bound of `E[S; S >= end]`: `s <= end e^(t (s - end))` for all t >= 1 / end.
 
     The smallest of a few t is taken.
