@@ -73,17 +73,17 @@ def _certificate(collection: CollectionConfig) -> dict[str, Json]:
 
 def _published(collection: CollectionConfig, reports: int, delta: float) -> Json:
     """Return what one of so many reports loses in documents, or why nothing is said of that."""
-    why = None
-    if collection.publish_every_ms is not None:
-        why = 'open windows are told of, so two answers may differ in one report: expected publish.every = "off"'
-    elif reports > collection.smallest_part:
-        why = f"documents tell of {collection.smallest_part:,} reports of one disclosed block or more, by minimum and minimum_block: expected N of at most that"
-    found = (
-        central(collection.spec.mechanism, reports=reports, delta=delta) if why is None else None
-    )
-    if found is not None:
-        return found.to_json()
-    why = why or "no bound is known of a channel that is too large to enumerate"
+    least = collection.smallest_part
+    if reports <= least:
+        found = central(collection.spec.mechanism, reports=reports, delta=delta)
+        if found is not None:
+            return found.to_json()
+        why = "no bound is known of a channel that is too large to enumerate"
+    elif collection.publish_every_ms is not None:
+        why = 'open windows are told of too: expected publish.every = "off"'
+    else:
+        key = "minimum" if least == collection.minimum else "minimum_block"
+        why = f"expected N of at most {least:,}, by {key}"
     return {"reports": reports, "delta": delta, "losses": None, "why": why}
 
 

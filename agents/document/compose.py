@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.spread import sampling_between
-from ldpstream.agents.document.active import active_devices
+from ldpstream.agents.document.devices import of_devices
 from ldpstream.agents.document.linear import linear_estimates
 from ldpstream.agents.document.merged import (
     Bools,
@@ -25,7 +25,6 @@ from ldpstream.agents.document.merged import (
     whole_sets,
 )
 from ldpstream.agents.document.model import (
-    CentralLoss,
     EstimateDocument,
     LostMessages,
     QuantileEstimate,
@@ -122,10 +121,7 @@ def compose(
         "influence": max(influences, default=None),
         "forged": min(forged, default=None),
     }
-    if collection.spread is not None:
-        body["active"] = active_devices(collection.spread, totals.n)
-    if final and window is not None and (loss := collection.central) is not None:
-        body["central"] = CentralLoss(epsilon=loss.epsilon, delta=loss.delta, reports=loss.reports)
+    body |= of_devices(collection, totals.n, published=final and window is not None)
     if totals.merged is not None:
         body["merged"] = merged_blocks(spec, totals, totals.merged)
     if chosen.linear:

@@ -58,8 +58,8 @@ class Context:
     - `gap_ms` is the longest time between two end-of-log probes, and the greatest age of the last,
       for a partition to be idle.
     - `minimum` above 1: answers are sums of parts with at least this many reports
-      (`ldpstream.agents.state.parts`), and those of open panes advance at most every `release_ms`; None: they
-      hold nothing of open panes.
+      (`ldpstream.agents.state.parts`), and those of open panes advance at most every `release_ms`;
+      None: they hold nothing of open panes.
     - `minimum_block` above 1: answers hold nothing of open panes, and small blocks of a part are
       merged (`ldpstream.agents.state.blocks`).
     """
