@@ -7,7 +7,7 @@ epsilon has less variance for a histogram of uniform values. It differs from the
 and in the probability rounded toward privacy, for whose exact variance d is chosen.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
 from ldpstream.mechanisms.channels.channel import MOST_WORK, Channel, refuse_large
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy, bernoulli_each
@@ -150,6 +151,13 @@ class SubsetSelection(BlockMechanism):
         subset may hold either alone.
         """
         return max(subsets.ratio for subsets in self.subsets if subsets.size > 1)
+
+    def block_blankets(self) -> Collection[Blanket]:
+        """Return those of the different sizes of blocks; of too many the one that hides least."""
+        several = [one for one in self.subsets if one.size > 1]
+        if len(several) > MOST_BLANKETS:
+            return super().block_blankets()
+        return [of_supports(one.ratio, *one.shares) for one in several]
 
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 `(n,)` in `0..k-1`, into reports, uint8 `(n, report_bytes)`.

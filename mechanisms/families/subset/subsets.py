@@ -56,6 +56,12 @@ class Subsets:
         return odds * Fraction(self.size - self.chosen, self.chosen)
 
     @property
+    def shares(self) -> tuple[Fraction, Fraction]:
+        """Of all subsets, those that hold a value, and those that hold both of any two."""
+        held = Fraction(self.chosen, self.size)
+        return held, held * Fraction(self.chosen - 1, self.size - 1)
+
+    @property
     def spread(self) -> Fraction:
         """The variance of a sum over a report, for each unit of the others' sum of squares.
 
