@@ -83,6 +83,13 @@ class GatewayTable(BaseModel):
     linger: Annotated[Duration, AfterValidator(_linger)] = Field(
         default=50, description="How long an upload waits for others to share its frame"
     )
+    shuffle: int = Field(
+        default=0,
+        ge=0,
+        le=100_000,
+        description="Reports go to the topic in batches of so many at least, sorted, at one time, "
+        "one an upload; 0: as they come",
+    )
     patience: PositiveDuration = Field(
         default=10 * SECOND_MS, description="How long one request waits for the broker"
     )
@@ -121,6 +128,8 @@ class GatewayConfig:
     """Those whose `X-Forwarded-For` is believed, and whose `Host` is not checked."""
     linger_ms: int
     """How long an upload waits for others to share its frame."""
+    shuffle: int
+    """Reports of a batch at least; 0 or 1: no batches."""
     patience_ms: int
     """How long one request waits for the broker."""
     remember_ms: int
@@ -140,6 +149,12 @@ def read_gateway(
     if (table.certificate is None) != (table.key is None):
         missing = "key" if table.key is None else "certificate"
         raise ConfigError(f"gateway.{missing}", "expected certificate and key, or neither")
+    if 2 * table.shuffle > table.queue:
+        raise ConfigError(
+            "gateway.queue",
+            f"expected at least twice shuffle ({table.shuffle:,}), whose batches wait in it, "
+            f"got {table.queue:,}",
+        )
     token = table.token
     if token is not None:
         token = read_secret("gateway.token", token, base=base, environment=environment)
@@ -156,6 +171,7 @@ def read_gateway(
         connections_per_peer=table.connections_per_peer,
         trusted_proxies=tuple(ip_network(one) for one in table.trusted_proxies),
         linger_ms=table.linger,
+        shuffle=table.shuffle,
         patience_ms=table.patience,
         remember_ms=table.remember,
         remembered=table.remembered,

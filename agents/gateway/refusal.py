@@ -12,6 +12,7 @@ TITLES: Final = {
     404: "Not found",
     405: "Method not allowed",
     409: "Conflict",
+    410: "Too few",
     413: "Too large",
     415: "Unsupported media type",
     429: "The queue is full",

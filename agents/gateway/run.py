@@ -16,7 +16,7 @@ from ldpstream.agents.gateway.app import Served
 from ldpstream.agents.gateway.listen import taking_uploads
 from ldpstream.agents.gateway.remembered import Remembered, RememberedError
 from ldpstream.agents.gateway.topics import SourceTopics
-from ldpstream.agents.gateway.uploads import Uploads
+from ldpstream.agents.gateway.uploads import FRAME_BYTES, Uploads
 from ldpstream.agents.http.access import Access, TokenError, is_loopback
 from ldpstream.agents.http.listening import HttpUnavailableError
 from ldpstream.agents.http.serve import server_tls
@@ -68,6 +68,8 @@ def check_gateway(config: Config) -> None:
 
 def _check(config: Config) -> _Checked:
     own, worker = config.gateway, config.worker
+    if own.shuffle > 1:
+        _check_shuffle(config)
     tls = None
     if own.certificate is not None and own.key is not None:
         tls = server_tls(own.certificate, own.key, table="gateway")
@@ -81,6 +83,24 @@ def _check(config: Config) -> _Checked:
         metrics = access
     uploads = access if own.token is None else _with_token(access, "gateway.token", own.token)
     return _Checked(tls=tls, uploads=uploads, metrics=metrics)
+
+
+def _check_shuffle(config: Config) -> None:
+    """Refuse collections whose reports cannot be shuffled, or not in one frame."""
+    shuffle = config.gateway.shuffle
+    for name, one in config.collections.items():
+        for spec in (each.spec for each in (one, *one.accept)):
+            if spec.one_report is not None:
+                raise HttpUnavailableError(
+                    f"gateway.shuffle: expected 0, got {shuffle}: reports of {name} hold tokens "
+                    "of their devices (one_report)"
+                )
+            most = (FRAME_BYTES - _HEAD_BYTES) // (2 * spec.report_bytes)
+            if shuffle > most:
+                raise HttpUnavailableError(
+                    f"gateway.shuffle: expected at most {most}, got {shuffle}: a batch of reports "
+                    f"of {name}, of {spec.report_bytes} bytes each, goes in one frame"
+                )
 
 
 def _with_token(access: Access, path: str, token: Secret) -> Access:

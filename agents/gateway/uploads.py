@@ -18,6 +18,7 @@ from ldpstream.agents.device.sender import Sender
 from ldpstream.agents.gateway.checked import check_upload
 from ldpstream.agents.gateway.refusal import UploadRefusedError
 from ldpstream.agents.gateway.remembered import Remembered, Upload
+from ldpstream.agents.gateway.shuffled import Shuffler
 from ldpstream.agents.http.receiving import Bodies
 from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -73,14 +74,8 @@ class Uploads:
         self._config = config
         self._reach = reach
         self._accepted = accepted
-        self._lanes: dict[tuple[bytes, int | None], Gateway] = {
-            (one.spec.fingerprint, partition): Gateway(
-                sender.sharing(one.spec),
-                max_reports=_FRAME_REPORTS,
-                max_bytes=FRAME_BYTES,
-                linger_seconds=config.linger_ms / 1000,
-                max_waiting=_FRAME_REPORTS,
-            )
+        self._lanes = {
+            (one.spec.fingerprint, partition): _lane(one, sender.sharing(one.spec), config)
             for several in self._collections.values()
             for one in several
             for partition in _partitions(one.spec)
@@ -130,7 +125,7 @@ class Uploads:
         """Return when the broker has all reports of an upload, however often it is submitted.
 
         Raises:
-            UploadRefusedError: 400, 409, 429 or 503. After a 503 it may still be accepted:
+            UploadRefusedError: 400, 409, 410, 429 or 503. After a 503 it may still be accepted:
                 repeat the same bytes under the same key, which waits for that.
         """
         digest = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
@@ -227,6 +222,20 @@ class Uploads:
             for _, written in batch:
                 if not written.done():
                     written.set_result(None)
+
+
+def _lane(
+    collection: CollectionConfig, sender: Sender, config: GatewayConfig
+) -> Gateway | Shuffler:
+    if config.shuffle > 1:
+        return Shuffler(collection, sender, least=config.shuffle)
+    return Gateway(
+        sender,
+        max_reports=_FRAME_REPORTS,
+        max_bytes=FRAME_BYTES,
+        linger_seconds=config.linger_ms / 1000,
+        max_waiting=_FRAME_REPORTS,
+    )
 
 
 def _partitions(spec: CollectionSpec) -> Iterable[int | None]:

@@ -15,6 +15,8 @@ RESULTS = (
     "precision",
     "partition",
     "range",
+    "several",
+    "alone",
     "fingerprint",
     "key",
     "unauthorized",

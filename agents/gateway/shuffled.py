@@ -1,0 +1,120 @@
+"""Uploads that go together or not at all, so that the topic does not show single devices.
+
+A batch holds uploads of one report each, from one pane. It goes as one frame: reports in ascending
+order, all with one time, that of its going. Neither depends on what they tell, and nothing else of
+an upload goes with it.
+
+`least` go as soon as as many more have come, so that those that come last have company too: what a
+pane still has when half its grace is over goes then, or is dropped if it is less.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.device.sender import Sender
+from ldpstream.agents.gateway.refusal import UploadRefusedError
+from ldpstream.agents.kafka.record_time import now_ms
+from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.wire.one_report import Tokens
+
+
+@dataclass
+class _Batch:
+    """What a pane holds, in the order of arrival."""
+
+    reports: list[Reports] = field(default_factory=list)
+    uploads: list[asyncio.Future[None]] = field(default_factory=list)
+
+    def take(self, number: int) -> tuple[Reports, list[asyncio.Future[None]]]:
+        taken = np.concatenate(self.reports[:number]), self.uploads[:number]
+        del self.reports[:number], self.uploads[:number]
+        return taken
+
+
+class Shuffler:
+    """Holds the uploads of a collection, by pane; used as `device.gateway.Gateway` is."""
+
+    def __init__(
+        self,
+        config: CollectionConfig,
+        sender: Sender,
+        *,
+        least: int,
+        clock_ms: Callable[[], int] = now_ms,
+    ) -> None:
+        self._config = config
+        self._sender = sender
+        self._least = least
+        self._clock_ms = clock_ms
+        self._batches: dict[int, _Batch] = {}
+        self._sending: set[asyncio.Task[None]] = set()
+
+    def put(
+        self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
+    ) -> "asyncio.Future[None]":
+        """Hold an upload of one report; the future is done once the broker has its batch.
+
+        Raises:
+            UploadRefusedError: 400 for several reports, or a pane whose batches have gone.
+        """
+        del tokens
+        if len(reports) != 1:
+            detail = "expected one report an upload: this gateway shuffles"
+            raise UploadRefusedError(400, "several", detail)
+        window, now = self._config.window, self._clock_ms()
+        pane = window.pane(int(times_ms[0]))
+        start = pane * window.pane_ms
+        left_ms = start + window.pane_ms + window.grace_ms // 2 - now
+        if left_ms <= 0 or start > now + window.future_ms:
+            raise UploadRefusedError(400, "time", "expected a time of an open window")
+        loop = asyncio.get_running_loop()
+        if pane not in self._batches:
+            self._batches[pane] = _Batch()
+            loop.call_later(left_ms / 1000, self._close, pane)
+        batch, upload = self._batches[pane], loop.create_future()
+        batch.reports.append(reports)
+        batch.uploads.append(upload)
+        if len(batch.uploads) >= 2 * self._least:
+            self._release(pane, *batch.take(self._least))
+        return upload
+
+    def flush(self) -> None:
+        """Let go what may go, and refuse the rest: its devices repeat it."""
+        for pane in list(self._batches):
+            self._end(pane, UploadRefusedError(503, "unavailable", "this gateway is about to end"))
+
+    def _close(self, pane: int) -> None:
+        detail = f"fewer than {self._least:,} reports came in time"
+        self._end(pane, UploadRefusedError(410, "alone", detail))
+
+    def _end(self, pane: int, refusal: UploadRefusedError) -> None:
+        batch = self._batches.pop(pane, _Batch())
+        if len(batch.uploads) >= self._least:
+            self._release(pane, *batch.take(len(batch.uploads)))
+        for upload in batch.uploads:
+            upload.set_exception(refusal)
+
+    def _release(self, pane: int, reports: Reports, uploads: list[asyncio.Future[None]]) -> None:
+        pane_ms, precision_ms = self._config.window.pane_ms, self._config.spec.precision_ms
+        start = pane * pane_ms
+        # Inside the pane, and no later than now: the watermark follows it.
+        time_ms = min(max(self._clock_ms(), start), start + pane_ms - precision_ms)
+        times = np.full(len(reports), time_ms, dtype=np.int64)
+        frame = self._config.spec.frame_reports(reports, times_ms=times)
+        task = asyncio.get_running_loop().create_task(self._produce(frame, uploads))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _produce(self, frame: bytes, uploads: list[asyncio.Future[None]]) -> None:
+        # Gathered: whatever went wrong is for those who wait.
+        (error,) = await asyncio.gather(self._sender.produce(frame), return_exceptions=True)
+        for upload in uploads:
+            if error is None:
+                upload.set_result(None)
+            else:
+                upload.set_exception(error)
