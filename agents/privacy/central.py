@@ -1,7 +1,7 @@
 """What a report loses against those who see published documents alone, where that is less.
 
 Documents tell sums of at least so many reports: one of them hides among the others
-(docs/theory.md, section 12).
+(docs/theory.md, section 10).
 """
 
 from dataclasses import dataclass

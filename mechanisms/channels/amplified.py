@@ -1,6 +1,6 @@
 """What one of n reports loses against those who see only their sum: (epsilon, delta), from above.
 
-The privacy blanket (Balle, Bell, Gascon, Nissim 2019; docs/theory.md): for values x and x',
+The privacy blanket (Balle, Bell, Gascon, Nissim 2019; docs/theory.md, section 10): for two values
 `delta(e) <= E(X_1 + ... + X_n)_+ / n`, where `X_i = (Q[x, y] - e^e Q[x', y]) / m(y)` with
 probability `m(y)` for each output y, and 0 otherwise.
 
@@ -35,6 +35,8 @@ MOST_REPORTS: Final = 1_000_000
 _UNIT: Final = 2.0**-53
 _SLACK: Final = 2.0**-38
 """Above the relative error of any probability, of some dozens of operations each."""
+_LARGEST_RATIO: Final = 1 << 40
+"""Above it next to nothing is hidden, and numbers would be too large to compute with."""
 _POINTS: Final = 1 << 18
 _SPREADS: Final = 12.0
 """Standard deviations on either side that the lattice holds."""
@@ -67,7 +69,7 @@ def amplified(
         raise ValueError("expected at least one report, and 0 < delta < 1")
     itself = float_above(budget)
     found: dict[Bound, float] = {"report": itself}
-    if blankets:
+    if blankets and all(one.largest <= _LARGEST_RATIO for one in blankets):
         found["blanket"] = max(_epsilon(one, reports, delta, itself) for one in blankets)
         ratios = [one.ratio for one in blankets]
         if None not in ratios:
@@ -137,7 +139,9 @@ def _tilt(masses: Floats, values: Floats, n: int) -> tuple[float, float]:
     chances /= chances.sum()
     mean = float(chances @ values)
     spread = math.sqrt(max(float(chances @ values**2) - mean**2, scale**2 * 1e-12))
-    return max(high, 1 / (3 * math.sqrt(n) * spread)), spread
+    # Not so near 0 that all of the lattice would count alike.
+    least = 1 / (3 * math.sqrt(n * float(masses @ values**2)))
+    return max(high, min(least, 1.0 / scale)), spread
 
 
 def _slope(masses: Floats, values: Floats, tilt: float) -> float:

@@ -31,11 +31,14 @@ class Blanket:
     bare: tuple[tuple[Fraction, Fraction], ...] = ()
 
     @property
+    def largest(self) -> Fraction:
+        """The largest ratio of the atoms."""
+        return max((max(first, second) for _, first, second in self.atoms), default=Fraction(0))
+
+    @property
     def ratio(self) -> Fraction | None:
         """How many times likelier than for any value an output is for these; None: unbounded."""
-        if self.bare:
-            return None
-        return max(max(first, second) for _, first, second in self.atoms)
+        return None if self.bare else self.largest
 
     @property
     def reversed(self) -> "Blanket":

@@ -1,6 +1,7 @@
 """A worker that does not own partition 0 of a collection publishes nothing of it, and rests."""
 
 import asyncio
+import math
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -23,7 +24,7 @@ class News(asyncio.Event):
 @pytest.mark.parametrize("first", [None, object()], ids=["owned elsewhere", "stopped"])
 async def test_a_publisher_that_has_nothing_to_publish_waits_for_the_next_head(first: object):
     news = News()
-    config = SimpleNamespace(publish_every_ms=1, name="trips")
+    config = SimpleNamespace(publish_every_seconds=0.001, name="trips")
     engine: Any = SimpleNamespace(config=config, first=first, stopped=first is not None, news=news)
 
     # Publishing anything would need a service.
@@ -35,3 +36,23 @@ async def test_a_publisher_that_has_nothing_to_publish_waits_for_the_next_head(f
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert 1 <= news.looks <= 3
+
+
+async def test_a_publisher_of_closed_windows_alone_publishes_finals_alone():
+    news, looked = News(), []
+    config = SimpleNamespace(publish_every_seconds=math.inf, name="trips")
+    first = SimpleNamespace(publications=lambda: looked.append("finals"))
+    engine: Any = SimpleNamespace(config=config, first=first, stopped=False, news=news)
+
+    async def send(*_: bytes) -> None:
+        raise AssertionError("it was published")
+
+    publisher = Publisher(engine, send=send, estimated=lambda _: None)
+    running = asyncio.create_task(publisher.run())
+    for _ in range(4):
+        news.set()
+        await asyncio.sleep(0.05)
+    assert not running.done()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert looked

@@ -60,7 +60,7 @@ def _spec() -> CollectionSpec:
 
 
 @cache
-def _context(window: int, finals_a_step: int, minimum: int, release_ms: int) -> Context:
+def _context(window: int, finals_a_step: int, minimum: int, release_ms: int | None) -> Context:
     return Context(
         spec=_spec(),
         window=WINDOWS[window],
