@@ -40,6 +40,7 @@ _LARGEST_RATIO: Final = 1 << 40
 _POINTS: Final = 1 << 18
 _SPREADS: Final = 12.0
 """Standard deviations on either side that the lattice holds."""
+_RARE: Final = 40
 _FINE: Final = 16.0
 """Lattice points of a standard deviation of one report."""
 _NEXT_TO_NOTHING: Final = -600.0
@@ -115,9 +116,11 @@ def _mean_above_zero(masses: Floats, values: Floats, n: int) -> float:
     masses = np.append(masses, max(0.0, 1.0 - math.fsum(masses)) + 4 * _UNIT)
     values = np.append(values, 0.0)
     tilt, spread = _tilt(masses, values, n)
-    size = 2 * _SPREADS * math.sqrt(n) * _FINE
-    points = min(_POINTS, 1 << max(8, math.ceil(math.log2(size))))
-    step = max(2 * _SPREADS * math.sqrt(n) * spread / points, 4 * np.abs(values).max() / points)
+    spreads = 2 * _SPREADS * math.sqrt(n)
+    points = min(_POINTS, 1 << max(12, math.ceil(math.log2(spreads * _FINE))))
+    # Rare values may be many standard deviations away: some of them have room too.
+    largest = 2 * (min(n, _RARE) + 1) * float(np.abs(values).max())
+    step = max(spreads * spread, largest) / points
     places, chances = _split(masses, values / step)
     return _lattice_mean(places, chances, n, points=points, step=step, tilt=tilt)
 
@@ -207,5 +210,5 @@ def _beyond(places: NDArray[np.int64], chances: Floats, n: int, end: float, step
         if tilt * float(np.abs(values).max()) < 600.0:
             moment = float((chances * np.exp(tilt * values)).sum())
             exponent = n * (math.log(moment) + _SLACK) - times
-            least = min(least, end * math.exp(min(700.0, exponent)))
+            least = min(least, end * math.exp(min(600.0, exponent)))
     return least * (1 + _SLACK)
