@@ -15,7 +15,7 @@ from ldpstream.agents.document.columns import to_columns, to_frame
 from ldpstream.agents.document.picture import draw_entries, new_axes
 from ldpstream.agents.query.options import Projection
 from ldpstream.estimators.bounds.options import Estimand, Form, Method
-from ldpstream.estimators.lip.methods import CredibleMethod
+from ldpstream.estimators.lip.methods import CredibleMethod, Suspicion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +159,8 @@ class QuantileEstimate(Part):
 class MmseEstimate(Part):
     """The Bayesian estimate of the second value's share among the respondents: priors and reports.
 
-    Right as far as the priors are; the distribution needs none.
+    Right as far as the priors are; the distribution needs none. Where the reports contradict the
+    priors all numbers are null, and `withheld` says so.
     """
 
     value: JsonValue = Field(description="The domain's second value")
@@ -169,6 +170,9 @@ class MmseEstimate(Part):
     low: Number = Field(description="Lower credible bound, whatever the priors in their levels")
     high: Number = Field(description="Upper credible bound, whatever the priors in their levels")
     method: CredibleMethod = Field(description="anytime is exact here; anytime-exact is it too")
+    withheld: str | None = Field(
+        default=None, description="What is wrong with the priors; absent where nothing is withheld"
+    )
 
 
 class LevelCalibration(Part):
@@ -187,7 +191,13 @@ class Calibration(Part):
 
     p_value: float = Field(description="The smallest of all tests, adjusted; small: a wrong prior")
     significance: float = Field(description="Below it a prior is called wrong")
-    wrong: bool = Field(description="Whether p_value is below significance: mmse is then biased")
+    wrong: bool = Field(description="Whether p_value is below significance: mmse is then withheld")
+    suspicion: Suspicion | None = Field(
+        description="What the priors are, in common where possible; null unless they are wrong"
+    )
+    together: dict[Suspicion, float] = Field(
+        description="p-values of what the priors of all levels may have in common, adjusted"
+    )
     levels: int = Field(description="Levels tested: those with reports")
     flagged: int = Field(description="Levels whose own p-value is below significance")
     worst: list[LevelCalibration] = Field(description="The first 20 of these, worst first")

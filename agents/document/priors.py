@@ -32,15 +32,30 @@ def prior_parts(
     spec: CollectionSpec, mechanism: Lip, totals: WindowTotals, options: EstimateOptions
 ) -> dict[str, Part]:
     """Return the fields `mmse` and `calibration` of a document."""
-    return {
-        "mmse": _mmse(spec, mechanism, totals, options),
-        "calibration": _calibration(mechanism, totals),
-    }
+    test = _calibration(mechanism, totals)
+    withheld = _contradiction(test) if test.wrong else None
+    return {"mmse": _mmse(spec, mechanism, totals, options, withheld), "calibration": test}
+
+
+def _contradiction(test: Calibration) -> str:
+    return (
+        f"the reports contradict the priors, which are {test.suspicion} (p = {test.p_value:.2g}); "
+        "the shares of the distribution need no priors"
+    )
 
 
 def _mmse(
-    spec: CollectionSpec, mechanism: Lip, totals: WindowTotals, options: EstimateOptions
+    spec: CollectionSpec,
+    mechanism: Lip,
+    totals: WindowTotals,
+    options: EstimateOptions,
+    withheld: str | None,
 ) -> MmseEstimate:
+    label = spec.domain.estimated.label(1)
+    if withheld is not None:
+        nothing = dict.fromkeys(("share", "count", "se", "low", "high"))
+        method = _CREDIBLE[options.method]
+        return MmseEstimate(value=label, method=method, withheld=withheld, **nothing)
     found = estimate_mmse(
         mechanism,
         totals.statistic,
@@ -54,7 +69,7 @@ def _mmse(
         for number in (found.value, found.value * totals.n, found.se, found.low, found.high)
     )
     return MmseEstimate(
-        value=spec.domain.estimated.label(1),
+        value=label,
         share=share,
         count=count,
         se=se,
@@ -84,6 +99,8 @@ def _calibration(mechanism: Lip, totals: WindowTotals) -> Calibration:
         p_value=test.smallest,
         significance=SIGNIFICANCE,
         wrong=test.smallest < SIGNIFICANCE,
+        suspicion=test.suspicion if test.smallest < SIGNIFICANCE else None,
+        together=test.together,
         levels=len(test.level),
         flagged=len(flagged),
         worst=worst,

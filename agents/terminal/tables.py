@@ -12,7 +12,7 @@ from rich.text import Text
 from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.document.flat import runs_text
-from ldpstream.agents.document.model import LostMessages, MergedBlocks
+from ldpstream.agents.document.model import LostMessages, MergedBlocks, MmseEstimate
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
@@ -49,12 +49,7 @@ def show_document(
         rows = [(label_text(one.value), one) for one in document.distribution]
         console.print(_shares("value", rows))
     if document.mmse is not None:
-        one = document.mmse
-        console.print(
-            f"with the priors, {label_text(one.value)}: {percent(one.share)}, "
-            f"credible {percent(one.low)} to {percent(one.high)}",
-            markup=False,
-        )
+        console.print(_with_priors(document.mmse), markup=False)
     if document.calibration is not None:
         console.print(_verdict(document.calibration), markup=False)
     if document.ranges:
@@ -69,8 +64,15 @@ def show_document(
         )
 
 
+def _with_priors(one: MmseEstimate) -> str:
+    said = f"{percent(one.share)}, credible {percent(one.low)} to {percent(one.high)}"
+    if one.withheld is not None:
+        said = f"withheld: {one.withheld}"
+    return f"with the priors, {label_text(one.value)}: {said}"
+
+
 def _verdict(test: Calibration) -> str:
-    said = "a prior is wrong, " if test.wrong else "reports agree with the priors, "
+    said = f"priors are {test.suspicion}, " if test.wrong else "reports agree with the priors, "
     flagged = f"{test.flagged:,} of {test.levels:,} levels flagged"
     return f"calibration: {said}p = {test.p_value:.3g}, {flagged}"
 

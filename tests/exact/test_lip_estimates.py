@@ -129,10 +129,13 @@ def test_a_levels_p_value_is_the_binomial_tail_doubled(ones: int, n: int):
     test = calibrate(mechanism, np.array([n - ones, ones]), n)
     assert (test.level.tolist(), test.reports.tolist(), test.ones.tolist()) == ([0], [n], [ones])
     assert test.least[0] == test.largest[0] == pytest.approx(share, rel=1e-12)
-    # Of two hypotheses: itself, and the pooled one, whose bound is weaker.
-    assert test.p_value[0] == pytest.approx(min(1.0, 2 * 2 * min(tails)), rel=1e-9)
-    assert test.pooled >= test.p_value[0]
-    assert test.smallest == test.p_value[0]
+    # With one level all tests are the same one: they share the significance as 1/4, 1/2, 1/4.
+    assert test.p_value[0] == pytest.approx(min(1.0, 4 * 2 * min(tails)), rel=1e-9)
+    shift = {name: test.together[name] for name in ("too low", "too high")}
+    assert list(shift.values()) == pytest.approx(
+        [min(1.0, 2 * 2 * one) for one in tails], abs=1e-11
+    )
+    assert test.smallest == min(*shift.values(), test.p_value[0])
 
 
 def test_any_priors_within_their_levels_agree():
@@ -163,8 +166,8 @@ def test_many_levels_of_few_reports_are_tested_together():
     mechanism.absorb(statistic, 2 * level + (words < shares))
     test = calibrate(mechanism, statistic, 2000)
     assert test.flagged().size == 0
-    assert test.pooled < 1e-6
-    assert test.smallest == test.pooled
+    assert test.together["too low"] < 1e-6
+    assert test.suspicion == "too low"
 
 
 def test_no_reports_say_nothing_about_priors():

@@ -1,5 +1,6 @@
 """`lip` as configured and as devices use it: priors and budgets beside the value, documents."""
 
+import io
 import math
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.agents.terminal.tables import show_document
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.lip.mmse import estimate_mmse
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
@@ -164,12 +167,14 @@ def test_the_spec_tells_priors_levels_and_budgets_apart():
     assert len({spec_of(table).fingerprint for table in tables}) == len(tables)
 
 
-@pytest.mark.parametrize("table", [ILL, LOCAL, BOTH], ids=["one", "local", "both"])
-def test_documents_are_about_the_two_values(table: dict[str, Any]):
+@pytest.mark.parametrize(
+    ("table", "width"),
+    [(ILL | {"prior": 0.66}, 1), (LOCAL, 2), (BOTH, 3)],
+    ids=["one", "local", "both"],
+)
+def test_documents_are_about_the_two_values(table: dict[str, Any], width: int):
     config = collection(table, publish={"top": 5})
-    labels = [["yes", 0.3, 1.0] if i % 3 else ["no", 0.6, 0.5] for i in range(3000)]
-    columns = {"one": 1, "local": 2, "both": 3}
-    width = columns["one" if table is ILL else "local" if table is LOCAL else "both"]
+    labels = [["yes" if i % 3 else "no", 0.66, (0.5, 1.0)[i % 2]] for i in range(3000)]
     given = [row[:width] if width > 1 else row[0] for row in labels]
     counted = totals(config, given)
     document = compose(config, counted, window=None, final=True)
@@ -236,6 +241,19 @@ def test_a_wrong_prior_shows_and_a_right_one_does_not():
         assert len(test.worst) == int(wrong)
     assert test.worst[0].prior == [0.1, 0.1]
     assert test.worst[0].observed > test.worst[0].expected[1]
+
+
+def test_tables_say_that_the_estimate_is_withheld():
+    config = collection(ILL)
+    counted = totals(config, ["no" if i % 3 else "yes" for i in range(20_000)])
+    console = Console(record=True, width=200, file=io.StringIO())
+    show_document(
+        compose(config, counted, window=None, final=True), console, minimum=0, together=False
+    )
+    lines = console.export_text().splitlines()
+    (said,) = (line for line in lines if line.startswith("with the priors"))
+    assert "with the priors, yes: withheld: the reports contradict the priors, which are" in said
+    assert any(line.startswith("calibration: priors are too low, p = ") for line in lines)
 
 
 def test_documents_of_other_mechanisms_say_nothing_of_priors():

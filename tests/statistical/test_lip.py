@@ -101,6 +101,28 @@ def test_right_priors_are_not_flagged(mechanism: Lip):
     assert alarms <= binom.isf(TAIL, REPETITIONS, 0.001)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "n", "told", "least"),
+    [(0.5, 5000, (0.5, 2.0), 0.8), (1.0, 1000, (1.0, 1.0), 0.75), (1.0, 5000, (0.5, 2.0), 0.95)],
+)
+def test_priors_of_half_the_odds_are_flagged_before_the_estimate_misleads(
+    epsilon: float, n: int, told: tuple[float, float], least: float
+):
+    """Of 60 windows each; no bounds of the Bayesian estimate hold the truth in any of them.
+
+    `least` is allowed where the share that is flagged is .94, .92, 1: 3, 4 and 3 sigma below.
+    """
+    mechanism, windows = Lip(Prior(levels=64), (epsilon,)), 60
+    flagged = 0
+    for seed in range(windows):
+        priors = np.random.default_rng([seed, 4]).beta(*told, n).clip(1e-9, 1.0 - 1e-9)
+        bits, statistic = draw(mechanism, 2.0 * priors / (1.0 + priors), priors, seed)
+        flagged += calibrate(mechanism, statistic, n).smallest < 0.001
+        mmse = estimate_mmse(mechanism, statistic, n)
+        assert not mmse.low <= bits.mean() <= mmse.high
+    assert flagged >= least * windows
+
+
 @pytest.mark.parametrize("mechanism", [ONE, LOCAL], ids=["one-prior", "local-priors"])
 @pytest.mark.parametrize("shift", [-0.1, 0.1])
 def test_wrong_priors_are_flagged_and_do_not_touch_the_prior_free_estimate(

@@ -81,9 +81,17 @@ def test_partitions_add_up_and_the_priors_are_judged(off: float, wrong: bool):
     assert document.calibration.wrong == wrong
     mmse = document.mmse
     assert mmse is not None
+    if wrong:
+        assert document.calibration.suspicion == "too low"
+        assert [mmse.share, mmse.count, mmse.se, mmse.low, mmse.high] == [None] * 5
+        assert mmse.withheld is not None
+        assert "priors, which are too low (p = " in mmse.withheld
+        return
+    assert document.calibration.suspicion is None
+    assert b'"withheld"' not in mmse.model_dump_json(exclude_unset=True).encode()
     assert mmse.low is not None
     assert mmse.high is not None
-    assert (mmse.low <= truth <= mmse.high) != wrong
+    assert mmse.low <= truth <= mmse.high
 
 
 @pytest.mark.parametrize("off", [0.0, 0.4])
@@ -105,8 +113,9 @@ async def test_http_and_metrics_show_the_calibration(off: float):
     assert samples[f"{prefix}_p_value", ""] == document.calibration.p_value
     assert samples[f"{prefix}_wrong", ""] == float(off > 0)
     assert samples[f"{prefix}_flagged_levels", ""] == document.calibration.flagged
-    assert samples["ldpstream_estimate", "mmse:ill"] == document.mmse.share
-    assert samples["ldpstream_estimate_low", "mmse:ill"] == document.mmse.low
+    assert samples.get(("ldpstream_estimate", "mmse:ill")) == document.mmse.share
+    assert samples.get(("ldpstream_estimate_low", "mmse:ill")) == document.mmse.low
+    assert (document.mmse.share is None) == (off > 0)
     assert ("ldpstream_estimate", "value:ill") in samples
     async with TestClient(TestServer(build_http(type(pipeline)({"ill": one})))) as client:
         path = "/api/collections/ill/estimate"
@@ -114,6 +123,7 @@ async def test_http_and_metrics_show_the_calibration(off: float):
         described = await (await client.get("/api/collections/ill")).json()
     assert answer["calibration"]["wrong"] == (off > 0)
     assert answer["mmse"]["share"] == document.mmse.share
+    assert answer["mmse"].get("withheld") == document.mmse.withheld
     assert [entry["value"] for entry in answer["distribution"]] == ["well", "ill"]
     assert described.get("values", 2) == 2
 

@@ -15,9 +15,11 @@ export function drawPriors(estimate) {
     const level = confidenceText(estimate.confidence ?? 0);
     say(
       element("mmse"),
-      `With the devices' priors, ${percentText(mmse.share, 2)} have “${labelText(mmse.value)}”, ` +
-        `${level} credible between ${percentText(mmse.low, 2)} and ${percentText(mmse.high, 2)} ` +
-        `(${mmse.method}). It is right as far as the priors are; the shares above need none.`,
+      mmse.withheld
+        ? `With the devices' priors no share of “${labelText(mmse.value)}” is given: ${mmse.withheld}.`
+        : `With the devices' priors, ${percentText(mmse.share, 2)} have “${labelText(mmse.value)}”, ` +
+          `${level} credible between ${percentText(mmse.low, 2)} and ${percentText(mmse.high, 2)} ` +
+          `(${mmse.method}). It is right as far as the priors are; the shares above need none.`,
     );
   }
   if (calibration) drawCalibration(calibration);
@@ -25,13 +27,13 @@ export function drawPriors(estimate) {
 
 /** @param {import("./types.js").Calibration} calibration */
 function drawCalibration(calibration) {
-  const { wrong, levels, flagged, worst } = calibration;
+  const { wrong, suspicion, levels, flagged, worst } = calibration;
   const p = calibration.p_value.toPrecision(2);
   say(
     element("calibration"),
     wrong
-      ? `A prior is wrong: ${flagged} of ${levels} levels contradict their priors (p = ${p}, ` +
-          `below ${calibration.significance}). Do not use the share above.`
+      ? `The priors are ${suspicion} (p = ${p}, below ${calibration.significance}): ` +
+          `${flagged} of ${levels} levels contradict their priors by themselves.`
       : `The reports agree with the priors: ${levels} levels tested, smallest p = ${p}.`,
   );
   element("calibration").classList.toggle("alarm", wrong);

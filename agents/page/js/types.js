@@ -31,6 +31,7 @@
  * @property {number | null} low
  * @property {number | null} high
  * @property {string} method
+ * @property {string} [withheld] Why the numbers are null.
  */
 
 /** @typedef {{prior: number[], epsilon: number, n: number, observed: number, expected: number[], p_value: number}} Level */
@@ -40,6 +41,7 @@
  * @property {number} p_value
  * @property {number} significance
  * @property {boolean} wrong
+ * @property {string | null} suspicion
  * @property {number} levels
  * @property {number} flagged
  * @property {Level[]} worst
