@@ -42,6 +42,7 @@ from ldpstream.estimators.bounds.projection import project_blocks, project_simpl
 from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
 from ldpstream.estimators.likelihood.curve import Curve, curve
 from ldpstream.estimators.likelihood.line import Line
+from ldpstream.estimators.power import project_power
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
 from ldpstream.estimators.queries.groups import known_totals
@@ -270,6 +271,9 @@ def _project(
     # What else devices give may be disclosed, but it is no block of values: one total, that of all.
     if options.project == "simplex" or spec.domain.estimated_indices() is not None:
         return project_simplex(shares)
+    if options.project == "power":
+        keywords = options.keywords()
+        return project_power(spec.mechanism, totals.statistic, totals.n, shares, **keywords)
     return project_blocks(shares, *known_totals(spec.mechanism, totals.statistic, totals.n))
 
 

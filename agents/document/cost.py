@@ -32,7 +32,7 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
     # Parts are added up one by one.
     steps = [0 if decoder.groups() is None else 2 * statistic]
     if options.top != 0 or options.project != "none":
-        steps.append(max(decoded + values, (4 if options.project == "none" else 6) * values))
+        steps.append(max(decoded + values, (4 if options.project == "none" else 7) * values))
     queries = len(options.ranges) + len(options.linear)
     if queries:
         kept = values * (queries + (options.project != "none"))

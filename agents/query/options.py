@@ -35,9 +35,10 @@ QUERIES_LIMIT: Final = 100
 TOP_LIMIT: Final = 1_000
 SHARPEST_LIMIT: Final = 1_000_000_000_000
 
-Projection = Literal["none", "simplex", "blocks", "likelihood"]
+Projection = Literal["none", "simplex", "blocks", "power", "likelihood"]
 """`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total.
-`likelihood`: the smoothest that the reports do not contradict, where there is a likelihood."""
+`power`: means under a power law that is fitted to all shares, then `blocks`. `likelihood`: the
+smoothest that the reports do not contradict, where there is a likelihood."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Time = Annotated[str, Field(max_length=40)] | int
 _Many = Field(max_length=QUERIES_LIMIT)
@@ -167,6 +168,7 @@ class EstimateRequest(Asked):
         Setting(
             text=choice(Projection),
             help="Post-process shares into a distribution; blocks: keep each disclosed total; "
+            "power: the same of the means under a power law, for the least total variation; "
             "likelihood: of l1-geometric in one dimension",
         ),
     ] = None

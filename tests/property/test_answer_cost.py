@@ -28,7 +28,7 @@ LARGE: dict[str, dict[str, Any]] = {
     "tree": {"domain": {"size": 50_000}},
     "high-low": {"domain": {"size": SIZE}, "sensitive": [1, 2]},
 }
-DEAR: dict[str, Any] = {"method": "anytime", "simultaneous": True, "project": "simplex"}
+DEAR: dict[str, Any] = {"method": "anytime", "simultaneous": True, "project": "power"}
 
 
 def queries(kind: str, size: int) -> dict[str, Any]:

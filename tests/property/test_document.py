@@ -67,7 +67,7 @@ def test_a_withheld_document_holds_only_n_and_identification():
     "method", ["padded", "exact", "normal", "bernstein", "anytime", "anytime-exact"]
 )
 @pytest.mark.parametrize("estimand", ["respondents", "population", "active"])
-@pytest.mark.parametrize("project", ["none", "simplex", "blocks"])
+@pytest.mark.parametrize("project", ["none", "blocks", "power"])
 def test_what_is_undefined_is_null(n: int, method: Any, estimand: Any, project: Any):
     config = collection(LINE)
     options = EstimateOptions(

@@ -106,7 +106,7 @@ def test_projection_is_a_named_step_that_keeps_the_bounds_and_drops_what_is_not_
     config = collection(BLOCKS)
     given = totals(config, 200)
     ranges = (parse_range("3..20", config.spec.domain),)
-    raw, simplex, blocks = (
+    raw, simplex, blocks, power = (
         written(
             compose(
                 config,
@@ -116,16 +116,17 @@ def test_projection_is_a_named_step_that_keeps_the_bounds_and_drops_what_is_not_
                 options=EstimateOptions(top=None, project=project, ranges=ranges),
             )
         )
-        for project in ("none", "simplex", "blocks")
+        for project in ("none", "simplex", "blocks", "power")
     )
     assert min(entry["share"] for entry in raw["distribution"]) < 0
     shares = np.array([entry["share"] for entry in simplex["distribution"]])
     unprojected = np.array([entry["share"] for entry in raw["distribution"]])
     np.testing.assert_array_equal(shares, project_simplex(unprojected))
     groups, known = known_totals(config.spec.mechanism, given.statistic, 200)
-    by_block = np.bincount(groups, [entry["share"] for entry in blocks["distribution"]])
-    np.testing.assert_allclose(by_block, known, atol=1e-12)
-    for projected in (simplex, blocks):
+    for kept in (blocks, power):
+        by_block = np.bincount(groups, [entry["share"] for entry in kept["distribution"]])
+        np.testing.assert_allclose(by_block, known, atol=1e-12)
+    for projected in (simplex, blocks, power):
         shares = np.array([entry["share"] for entry in projected["distribution"]])
         assert shares.min() >= 0
         assert projected["ranges"][0]["share"] == pytest.approx(shares[3:21].sum(), abs=1e-12)
@@ -133,4 +134,4 @@ def test_projection_is_a_named_step_that_keeps_the_bounds_and_drops_what_is_not_
             assert (entry["low"], entry["high"]) == (plain["low"], plain["high"])
             assert (entry["se"], entry["influence"]) == (None, None)
         assert projected["influence"] is None
-    assert [d["projection"] for d in (raw, simplex, blocks)] == ["none", "simplex", "blocks"]
+    assert [d["projection"] for d in (blocks, power)] == ["blocks", "power"]

@@ -70,7 +70,7 @@ TEXTS: Final = {
     ],
     "simultaneous": ["true", "false", "1"],
     "confidence": ["0.5", "0.9999999999999999", "1e-300", "5e-324", "1", "inf"],
-    "project": ["none", "simplex", "blocks", "likelihood", "cone"],
+    "project": ["none", "simplex", "blocks", "power", "likelihood", "cone"],
 }  # fmt: skip
 OFTEN_RIGHT: Final = {"start": 2, "end": 2, "range": 6, "quantile": 3, "confidence": 4}
 

@@ -1,0 +1,40 @@
+"""Shares of all values pulled towards a power law, with what is disclosed kept."""
+
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.options import OptionKeywords
+from ldpstream.estimators.bounds.power import shrink_to_power_law
+from ldpstream.estimators.bounds.projection import project_blocks
+from ldpstream.estimators.estimate import estimate_values
+from ldpstream.estimators.queries.groups import known_totals
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+
+Floats = NDArray[np.float64]
+
+_PART = 1 << 15
+
+
+def project_power(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    shares: Floats,
+    **options: Unpack[OptionKeywords],
+) -> Floats:
+    """Return shares of all values, float64 `(k,)`, >= 0, that keep each disclosed total.
+
+    `shares` are the estimated ones; `options` say whose they are (`estimand`, `sampling`), and so
+    their standard errors, which are found part by part: bounds of all values take much memory.
+    """
+    if not n:
+        return np.full_like(shares, np.nan)
+    asked: OptionKeywords = {**options, "method": "normal", "simultaneous": False}
+    errors = np.empty_like(shares)
+    for start in range(0, shares.size, _PART):
+        values = np.arange(start, min(start + _PART, shares.size))
+        errors[values] = estimate_values(mechanism, statistic, n, values=values, **asked).se
+    means = shrink_to_power_law(shares, errors)
+    return project_blocks(means, *known_totals(mechanism, statistic, n))
