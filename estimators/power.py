@@ -1,6 +1,6 @@
 """Shares of all values pulled towards a power law, with what is disclosed kept."""
 
-from typing import Unpack
+from typing import Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
 
-_PART = 1 << 15
+_PART: Final = 1 << 15
 
 
 def project_power(

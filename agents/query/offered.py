@@ -1,8 +1,9 @@
-"""What a collection's mechanism has of the estimates by likelihood, refused by name elsewhere."""
+"""Which estimates by likelihood, or by a power law, suit a mechanism; refused by name elsewhere."""
 
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.estimators.bounds.options import OTHERWISE
+from ldpstream.estimators.bounds.power import CORRELATED
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -14,11 +15,17 @@ def likelihood_offered(spec: CollectionSpec) -> bool:
 
 
 def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
-    """Refuse estimates by likelihood where the mechanism has none.
+    """Refuse estimates by likelihood where the mechanism has none, and a power law where it errs.
 
     Raises:
         QueryError: naming `method` or `project`, what they are for, and what to ask instead.
     """
+    if options.project == "power" and _values_alone(spec).id in CORRELATED:
+        raise QueryError(
+            "project",
+            f"simplex or another, got power, which is for values whose noise is their own: not for "
+            f"{', '.join(CORRELATED)}",
+        )
     asked = {"project": options.project == "likelihood", "method": options.method in OTHERWISE}
     instead = {
         "project": "simplex",

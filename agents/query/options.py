@@ -168,7 +168,7 @@ class EstimateRequest(Asked):
         Setting(
             text=choice(Projection),
             help="Post-process shares into a distribution; blocks: keep each disclosed total; "
-            "power: the same of the means under a power law, for the least total variation; "
+            "power: that after a pull towards a power law, for the least total variation; "
             "likelihood: of l1-geometric in one dimension",
         ),
     ] = None

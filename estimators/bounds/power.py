@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+CORRELATED: Final = ("l1-geometric", "l1-bits", "matrix", "lip")
+"""Mechanisms whose values share their noise, or are two: there means one by one err together."""
 _FAR: Final = 12.0
 """In standard errors: above, the mean is the estimate less the power law's pull, alpha/t."""
 _GRID: Final = np.geomspace(0.1, _FAR + 8.0, 240)

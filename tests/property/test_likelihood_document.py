@@ -13,6 +13,7 @@ from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.estimators.bounds.power import CORRELATED
 from tests.property.documents import collection, totals, written
 from tests.seeded import SeededEntropy
 
@@ -161,6 +162,11 @@ def test_what_has_no_likelihood_is_refused_by_name(table: dict[str, Any], method
     spec = collection(table).spec
     with pytest.raises(QueryError, match=f"method: {said}"):
         check_offered(EstimateOptions(method=method), spec)  # type: ignore[arg-type]  # a text
+    if spec.mechanism.id in CORRELATED:
+        with pytest.raises(QueryError, match="project: expected simplex or another, got power"):
+            check_offered(EstimateOptions(project="power"), spec)
+    else:
+        check_offered(EstimateOptions(project="power"), spec)
     with pytest.raises(QueryError, match="project: expected simplex or another, got likelihood"):
         check_offered(EstimateOptions(project="likelihood"), spec)
 
