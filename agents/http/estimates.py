@@ -17,12 +17,19 @@ from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.job import Job, written
 from ldpstream.agents.http.keys import BODIES, QUEUES
 from ldpstream.agents.http.limits import BODY_BYTES, CHEAP_BYTES, check_cost
-from ldpstream.agents.http.lookup import check_span, is_final, kept_windows, readable_collection
+from ldpstream.agents.http.lookup import (
+    being_read,
+    check_span,
+    is_final,
+    kept_windows,
+    readable_collection,
+)
 from ldpstream.agents.http.parameters import AnswerError, parse_moment, read_time
 from ldpstream.agents.http.question import address_options, body_options, read_body
-from ldpstream.agents.partition.answers import BehindError, answer
+from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cells import decode_final
+from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.view import add_up
 
@@ -93,7 +100,7 @@ async def _answer(
         try:
             taken = answer(served.context, served.replicas, *span, final=final)
         except BehindError as error:
-            raise AnswerError(503, f"{config.name}: its state is being read; try again") from error
+            raise being_read(served) from error
 
         def begin() -> tuple[Job, str]:
             job = Job(

@@ -16,11 +16,12 @@ from ldpstream.agents.document.compose import compose
 from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.partition.answers import BehindError, answer, told_of
+from ldpstream.agents.partition.answers import answer, told_of
 from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.cells import decode_final
+from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.records import Head, Name, RecordError
 from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, stored_finals, windows
 from ldpstream.agents.state.windows import NEVER
@@ -93,8 +94,8 @@ class Feed:
         while True:
             try:
                 await self._look()
-            except AnswerError:
-                # Too many wait to compute: the next look tries again.
+            except (AnswerError, BehindError):
+                # Too many wait to compute, or the state is being read: the next look tries again.
                 self._heads = []
             except (RecordError, StoreError):
                 # Whoever comes back is told what is wrong by the API.

@@ -6,6 +6,7 @@ from ldpstream.agents.http.keys import PIPELINE
 from ldpstream.agents.http.parameters import FINGERPRINT, AnswerError
 from ldpstream.agents.partition.answers import first_kept
 from ldpstream.agents.served.served import ServedCollection
+from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.view import WindowInfo, windows
 from ldpstream.mechanisms.base.times import format_time
 
@@ -52,9 +53,22 @@ def readable_collection(request: web.Request) -> ServedCollection:
 
 
 def kept_windows(served: ServedCollection) -> list[WindowInfo]:
-    """Return the windows with reports that are still whole, in order."""
+    """Return the windows with reports that are still whole, in order.
+
+    Raises:
+        AnswerError: 503, where a replica is behind another one.
+    """
     kept_ms = _kept_ms(served)
-    return [info for info in windows(served.context, served.replicas) if info.start_ms >= kept_ms]
+    try:
+        found = windows(served.context, served.replicas)
+    except BehindError as error:
+        raise being_read(served) from error
+    return [info for info in found if info.start_ms >= kept_ms]
+
+
+def being_read(served: ServedCollection) -> AnswerError:
+    """Return the error for a state of which one partition has been read further than another."""
+    return AnswerError(503, f"{served.config.name}: its state is being read; try again")
 
 
 def check_span(

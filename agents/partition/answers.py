@@ -10,13 +10,10 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from ldpstream.agents.partition.grouping import expired, reports_by_pane
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, lost_between, snapshot
-
-
-class BehindError(RuntimeError):
-    """A replica has not yet read what a part holds of its partition; retry in a moment."""
 
 
 def answer(

@@ -17,10 +17,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from ldpstream.agents.partition.answers import BehindError, final_totals
+from ldpstream.agents.partition.answers import final_totals
+from ldpstream.agents.partition.gathering import gather
 from ldpstream.agents.partition.grouping import store_parts
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.gathered import BehindError, missing
 from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
@@ -87,13 +89,18 @@ def store_finals(
     replicas: Sequence[Replica],
     heads: Sequence[Head],
 ) -> Head:
-    """Add to partition 0's cells the finals that can be decided; return the head including them.
+    """Add to partition 0's cells what follows from all heads; return the head including it.
+
+    That is the panes that can be gathered, the parts and the finals.
 
     `replicas` and `heads` are those of all partitions that this worker knows.
     """
     partitions = max(work.partitions, len(heads))
     work = replace(work, partitions=partitions)
-    if len(heads) < partitions or cells.finals_bytes >= FINALS_BYTES:
+    if len(heads) < partitions or missing(replicas):
+        return work
+    work = gather(context, cells, work, replicas, heads)
+    if cells.finals_bytes >= FINALS_BYTES:
         return work
     work = store_parts(context, cells, work, replicas, heads)
     decision = decide(context, replicas, heads, work.final, cells.parts)

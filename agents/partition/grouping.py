@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.gathered import check_between, gathered
 from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
@@ -36,10 +37,16 @@ def group(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
 
 
 def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counter[int]:
-    """Return by pane the reports that all partitions have counted in the panes `[first, end)`."""
+    """Return by pane the reports that all partitions have counted in the panes `[first, end)`.
+
+    Raises:
+        BehindError: if a replica is behind another one.
+    """
+    check_between(replicas, first, end)
     found: Counter[int] = Counter()
+    own = gathered(replicas)
     for replica in replicas:
-        for pane in replica.panes(first, end):
+        for pane in replica.panes(first if replica.partition == 0 else max(first, own), end):
             found[pane] += replica.totals(pane).n
     return found
 

@@ -4,7 +4,8 @@ Every load starts with a new random epoch, from the replica's state and at its h
 never from the committed offset, never from the memory of an earlier epoch.
 
 Partition 0's head says how many partitions finals wait for (rule 8). The owner of an added
-partition waits until that number includes it, and starts with all panes of decided windows closed.
+partition waits until that number includes it, and starts with all panes of decided windows, and
+all gathered ones, closed.
 """
 
 from dataclasses import replace
@@ -32,7 +33,7 @@ def starting_head(
 
     `source` is the id of the source topic, empty if the broker has none.
     """
-    decided = max(context.window.closing(first.final), first.grouped)
+    decided = max(context.window.closing(first.final), first.grouped, first.gathered)
     begun = close_decided(context.window, head, decided)
     return replace(cut_over(context, begun, siblings), source=source or head.source)
 

@@ -2,7 +2,8 @@
 
 - Counts of a closed pane never change, so only those of open panes are held, chunk by chunk
   (`ldpstream.agents.state.counts`).
-- Totals of all panes are held, because late reports still change them.
+- Totals of all panes are held, because late reports still change them; of panes handed over to
+  partition 0 only how many reports came late.
 - Tokens of open panes are in `ldpstream.agents.state.tokens`; the head that closes a pane drops its
   tokens.
 - Parts are held, and the releases of panes that are in no part, without their statistics.
@@ -20,10 +21,12 @@ from ldpstream.agents.state.cells import (
     Release,
     Totals,
     decode_final,
+    decode_late,
     decode_part,
     decode_release,
     decode_totals,
     encode_final,
+    encode_late,
     encode_part,
     encode_release,
     encode_totals,
@@ -34,6 +37,7 @@ from ldpstream.agents.state.panes import PaneIndex
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.tokens import Numbers, Tokens
+from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.interface.mechanism import Reports
 
 CELLS_LIMIT: Final = 20_000
@@ -43,11 +47,18 @@ class OwnedCells:
     """The cells of a partition in its owner's memory, loaded from a head and its live cells.
 
     `finals_bytes` is the size of the finals whose contents are held. In partition 0, `parts` are
-    all unexpired parts, and `released` has, by pane, the releases of panes in no part.
+    all unexpired parts, and `released` has the releases of panes in no part. Elsewhere, the counts
+    of panes below `handed_over` are partition 0's.
     """
 
     def __init__(
-        self, context: Context, epoch: int, head: Head, cells: Mapping[Name, CellRecord]
+        self,
+        context: Context,
+        epoch: int,
+        head: Head,
+        cells: Mapping[Name, CellRecord],
+        *,
+        handed_over: int = NEVER,
     ) -> None:
         self._mechanism = context.spec.mechanism
         self._epoch = epoch
@@ -56,8 +67,10 @@ class OwnedCells:
         self._index = PaneIndex(context.window)
         self.parts = Parts()
         self.released: dict[int, Release] = {}
-        # Chunks of releases that the next flush writes.
-        self._open_values: dict[Name, bytes] = {}
+        # Chunks of releases and of gathered panes that the next flush writes.
+        self._encoded: dict[Name, bytes] = {}
+        self._handed_over = handed_over
+        self._late: dict[int, int] = {}
         stored: dict[int, dict[int, bytes]] = {}
         self._totals: dict[int, Totals] = {}
         self._counts = Counts(self._mechanism.statistic_size, context.chunk)
@@ -70,6 +83,8 @@ class OwnedCells:
             self._index.add(name)
             if name.kind == "n":
                 self._totals[name.number] = decode_totals(cell.value)
+            elif name.kind == "late":
+                self._late[name.number] = decode_late(cell.value)
             elif name.kind == "token":
                 stored.setdefault(name.number, {})[name.chunk] = cell.value
             elif name.kind == "count" and name.number >= head.closed:
@@ -87,6 +102,11 @@ class OwnedCells:
     def full(self) -> bool:
         """Whether the next flush already has so many cells that it should come before any more."""
         return len(self._dirty) >= CELLS_LIMIT
+
+    @property
+    def encoded_bytes(self) -> int:
+        """The size of the chunks that the next flush writes as they are."""
+        return sum(map(len, self._encoded.values()))
 
     def _adopt(self, name: Name, epoch: int) -> None:
         before = self._origin.get(name)
@@ -134,6 +154,10 @@ class OwnedCells:
 
     def late(self, pane: int, count: int) -> None:
         """Add late reports to a closed pane's totals."""
+        if pane < self._handed_over:
+            self._late[pane] = self._late.get(pane, 0) + count
+            self._touch(Name("late", pane))
+            return
         total = self._totals.get(pane, Totals())
         self._totals[pane] = total._replace(late=total.late + count)
         self._touch(Name("n", pane))
@@ -175,8 +199,32 @@ class OwnedCells:
         self.released[pane] = release
         self._touch(Name("release", pane))
         for number, value in chunks.items():
-            self._open_values[Name("open", pane, number)] = value
+            self._encoded[Name("open", pane, number)] = value
             self._touch(Name("open", pane, number))
+
+    def gather(self, pane: int, *, n: int, total: int, chunks: Mapping[int, bytes]) -> int:
+        """Store the counts of a pane over all partitions; return how many reports it gains.
+
+        `n` are all its reports, `total` the sum of their statistic and `chunks` its values, by
+        number. Late reports remain those of this partition.
+        """
+        before = self._totals.get(pane, Totals())
+        self._totals[pane] = Totals(n, before.late, total)
+        self._touch(Name("n", pane))
+        for number, value in chunks.items():
+            self._encoded[Name("count", pane, number)] = value
+            self._touch(Name("count", pane, number))
+        return n - before.n
+
+    def hand_over(self, pane: int) -> int:
+        """Drop the counts of panes below this one, but not the late; return how many they held."""
+        self._handed_over = pane
+        names = self._index.pop_gone(gathered=pane)
+        for name in names:
+            if name.kind == "n" and (late := self._totals[name.number].late):
+                self._late[name.number] = late
+                self._touch(Name("late", name.number))
+        return self._drop(names)
 
     def drop_released(self, pane: int) -> None:
         """Drop the releases of panes below this one."""
@@ -193,10 +241,13 @@ class OwnedCells:
             if name.kind == "n":
                 gone += self._totals.pop(name.number).n
             elif name.kind in ("release", "open"):
-                self._open_values.pop(name, None)
+                self._encoded.pop(name, None)
                 self.released.pop(name.number, None)
             elif name.kind == "count":
+                self._encoded.pop(name, None)
                 self._counts.drop(name.number)
+            elif name.kind == "late":
+                self._late.pop(name.number)
             elif name.kind == "part":
                 self.parts.discard(name.number + 1)
             else:
@@ -219,11 +270,13 @@ class OwnedCells:
         if panes := {name.number for name in self._dirty if name.kind == "token"}:
             self.tokens.flushed(panes)
         self._dirty.clear()
-        self._open_values.clear()
+        self._encoded.clear()
         self._counts.drop_below(closed)
         return cells
 
     def _encode(self, name: Name) -> bytes:
+        if name in self._encoded:
+            return self._encoded[name]
         if name.kind == "count":
             return self._counts.value(name.number, name.chunk)
         if name.kind == "n":
@@ -235,8 +288,8 @@ class OwnedCells:
             return encode_part(part.first, part.n)
         if name.kind == "release":
             return encode_release(self.released[name.number])
-        if name.kind == "open":
-            return self._open_values[name]
+        if name.kind == "late":
+            return encode_late(self._late[name.number])
         return encode_final(self._finals[name.number])
 
     def lineage(self, before: Mapping[int, int], seq: int) -> dict[int, int]:

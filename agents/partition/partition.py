@@ -22,16 +22,19 @@ from ldpstream.agents.partition.cutover import ALONE, SiblingHeads, decided
 from ldpstream.agents.partition.delays import Delays
 from ldpstream.agents.partition.finals import Publication, store_finals
 from ldpstream.agents.partition.flushes import Flush, Flushes, Outcome, Settled
+from ldpstream.agents.partition.gathering import hand_over
 from ldpstream.agents.partition.grouping import expired
 from ldpstream.agents.partition.loading import loadable, starting_head
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gaps import Gap, add_gap, end_gap
+from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.shown import DEAD_LIMIT
 from ldpstream.agents.state.skew import skew_limit_ms
+from ldpstream.agents.state.windows import NEVER
 
 
 class Partition:
@@ -49,7 +52,8 @@ class Partition:
         self._torn = False
         self._own = False
         self._came_ms: int | None = None
-        self._cells = OwnedCells(context, epoch, head, replica.cells)
+        handed_over = head.gathered if replica.partition else NEVER
+        self._cells = OwnedCells(context, epoch, head, replica.cells, handed_over=handed_over)
         self._copies = WaitingCopies()
         self._delays = Delays()
         self._witnessed: Sequence[int] = ()
@@ -75,15 +79,16 @@ class Partition:
     ) -> Self | None:
         """Load a partition from its replica; return None if that is not possible yet.
 
-        It is not while its replica or partition 0's has not reached its log's end, or while it is
-        not `loadable`. `epoch` is a new random integer in `1..2^64-1`. `source` is the id of the
-        source topic, which the caller has compared with the one in the replica's head. `siblings`
-        has the heads of the collection's other states.
+        It is not while its replica or partition 0's has not reached its log's end, or one is behind
+        another, or while it is not `loadable`. `epoch` is a new random integer in `1..2^64-1`.
+        `source` is the id of the source topic, which the caller has compared with the one in the
+        replica's head. `siblings` has the heads of the collection's other states.
         """
         first, replica = replicas[0].head, replicas[partition]
         if (
             first is None
             or replica.head is None
+            or missing(replicas)
             or not loadable(context, partition, first, siblings)
         ):
             return None
@@ -302,14 +307,21 @@ class Partition:
         if self.partition == 0:
             self._decide(replicas, heads)
             if len(heads) >= self._work.partitions and self._context.minimum > 1:
-                first = max(self._work.grouped, expired(heads))
+                # All panes together that are gathered, and in no part, have too few reports.
+                first = max(self._work.grouped, self._work.gathered, expired(heads))
                 self._changed |= self._releases.look(replicas, first, now_ms=now_ms)
+        else:
+            # An owner that has not closed these panes itself is not the owner any more.
+            handed_over = min(heads[0].gathered, self.base.closed)
+            self._work = hand_over(self._cells, self._work, gathered=handed_over)
         self._expire(heads[0].published)
-        # Neither advancing the clock without closing a pane nor expiring empty panes is worth a
-        # flush: an idle partition writes a head only when a pane closes or something else changes.
+        # Neither advancing the clock without closing a pane nor expiring, gathering or handing over
+        # empty panes is worth a flush: an idle partition writes a head only when a pane closes or
+        # something else changes.
         work = self._work
         if work is not before:
-            self._changed |= work != replace(before, clock=work.clock, expired=work.expired)
+            moved = replace(before, clock=work.clock, expired=work.expired, gathered=work.gathered)
+            self._changed |= work != moved
 
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         self._work = store_finals(self._context, self._cells, self._work, replicas, heads)

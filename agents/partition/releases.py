@@ -15,10 +15,8 @@ partition.
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from ldpstream.agents.partition.owned import OwnedCells
-from ldpstream.agents.state.cells import Release, decode_chunk, encode_chunk
+from ldpstream.agents.state.cells import Release, sum_chunks
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 
@@ -86,16 +84,9 @@ class Releases:
             made_of = hash(tuple(key for key, _ in found))
             if self._made.get((pane, number)) != made_of:
                 self._made[pane, number] = made_of
-                changed[number] = self._merge(number, [value for _, value in found])
+                length = self._context.chunk_length(number)
+                changed[number] = sum_chunks([value for _, value in found], length)
         self._cells.release(pane, candidate.release, changed)
-
-    def _merge(self, number: int, values: Sequence[bytes]) -> bytes:
-        chunk = self._context.chunk
-        length = min(chunk, self._context.spec.mechanism.statistic_size - number * chunk)
-        total = np.zeros(length, dtype=np.int64)
-        for value in values:
-            total += decode_chunk(value, length)
-        return encode_chunk(total)
 
 
 def _counted(replicas: Sequence[Replica], first: int) -> dict[int, dict[int, int]]:

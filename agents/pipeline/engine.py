@@ -114,6 +114,8 @@ class Engine:
         """The problems that keep it from working, one sentence each."""
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.replicas, missing) for e in self.accepted if e.stopped]
+        if missing:
+            waits.append(self._loader.problem)
         found = (self._services.clock.problem, self._rivals.problem, *waits)
         return *self._problems, *self._notes, *filter(None, found)
 

@@ -12,6 +12,7 @@ from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.pipeline.sibling_specs import SiblingSpecs
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.replica import Replica
 
 RETRY_SECONDS: Final = 1.0
@@ -78,6 +79,17 @@ class Loader:
                 "with it"
             )
         return state
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be loaded, if panes are missing in partition 0; empty if none are."""
+        if not missing(self._replicas):
+            return ""
+        return (
+            "partition 0 of its changelog lacks panes that it stores for all partitions: it was "
+            f"emptied or cut, or is being read; `ldpstream reset {self._config.name}` counts "
+            "again what the source still holds"
+        )
 
     def known_partitions(self) -> int:
         """Return the number of the source's partitions; if more than configured, time stands still.

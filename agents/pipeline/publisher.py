@@ -17,11 +17,12 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.kafka.complaints import Complaints
-from ldpstream.agents.partition.answers import BehindError, answer, told_of
+from ldpstream.agents.partition.answers import answer, told_of
 from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.services import Services
+from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, windows
 from ldpstream.mechanisms.base.times import format_time
 
@@ -111,7 +112,10 @@ class Publisher:
 
     async def _publish_provisional(self) -> None:
         engine = self._engine
-        found = windows(engine.context, engine.replicas)
+        try:
+            found = windows(engine.context, engine.replicas)
+        except BehindError:
+            return
         published: dict[int, Hashable] = {}
         for window in [w for w in found if not w.final and w.n][-PROVISIONAL_WINDOWS:]:
             seen = told_of(engine.context, engine.replicas, window)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import totals, windows
 
@@ -49,7 +50,7 @@ class _Spans(Mapping[int, WindowTotals]):
         return self.context.window.pane_ms
 
     def _starts(self) -> Sequence[int]:
-        if any(replica.head is None for replica in self.replicas):
+        if any(replica.head is None for replica in self.replicas) or missing(self.replicas):
             raise NotReadyError("the collection's changelogs have not been read to their ends yet")
         return self._listed()
 

@@ -6,7 +6,7 @@ all its chunks: if they disagree, the state is torn.
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ _CHUNK: Final = struct.Struct("<BBIq")
 _TOTALS: Final = struct.Struct("<Bqqq")
 _INDEX: Final = np.dtype("<u2")
 _PART: Final = struct.Struct("<Bqq")
+_LATE: Final = struct.Struct("<Bq")
 _RELEASE: Final = struct.Struct("<BqqI")
 _OF_PARTITION: Final = struct.Struct("<Iq")
 
@@ -117,6 +118,20 @@ def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
     return counts
 
 
+def sum_chunks(values: Sequence[bytes], length: int) -> bytes:
+    """Return the value of the sum of chunks of this length, given by their values.
+
+    Raises:
+        RecordError: as `decode_chunk`.
+    """
+    if len(values) == 1:
+        return values[0]
+    total = np.zeros(length, dtype=np.int64)
+    for value in values:
+        total += decode_chunk(value, length)
+    return encode_chunk(total)
+
+
 def encode_totals(totals: Totals) -> bytes:
     """Return the value of a pane's totals."""
     return _TOTALS.pack(VERSION, *totals)
@@ -170,6 +185,26 @@ def decode_part(data: bytes) -> tuple[int, int]:
     except struct.error as error:
         raise RecordError("changelog part has the wrong length") from error
     return first, n
+
+
+def encode_late(late: int) -> bytes:
+    """Return the value that says how many reports of a pane came late."""
+    return _LATE.pack(VERSION, late)
+
+
+def decode_late(data: bytes) -> int:
+    """Return how many reports of a pane came late.
+
+    Raises:
+        RecordError: if the value is of another version or malformed.
+    """
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, "late count")
+    try:
+        late: int = _LATE.unpack(data)[1]
+    except struct.error as error:
+        raise RecordError("changelog late count has the wrong length") from error
+    return late
 
 
 def encode_release(release: Release) -> bytes:

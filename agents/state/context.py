@@ -44,8 +44,8 @@ class Context:
     """A collection as the state machine sees it.
 
     - `compose` makes the content of a final (below 900 KB, the broker's limit on a record) from the
-      window's totals; it must be pure. At most `finals_a_step` finals are composed at once, because
-      a long replay may close thousands of windows.
+      window's totals; it must be pure. At most `finals_a_step` finals are composed, and as many
+      panes gathered, at once, because a long replay may close thousands of windows.
     - `chunk` is the number of the statistic's entries in one record. It is part of the state's
       identity.
     - `accept` holds the fingerprints of specs whose frames belong to their own states: they are
@@ -84,6 +84,10 @@ class Context:
             raise ValueError("expected 1 <= chunk <= 65,536 and finals_a_step >= 1")
         if self.minimum_block > 1 and self.minimum_block > self.minimum:
             raise ValueError("expected minimum_block <= minimum: a part may hold no more reports")
+
+    def chunk_length(self, number: int) -> int:
+        """Return the number of entries in a chunk of the statistic."""
+        return min(self.chunk, self.spec.mechanism.statistic_size - number * self.chunk)
 
     @property
     def tells_of_open(self) -> bool:

@@ -9,18 +9,26 @@ fails instead of guessing.
 from collections import Counter
 
 from ldpstream.agents.state.cell_store import CellRecord
-from ldpstream.agents.state.cells import Totals, chunk_sum, decode_part, decode_totals, released_sum
+from ldpstream.agents.state.cells import (
+    Totals,
+    chunk_sum,
+    decode_late,
+    decode_part,
+    decode_totals,
+    released_sum,
+)
 from ldpstream.agents.state.panes import PaneIndex
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.records import Head, Name, RecordError
 from ldpstream.agents.state.tokens import token_count
-from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 
 
 class LiveCells:
     """Live cells, by name and, in `index`, by pane; `size_bytes` is the length of their values."""
 
-    def __init__(self, window: WindowSpec) -> None:
+    def __init__(self, window: WindowSpec, partition: int) -> None:
+        self._partition = partition
         self.by_name: dict[Name, CellRecord] = {}
         self.index = PaneIndex(window)
         self.parts = Parts()
@@ -36,16 +44,28 @@ class LiveCells:
     def kept(self, name: Name, head: Head) -> bool:
         """Return whether a cell is part of the state.
 
-        Tokens are while their pane is open, releases while it is in no part.
+        Tokens are while their pane is open, releases while it is in no part, and counts while
+        partition 0 does not store them.
         """
+        first = head.expired
         if name.kind in ("release", "open"):
-            return name.number >= max(head.grouped, head.expired)
-        return self.index.pane(name) >= (head.closed if name.kind == "token" else head.expired)
+            first = max(first, head.grouped)
+        elif name.kind == "token":
+            first = head.closed
+        elif name.kind != "late":
+            first = max(first, self._handed_over(head))
+        return self.index.pane(name) >= first
+
+    def _handed_over(self, head: Head) -> int:
+        return NEVER if self._partition == 0 else head.gathered
 
     def totals(self, pane: int) -> Totals:
-        """Return a pane's totals; zeros if it has none."""
+        """Return a pane's totals; zeros if it has none, but for `late` if it is handed over."""
         record = self.by_name.get(Name("n", pane))
-        return Totals() if record is None else decode_totals(record.start)
+        if record is not None:
+            return decode_totals(record.start)
+        record = self.by_name.get(Name("late", pane))
+        return Totals() if record is None else Totals(late=decode_late(record.start))
 
     def add(self, cell: CellRecord) -> None:
         """Add a cell; its name must not be present."""
@@ -59,9 +79,13 @@ class LiveCells:
         return self._drop(name)
 
     def pop_gone(self, head: Head) -> list[CellRecord]:
-        """Remove and return cells of expired, tokens of closed and releases of grouped panes."""
-        grouped = max(head.grouped, head.expired)
-        gone = self.index.pop_gone(expired=head.expired, closed=head.closed, grouped=grouped)
+        """Remove and return the cells that are not `kept`."""
+        gone = self.index.pop_gone(
+            expired=head.expired,
+            closed=head.closed,
+            grouped=max(head.grouped, head.expired),
+            gathered=self._handed_over(head),
+        )
         return [self._drop(name) for name in gone]
 
     def _drop(self, name: Name) -> CellRecord:
@@ -93,14 +117,15 @@ class LiveCells:
         elif cell.name.kind == "part":
             self.parts.discard(pane + 1)
 
-    def check(self, head: Head, *, partition: int, one_report: bool) -> None:
+    def check(self, head: Head, *, one_report: bool) -> None:
         """Compare every changed pane's chunks with its total, and all panes with the head.
 
         With `one_report` an open pane has as many tokens as reports.
 
         Raises:
-            RecordError: naming the `partition`, if they disagree.
+            RecordError: naming the partition, if they disagree.
         """
+        partition = self._partition
         for pane in self._touched:
             (n, _, total), chunks = self.totals(pane), self._sums.get(pane, 0)
             if chunks != total:

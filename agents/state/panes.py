@@ -10,21 +10,21 @@ from ldpstream.agents.state.windows import NEVER, WindowSpec
 _FEW: Final = 8
 """Up to this many names of a pane are a tuple: most panes have two or three."""
 _KEPT: Final = 0
-_LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2}
+_LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2, "late": 3}
 
 
 class PaneIndex:
     """The names of cells by pane; a final belongs to its window's first pane.
 
-    Cells leave the state with their pane: tokens when it closes, releases when it is in a part, all
-    others when it expires.
+    Cells leave the state with their pane: tokens when it closes, releases when it is in a part, its
+    counts when partition 0 stores them, all others when it expires.
     """
 
     def __init__(self, window: WindowSpec) -> None:
         self._window = window
         # Tuples and dictionaries are ordered, so every process iterates in the same order.
-        self._names: tuple[dict[int, tuple[Name, ...] | dict[Name, None]], ...] = ({}, {}, {})
-        self._order: tuple[list[int], ...] = ([], [], [])
+        self._names: tuple[dict[int, tuple[Name, ...] | dict[Name, None]], ...] = ({}, {}, {}, {})
+        self._order: tuple[list[int], ...] = ([], [], [], [])
 
     def pane(self, name: Name) -> int:
         """Return the pane that a cell leaves with."""
@@ -67,17 +67,24 @@ class PaneIndex:
         return sorted(pane for pane in panes if first <= pane < end)
 
     def pop_gone(
-        self, *, expired: int = NEVER, closed: int = NEVER, grouped: int = NEVER
+        self,
+        *,
+        expired: int = NEVER,
+        closed: int = NEVER,
+        grouped: int = NEVER,
+        gathered: int = NEVER,
     ) -> list[Name]:
-        """Remove and return the names that have left, given the first pane that has not."""
+        """Remove and return the names that have left, given the first pane that has not.
+
+        `gathered`: the first pane that partition 0 does not store instead.
+        """
         gone: list[Name] = []
-        for panes, order, first in zip(
-            self._names, self._order, (expired, closed, grouped), strict=True
-        ):
+        firsts = max(expired, gathered), closed, grouped, expired
+        for panes, order, first in zip(self._names, self._order, firsts, strict=True):
             while order and order[0] < first:
                 gone += panes.pop(heappop(order))
         return gone
 
     def all_panes(self) -> list[int]:
-        """Return the panes that may have names that leave when they expire, in order."""
-        return sorted(self._names[_KEPT])
+        """Return the panes that may have totals, or a late count instead, in order."""
+        return sorted(self._names[_KEPT].keys() | self._names[_LIFETIMES["late"]].keys())

@@ -13,7 +13,8 @@ configuration. A record of an unknown format is an error.
 Names:
 
 - the head; `count`, one chunk of a pane's statistic; `n`, a pane's totals; `final`, the content of
-  a window's final; `token`, a chunk of the tokens counted in an open pane;
+  a window's final; `token`, a chunk of the tokens counted in an open pane; `late`, how many reports
+  came late for a pane whose counts partition 0 stores;
 - with `minimum`, in partition 0 only: `part`, panes of which answers hold all or none; `release`,
   what answers may hold of a pane that is in no part yet; `open`, a chunk of a release's statistic.
 
@@ -31,10 +32,10 @@ from ldpstream.agents.state.windows import NEVER
 
 VERSION: Final = 1
 VERSION_BYTE: Final = bytes((VERSION,))
-Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open"]
+Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late"]
 _KINDS: Final[tuple[Kind, ...]] = (
     *("head", "count", "n", "final", "token"),
-    *("part", "release", "open"),
+    *("part", "release", "open", "late"),
 )
 _HEAD_KIND: Final = bytes((_KINDS.index("head"),))
 _STATE: Final = struct.Struct("<B8sqqI")
@@ -48,6 +49,7 @@ REASONS: Final = (
 _HEAD: Final = struct.Struct("<BB10qI9q16s4q")
 _GAP: Final = struct.Struct("<3q")
 _ENTRIES: Final = struct.Struct("<I")
+_GATHERED: Final = struct.Struct("<q")
 _MOST: Final = -NEVER
 """Largest number in a head, so that sums and differences of two stay within an int64."""
 _ENTRY: Final = struct.Struct("<QQ")
@@ -91,7 +93,8 @@ class Head:
     - `clock`: the watermark, epoch ms, which never goes back. Panes below `closed` are closed, even
       if a longer grace is configured later.
     - `n`, `late` and `rejected` (by reason) count reports; `lost` counts source offsets that
-      retention deleted unread. `gone` is the part of `n` in expired panes, those below `expired`.
+      retention deleted unread. `gone` is `n` without the reports in the panes stored here: those of
+      panes below `expired`, or stored by partition 0. There, reports of others make it smaller.
     - Only in partition 0's head: windows below `final` are decided and those below `published` are
       published; finals wait for `partitions` partitions; future parts begin at the pane `grouped`
       or above.
@@ -101,6 +104,8 @@ class Head:
     - `cutover`: from this source offset on, messages that are not frames of this state's spec are
       left to the state of another spec; NEVER if all are decided here.
     - `gaps`: the unexpired panes that may lack some of the `lost` offsets.
+    - `gathered`: the counts of the panes below are stored by partition 0 for all partitions
+      (`ldpstream.agents.state.gathered`).
     """
 
     epoch: int = 0
@@ -125,6 +130,7 @@ class Head:
     grouped: int = NEVER
     gaps: tuple[Gap, ...] = ()
     end: int = 0
+    gathered: int = NEVER
 
 
 def state_prefix(context: Context) -> bytes:
@@ -208,7 +214,9 @@ def encode_head(head: Head) -> bytes:
     gaps = (_GAP.pack(*gap) for gap in head.gaps)
     lineage = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
     listed = (_ENTRIES.pack(len(head.gaps)), *gaps, _ENTRIES.pack(len(head.lineage)), *lineage)
-    return b"".join((fixed, *listed))
+    # A reader that knows no gathered panes has to refuse such a head: it would miss their counts.
+    gathered = b"" if head.gathered == NEVER else _GATHERED.pack(head.gathered)
+    return b"".join((fixed, *listed, gathered))
 
 
 def decode_head(key: Key, data: bytes) -> Head:
@@ -225,13 +233,16 @@ def decode_head(key: Key, data: bytes) -> Head:
         gaps_end = _HEAD.size + _ENTRIES.size + _GAP.size * listed
         gaps = _GAP.iter_unpack(data[_HEAD.size + _ENTRIES.size : gaps_end])
         (entries,) = _ENTRIES.unpack_from(data, gaps_end)
-        lineage = dict(_ENTRY.iter_unpack(data[gaps_end + _ENTRIES.size :]))
+        lineage_end = gaps_end + _ENTRIES.size + _ENTRY.size * entries
+        lineage = dict(_ENTRY.iter_unpack(data[gaps_end + _ENTRIES.size : lineage_end]))
+        rest = data[lineage_end:]
+        (gathered,) = _GATHERED.unpack(rest) if rest else (NEVER,)
     except struct.error as error:
         raise RecordError("changelog head has the wrong length") from error
     if len(lineage) != entries:
         raise RecordError("changelog head has a torn lineage")
-    counted = (numbers[0], *numbers[3:7], *numbers[10:], frames)
-    moments = (*numbers[1:3], *numbers[7:10], cutover, grouped, end)
+    counted = (numbers[0], *numbers[3:6], *numbers[10:], frames)
+    moments = (*numbers[1:3], *numbers[6:10], cutover, grouped, end, gathered)
     if min(counted) < 0 or max(map(abs, (*counted, *moments))) > _MOST:
         raise RecordError("changelog head has numbers out of range")
     counts = zip(REASONS, numbers[11:], strict=True)
@@ -258,6 +269,7 @@ def decode_head(key: Key, data: bytes) -> Head:
         grouped=grouped,
         gaps=tuple(Gap(*gap) for gap in gaps),
         end=end,
+        gathered=gathered,
     )
 
 

@@ -7,7 +7,8 @@ it keeps showing the state of the last evaluation.
 Rules 2 and 3. Of the heads with one seq the first in the log wins, and the winner of the largest
 seq is the state. A cell is valid if its seq is not above the seq that the head's lineage names for
 its epoch. Of the valid cells of one name, the one with the largest seq is the value. Cells of panes
-below the head's `expired` and tokens of closed panes are not part of the state.
+below the head's `expired`, tokens of closed panes and counts that partition 0 stores are not part
+of the state.
 
 Rule 9. A record that can never again be part of the state is dead, and owners delete it. An
 evaluation costs what was read since the last one, not what the state holds: a cell with a seq above
@@ -47,8 +48,7 @@ class Replica(Shown):
     """
 
     def __init__(self, context: Context, partition: int) -> None:
-        super().__init__(context.window)
-        self.partition = partition
+        super().__init__(context.window, partition)
         self._context = context
         self._prefix = state_prefix(context)
         self._head_prefix = head_prefix(self._prefix)
@@ -186,7 +186,7 @@ class Replica(Shown):
         for cell in self._live.pop_gone(head):
             self._bury(cell.key)
         # 3. What is live adds up, or nothing of it is shown.
-        self._live.check(head, partition=self.partition, one_report=self._one_report)
+        self._live.check(head, one_report=self._one_report)
         self._store.commit(position, self._winner)
         self.head = self._last = head
 

@@ -24,14 +24,15 @@ class Shown:
     first time; an empty log gives the default `Head`.
     """
 
-    def __init__(self, window: WindowSpec) -> None:
+    def __init__(self, window: WindowSpec, partition: int) -> None:
+        self.partition = partition
         self._window = window
         self._show_nothing()
 
     def _show_nothing(self) -> None:
         """Reset to the state before the first evaluation."""
         self.head: Head | None = None
-        self._live = LiveCells(self._window)
+        self._live = LiveCells(self._window, self.partition)
         self._dead: dict[bytes, None] = {}
 
     @property
@@ -45,11 +46,14 @@ class Shown:
         return 0 if self.head is None else self._live.size_bytes
 
     def panes(self, first: int, end: int) -> list[int]:
-        """Return the panes in `[first, end)` that may have live cells, in order."""
-        return [] if self.head is None else self._live.index.between(first, end)
+        """Return the panes in `[first, end)` that may have totals, in order."""
+        if self.head is None:
+            return []
+        found, late = (self._live.index.between(first, end, kind) for kind in ("n", "late"))
+        return sorted({*found, *late}) if late else found
 
     def all_panes(self) -> list[int]:
-        """Return all panes that may have live cells, in order."""
+        """Return all panes that may have totals, in order."""
         return [] if self.head is None else self._live.index.all_panes()
 
     def names(self, pane: int) -> Collection[Name]:

@@ -11,6 +11,7 @@ from ldpstream.agents.state.blocks import add_parts
 from ldpstream.agents.state.cells import decode_chunk, decode_final
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.gaps import NOTHING_LOST, Lost, lost
+from ldpstream.agents.state.gathered import check_between, gathered
 from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
@@ -77,22 +78,29 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
 
     Raises:
         ValueError: if the span is empty, or begins or ends within a pane.
+        BehindError: if a replica is behind another one.
     """
     pane_ms = context.window.pane_ms
     if end_ms <= start_ms or start_ms % pane_ms or end_ms % pane_ms:
         raise ValueError(f"expected a span of whole panes of {pane_ms} ms")
+    first, end = start_ms // pane_ms, end_ms // pane_ms
+    check_between(replicas, first, end)
+    own = gathered(replicas)
     chunks: list[tuple[int, bytes]] = []
     n = late = rejected = 0
     for replica in replicas:
         if replica.head is not None:
             rejected += sum(replica.head.rejected.values())
         cells = replica.cells
-        for pane in replica.panes(start_ms // pane_ms, end_ms // pane_ms):
+        for pane in replica.panes(first, end):
             pane_totals = replica.totals(pane)
-            n, late = n + pane_totals.n, late + pane_totals.late
+            late += pane_totals.late
+            if replica.partition and pane < own:
+                continue
+            n += pane_totals.n
             names = (name for name in replica.names(pane) if name.kind == "count")
             chunks += [(name.chunk, cells[name].value) for name in names]
-    missing = lost_between(replicas, start_ms // pane_ms, end_ms // pane_ms)
+    missing = lost_between(replicas, first, end)
     return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, lost=missing)
 
 
@@ -161,15 +169,21 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
     """Return all unexpired windows with reports, in order.
 
     A window is `final` once partition 0 has decided it, and `published` once that is recorded.
+
+    Raises:
+        BehindError: if a replica is behind another one.
     """
     window = context.window
+    check_between(replicas, NEVER, -NEVER)
+    own = gathered(replicas)
     n_late: dict[int, tuple[int, int]] = {}
     for replica in replicas:
         for pane in replica.all_panes():
             n, late = n_late.get(pane, (0, 0))
             pane_totals = replica.totals(pane)
-            if pane_totals.n or pane_totals.late:
-                n_late[pane] = n + pane_totals.n, late + pane_totals.late
+            more = 0 if replica.partition and pane < own else pane_totals.n
+            if more or pane_totals.late:
+                n_late[pane] = n + more, late + pane_totals.late
         closed = NEVER if replica.head is None else replica.head.closed
         for pane in lost_panes((replica,), NEVER, closed):
             n_late.setdefault(pane, (0, 0))

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from tests.stream.simulation.broken import MUTANTS
+from tests.stream.simulation.broken_gathered import GATHERED_MUTANTS
 from tests.stream.simulation.broken_intake import INTAKE_MUTANTS
 from tests.stream.simulation.broken_parts import PART_MUTANTS
 from tests.stream.simulation.packed import PACKED_MUTANTS
@@ -19,7 +20,8 @@ from tests.stream.simulation.tokens import TOKEN_MUTANTS
 
 def take_away(runs: int, words: Sequence[str]) -> int:
     missed = 0
-    mutants = {**MUTANTS, **TOKEN_MUTANTS, **PACKED_MUTANTS, **PART_MUTANTS, **INTAKE_MUTANTS}
+    mutants = {**MUTANTS, **GATHERED_MUTANTS, **TOKEN_MUTANTS, **PACKED_MUTANTS, **PART_MUTANTS}
+    mutants |= INTAKE_MUTANTS
     for name, make in mutants.items():
         if words and not any(word in name for word in words):
             continue

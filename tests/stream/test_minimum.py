@@ -4,14 +4,15 @@ from itertools import pairwise
 
 import pytest
 
-from ldpstream.agents.partition.answers import BehindError, answer
+from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.partition.grouping import group
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
+from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot
-from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.soak import seeds
 from tests.stream.harness import Cluster, frame, make_context
 from tests.stream.simulation.broken_parts import PART_MUTANTS
@@ -193,12 +194,14 @@ def test_a_worker_that_is_behind_does_not_answer():
     cluster = make_cluster(10, partitions=2)
     cluster.produce(0, at(5, 6), at(90, 1))
     cluster.produce(1, at(5, 7), at(90, 1))
-    cluster.steps(6)
-    behind = Replica(cluster.context, 1)
-    behind.read([], position=0, end=0)
+    cluster.step()
+    behind = Replica(cluster.context, 0)
+    behind.read(cluster.log[0], position=len(cluster.log[0]), end=len(cluster.log[0]))
+    assert behind.head.gathered == NEVER
+    cluster.steps(4)
     assert ask(cluster, 0, 10, final=True).n == 13
     with pytest.raises(BehindError):
-        answer(cluster.context, [cluster.replicas[0], behind], 0, 10, final=True)
+        answer(cluster.context, [behind, cluster.replicas[1]], 0, 10, final=True)
 
 
 def test_without_a_minimum_nothing_is_stored_and_all_is_told():

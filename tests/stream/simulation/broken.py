@@ -30,8 +30,8 @@ from tests.stream.simulation.broken_flushes import (
     Pipelined,
     Retry,
 )
-from tests.stream.simulation.checks import demand
 from tests.stream.simulation.evaluation import read_key
+from tests.stream.simulation.violation import demand
 from tests.stream.simulation.worker import OwnedPartition, Reader, Watched, Worker
 from tests.stream.simulation.world import World
 

@@ -18,26 +18,20 @@ from typing import TYPE_CHECKING
 
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.finals import Publication
-from ldpstream.agents.state.cells import decode_chunk, decode_totals
+from ldpstream.agents.state.cells import decode_chunk, decode_late, decode_totals
+from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.view import windows
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.wire.frame import decode_frame
+from tests.stream.simulation.closed import check_counts
 from tests.stream.simulation.evaluation import evaluate
 from tests.stream.simulation.setting import Report
+from tests.stream.simulation.violation import demand
 
 if TYPE_CHECKING:
     from tests.stream.simulation.worker import Fate, Reader
     from tests.stream.simulation.world import World
-
-
-class ViolationError(AssertionError):
-    """An invariant does not hold."""
-
-
-def demand(holds: bool, message: str) -> None:
-    if not holds:
-        raise ViolationError(message)
 
 
 class Checks:
@@ -155,7 +149,7 @@ class Checks:
             "(5) not the head of the full log",
         )
         if self.world.shadow:
-            full = evaluate(self.world.prefix, self.world.context.window, reader.store)
+            full = evaluate(self.world.prefix, self.world.context.window, p, reader.store)
             demand(head == full.head, "(5) not the head of a full evaluation")
             cells = {name: cell.key for name, cell in replica.cells.items()}
             demand(cells == full.cells, "(5) not the cells of a full evaluation")
@@ -175,12 +169,13 @@ class Checks:
                 n[name.number] += count
             elif name.kind == "n":
                 sums[name.number], late[name.number], _ = decode_totals(cell.value)
+            elif name.kind == "late":
+                late[name.number] = decode_late(cell.value)
         demand(n == sums, f"(3) torn view {n} {sums}")
         demand(
             head.n - head.gone == sum(sums.values()), "(3) torn view: the panes do not add up to n"
         )
-        want = {key: n for key, n in self.counts[p].items() if key[0] >= head.expired}
-        demand(got == want, "(1) counts are not the ledger's")
+        check_counts(self, p, head, got)
         want_late = {pane: n for pane, n in self.late[p].items() if pane >= head.expired}
         got_late = {pane: n for pane, n in late.items() if n}
         demand(got_late == want_late, "(1) late is not the ledger's")
@@ -262,12 +257,19 @@ class Checks:
         readers = [world.fresh_reader(p) for p in range(world.partitions)]
         want: dict[int, list[int]] = {}
         for p, reader in enumerate(readers):
-            kept = [(pane, 0, n) for (pane, _), n in self.counts[p].items()]
-            kept += [(pane, 1, n) for pane, n in self.late[p].items()]
+            own, first = reader.replica.head.expired, readers[0].replica.head
+            kept = [
+                (pane, 0, n)
+                for (pane, _), n in self.counts[p].items()
+                if pane >= (first.expired if pane < first.gathered else own)
+            ]
+            kept += [(pane, 1, n) for pane, n in self.late[p].items() if pane >= own]
             for pane, column, n in kept:
-                for number in window.windows(pane) if pane >= reader.replica.head.expired else ():
+                for number in window.windows(pane):
                     want.setdefault(number, [0, 0])[column] += n
-        got = windows(world.context, [reader.replica for reader in readers])
+        replicas = [reader.replica for reader in readers]
+        demand(not missing(replicas), "(9) a pane is handed over, and not gathered")
+        got = windows(world.context, replicas)
         told = {
             info.start_ms // window.hop_ms: [info.n, info.late]
             for info in got

@@ -13,28 +13,28 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
-from typing import Any
-from unittest.mock import patch
+from types import SimpleNamespace
 
 import numpy as np
 
 from ldpstream.agents.http.lookup import check_span, is_final, kept_windows
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.partition.answers import BehindError, answer
+from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import encode_frame
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-from tests.stream.simulation.checks import Checks, demand
+from tests.stream.simulation.checks import Checks
+from tests.stream.simulation.patched import PatchedWorld
 from tests.stream.simulation.setting import Message, Report, Setting, write_final
+from tests.stream.simulation.violation import demand
 from tests.stream.simulation.worker import Worker
 from tests.stream.simulation.world import World
 
@@ -211,21 +211,5 @@ class CuriousWorld(World):
             self.ask(worker.replicas[: worker.known])
 
 
-class Patched(CuriousWorld):
-    """A world with functions of the product replaced, by what they are called where."""
-
-    changes: Mapping[str, Any] = MappingProxyType({})
-
-    def step(self, number: int) -> None:
-        with self.patched():
-            super().step(number)
-
-    def quiesce(self) -> None:
-        with self.patched():
-            super().quiesce()
-
-    def patched(self) -> ExitStack:
-        stack = ExitStack()
-        for where, change in self.changes.items():
-            stack.enter_context(patch(where, change))
-        return stack
+class Patched(PatchedWorld, CuriousWorld):
+    """A curious world with functions of the product replaced."""

@@ -24,7 +24,6 @@ from ldpstream.agents.state.blocks import Merged, add_parts
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-from tests.stream.simulation.checks import demand
 from tests.stream.simulation.curious import (
     SYMBOLS,
     WINDOWS,
@@ -34,6 +33,7 @@ from tests.stream.simulation.curious import (
     isolated,
 )
 from tests.stream.simulation.setting import Setting, write_final
+from tests.stream.simulation.violation import demand
 
 BLOCKS: Final = 4
 ENTRIES: Final = SYMBOLS // BLOCKS

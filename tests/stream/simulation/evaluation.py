@@ -36,7 +36,9 @@ def add(store: Store, offset: int, key: bytes, value: bytes | None) -> None:
         store.setdefault(key, (offset, value))
 
 
-def evaluate(prefix: bytes, window: WindowSpec, store: Mapping[bytes, tuple[int, bytes]]):
+def evaluate(
+    prefix: bytes, window: WindowSpec, partition: int, store: Mapping[bytes, tuple[int, bytes]]
+):
     keys = {data: read_key(prefix, data) for data in store}
     heads = [(key.seq, -store[data][0], data) for data, key in keys.items() if key.name == HEAD]
     head, winner = Head(), b""
@@ -48,6 +50,8 @@ def evaluate(prefix: bytes, window: WindowSpec, store: Mapping[bytes, tuple[int,
         pane = window.first_pane(name.number) if name.kind == "final" else name.number
         first = head.closed if name.kind == "token" else head.expired
         first = max(first, head.grouped) if name.kind in ("release", "open") else first
+        handed_over = partition > 0 and name.kind in ("count", "n")
+        first = max(first, head.gathered) if handed_over else first
         valid = name != HEAD and seq <= head.lineage.get(epoch, 0) and pane >= first
         if valid and (name not in cells or seq > keys[cells[name]].seq):
             cells[name] = data

@@ -27,9 +27,9 @@ from ldpstream.agents.reading.source import Batch, Outside, Record, SourceReader
 from tests.stream.owning import Holder, Times
 from tests.stream.serving import CITY
 from tests.stream.simulation.brokers import MOST
-from tests.stream.simulation.checks import demand
 from tests.stream.simulation.client import Answer, Client, run_now
 from tests.stream.simulation.setting import Setting
+from tests.stream.simulation.violation import demand
 from tests.stream.simulation.worker import Fate, Watched, Worker
 from tests.stream.simulation.worker import OwnedPartition as SimulatedHeld
 from tests.stream.simulation.world import World

@@ -7,20 +7,22 @@ from dataclasses import asdict, dataclass
 from ldpstream.agents.state.cells import (
     decode_chunk,
     decode_final,
+    decode_late,
     decode_part,
     decode_release,
     decode_totals,
 )
 from ldpstream.agents.state.records import HEAD, Head, RecordError, decode_head
 from ldpstream.agents.state.tokens import decode_tokens
-from tests.stream.simulation.checks import ViolationError
 from tests.stream.simulation.evaluation import read_key
+from tests.stream.simulation.violation import ViolationError
 from tests.stream.simulation.world import World
 
 _READ: dict[str, Callable[[bytes], str]] = {
     "count": lambda value: str(decode_chunk(value, 1).tolist()),
     "n": lambda value: str(decode_totals(value)),
     "final": lambda value: str(decode_final(value)),
+    "late": lambda value: str(decode_late(value)),
     "token": lambda value: str(decode_tokens(value).tolist()),
     "part": lambda value: str(decode_part(value)),
     "release": lambda value: str(decode_release(value)),

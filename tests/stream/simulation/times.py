@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ldpstream.agents.partition.arrival import Arrivals, Dates
 from ldpstream.agents.state.windows import NEVER
-from tests.stream.simulation.checks import demand
+from tests.stream.simulation.violation import demand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from ldpstream.agents.state.tokens import decode_tokens
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import encode_frame
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-from tests.stream.simulation.checks import Checks, demand
+from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.setting import (
     SYMBOLS,
     Message,
@@ -31,6 +31,7 @@ from tests.stream.simulation.setting import (
     make_setting,
     write_final,
 )
+from tests.stream.simulation.violation import demand
 from tests.stream.simulation.worker import Reader, Watched, Worker
 from tests.stream.simulation.world import World
 

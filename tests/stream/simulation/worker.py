@@ -17,8 +17,8 @@ from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.replica import Replica
-from tests.stream.simulation.checks import demand
 from tests.stream.simulation.evaluation import Store, add
+from tests.stream.simulation.violation import demand
 
 if TYPE_CHECKING:
     from tests.stream.simulation.brokers import Send

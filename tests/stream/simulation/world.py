@@ -14,6 +14,7 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.brokers import MOST, Brokers
 from tests.stream.simulation.checks import Checks
+from tests.stream.simulation.closed import check_answers
 from tests.stream.simulation.setting import Setting, make_message, make_setting
 from tests.stream.simulation.times import DATED, Times
 from tests.stream.simulation.worker import Reader, Worker
@@ -166,6 +167,8 @@ class World(Brokers):
     def do_analyse(self) -> None:
         rng, p = self.rng, self.any_partition()
         self.analyst[p].read(rng.choice([1, 1, 2, 9]))
+        for readers in (self.analyst, *(worker.readers for worker in self.workers.values())):
+            check_answers(self.checks, [one.replica for one in readers[: self.partitions]])
 
     def do_close(self) -> None:
         rng = self.rng

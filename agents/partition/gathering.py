@@ -1,0 +1,69 @@
+"""Rule 13, the writing side: partition 0 gathers closed panes, the others hand them over."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.state.cells import sum_chunks
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import Replica
+
+GATHERED_BYTES: Final = 4 << 20
+"""Gathered counts stay in memory until they are flushed: above this size no more are gathered."""
+
+
+def gather(
+    context: Context,
+    cells: OwnedCells,
+    work: Head,
+    replicas: Sequence[Replica],
+    heads: Sequence[Head],
+) -> Head:
+    """Add to partition 0's cells the counts of closed panes; return the head that gathers these.
+
+    `replicas` and their winning `heads` are those of all partitions.
+    """
+    end = min(head.closed for head in heads)
+    if len(heads) == 1 or end <= work.gathered:
+        return work
+    first, gone = max(work.gathered, work.expired), work.gone
+    others = replicas[1:]
+    panes = {pane for replica in others for pane in replica.panes(first, end)}
+    counted = sorted(pane for pane in panes if any(r.totals(pane).n for r in others))
+    for place, pane in enumerate(counted):
+        if place == context.finals_a_step or cells.full or cells.encoded_bytes >= GATHERED_BYTES:
+            end = pane
+            break
+        gone -= _gather_pane(context, cells, replicas, pane)
+    return replace(work, gathered=end, gone=gone)
+
+
+def _gather_pane(
+    context: Context, cells: OwnedCells, replicas: Sequence[Replica], pane: int
+) -> int:
+    """Add up a pane; return how many reports partition 0 takes over from the others."""
+    chunks: dict[int, list[bytes]] = {}
+    for replica in replicas:
+        for name in replica.names(pane):
+            if name.kind == "count":
+                chunks.setdefault(name.chunk, []).append(replica.cells[name].value)
+    totals = [replica.totals(pane) for replica in replicas]
+    return cells.gather(
+        pane,
+        n=sum(one.n for one in totals),
+        total=sum(one.sum for one in totals),
+        chunks={
+            number: sum_chunks(values, context.chunk_length(number))
+            for number, values in chunks.items()
+        },
+    )
+
+
+def hand_over(cells: OwnedCells, work: Head, *, gathered: int) -> Head:
+    """Drop from the cells of another partition what partition 0 has gathered; return the head."""
+    if gathered <= work.gathered:
+        return work
+    gone = work.gone + cells.hand_over(gathered)
+    return replace(work, gathered=gathered, gone=gone)

@@ -1,0 +1,136 @@
+"""Rule 13 taken away: closed panes are gathered, handed over, read and closed otherwise."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Self
+
+from ldpstream.agents.partition.flushes import Flush
+from ldpstream.agents.partition.gathering import gather, hand_over
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.windows import NEVER
+from tests.stream.simulation.patched import PatchedWorld
+from tests.stream.simulation.worker import Watched, Worker
+from tests.stream.simulation.world import World
+
+_VIEW = "ldpstream.agents.state.view"
+
+
+class Partitions(PatchedWorld):
+    """A world of several partitions, where panes are gathered all the time."""
+
+    def __init__(self, seed: int, *, kafka: bool = True) -> None:
+        super().__init__(seed, kafka=kafka)
+        self.weights["grow"] *= 10
+
+    def choose_partitions(self, rng: random.Random) -> int:
+        return rng.choice([2, 2, 3])
+
+
+class GatheredOpen(Watched):
+    """Panes are gathered once one partition has closed them."""
+
+    def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
+        closed = max(head.closed for head in heads)
+        early = [replace(head, closed=closed) for head in heads]
+        self._work = gather(self._context, self._cells, self._work, replicas, early)
+        super()._decide(replicas, heads)
+
+
+class NamedLater(Watched):
+    """What is gathered is stored with one head, and named in the next."""
+
+    named = NEVER
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.named = self._work.gathered
+
+    def flush(self) -> Flush | None:
+        work, self._work = self._work, replace(self._work, gathered=self.named)
+        flush = super().flush()
+        if flush is not None:
+            self.named = work.gathered
+        self._work = work
+        return flush
+
+
+class GatheredAgain(Watched):
+    """Who takes over partition 0 gathers all panes again."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        if self.partition == 0:
+            self._work = replace(self._work, gathered=NEVER)
+
+
+class LateHandedOver(Watched):
+    """Late reports are forgotten with the counts that are handed over."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        cells = self._cells
+
+        def drop(pane: int) -> int:
+            cells._handed_over = pane
+            return cells._drop(cells._index.pop_gone(gathered=pane))
+
+        cells.hand_over = drop
+
+
+class HandedOverUnwon(Worker):
+    """Panes are handed over to what partition 0's owner has in memory."""
+
+    def clock(self, p: int) -> None:
+        super().clock(p)
+        held = self.held.get(p)
+        owners = [worker.held[0].part for worker in self.world.workers.values() if 0 in worker.held]
+        if held is not None and p and owners:
+            part = held.part
+            known = min(max(owner.work.gathered for owner in owners), part.base.closed)
+            before, part._work = part._work, hand_over(part._cells, part._work, gathered=known)
+            part._changed |= part._work.gone != before.gone
+
+
+class NewPartitionOpens(Watched):
+    """The owner of a new partition closes the panes of decided windows, not the gathered ones."""
+
+    @classmethod
+    def load(
+        cls, context: Context, partition: int, replicas: Sequence[Replica], **drawn: int
+    ) -> Self:
+        first, own = replicas[0].head, replicas[partition].head
+        if partition and first is not None and own is not None and own.gathered == NEVER:
+            unaware = SimpleNamespace(head=replace(first, gathered=NEVER))
+            alone = [SimpleNamespace(head=own) for _ in replicas[1:]]
+            alone[partition - 1] = replicas[partition]
+            return super().load(context, partition, [unaware, *alone], **drawn)
+        return super().load(context, partition, replicas, **drawn)
+
+
+def _with_worker(worker: type[Worker]) -> type[World]:
+    return type(worker.__name__, (Partitions,), {"worker_class": worker})
+
+
+def _with_partition(partition: type[Watched]) -> type[World]:
+    worker = type(partition.__name__, (Worker,), {"partition_class": partition})
+    return _with_worker(worker)
+
+
+def _patched(name: str, where: str, change: object) -> type[World]:
+    return type(name, (Partitions,), {"changes": {where: change}})
+
+
+GATHERED_MUTANTS: Mapping[str, type[World]] = {
+    "13 gathered while open": _with_partition(GatheredOpen),
+    "13 named one head later": _with_partition(NamedLater),
+    "13 gathered again": _with_partition(GatheredAgain),
+    "13 handed over before the head has won": _with_worker(HandedOverUnwon),
+    "13 late reports handed over": _with_partition(LateHandedOver),
+    "13 own counts added": _patched("OwnAdded", f"{_VIEW}.gathered", lambda _: NEVER),
+    "13 answered from behind": _patched("Behind", f"{_VIEW}.check_between", lambda *_: None),
+    "13 new partition open": _with_partition(NewPartitionOpens),
+}
