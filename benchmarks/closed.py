@@ -129,11 +129,13 @@ def taken(partitions: int, panes: int, values: int) -> Taken:
     receiver, sender = context.Pipe(duplex=False)
     writing = context.Process(target=measure, args=(partitions, panes, values, sender))
     writing.start()
+    sender.close()
     found, logs = receiver.recv(), receiver.recv()
     writing.join()
     ours, theirs = context.Pipe()
     reading = context.Process(target=read, args=(partitions, values, theirs))
     reading.start()
+    theirs.close()
     ours.recv()
     for log in logs:
         ours.send(log)
