@@ -53,7 +53,7 @@ class InFlightFlushes:
         """Flush a partition that is due or full, if it has something new and no flush in flight."""
         now = time.monotonic()
         soon = now - held.flushed < self._every_seconds and not held.state.full
-        if held.flight is not None or soon:
+        if held.flight is not None or soon or held.leaving:
             return
         flush = held.state.flush()
         if flush is not None:
@@ -76,7 +76,8 @@ class InFlightFlushes:
     async def drain(self, partitions: Collection[OwnedPartition], deadline: float) -> None:
         """Flush what has been taken in by now, until the monotonic clock reaches `deadline`.
 
-        What arrives meanwhile is left to the next owner: with a steady stream this would never end.
+        What arrives meanwhile is left to the next owner: with a steady stream this would never end,
+        and the next flush would be cut off, its copies sent and its head not.
         `partitions` may shrink meanwhile.
         """
         flushing = [asyncio.create_task(self._flush_all(held, partitions)) for held in partitions]
@@ -94,6 +95,7 @@ class InFlightFlushes:
         if any(one is held for one in partitions):
             self._every_seconds = 0.0
             self.start(held)
+            held.leaving = True
         if held.flight is not None:
             await asyncio.wait([held.flight])
 

@@ -32,6 +32,8 @@ class OwnedPartition:
     """The flush under way."""
     timer: asyncio.TimerHandle | None = None
     """The scheduled next flush."""
+    leaving: bool = False
+    """Whether it is about to be dropped: no more flushes begin."""
     read: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when its replica has been evaluated."""
 
