@@ -1,5 +1,7 @@
 """Flushes on their way: what is said of those that cannot be written."""
 
+import asyncio
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -58,3 +60,33 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
     carrier.errors = refused
     await rounds(5)
     assert len(caplog.messages) == 2
+
+
+class Slow:
+    """Writes at once but for partition 0, which waits; notes what it writes."""
+
+    def __init__(self) -> None:
+        self.carried: list[int] = []
+        self.written = asyncio.Event()
+
+    async def carry(self, partition: int, _: object) -> None:
+        self.carried.append(partition)
+        if partition == 0:
+            await self.written.wait()
+
+
+async def test_a_partition_that_is_given_up_begins_no_flush_while_others_drain() -> None:
+    slow, partitions = Slow(), [held(0), held(1)]
+    flights = InFlightFlushes("trips", cast("FlushWriter", slow), Holder())
+    draining = asyncio.create_task(flights.drain(partitions, time.monotonic() + 60))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert slow.carried == [0, 1]
+    assert partitions[1].flight is None
+    for _ in range(3):
+        flights.start(partitions[1])
+        flights.soon(partitions[1])
+    slow.written.set()
+    await draining
+    assert slow.carried == [0, 1]
+    assert all(one.flight is None for one in partitions)
