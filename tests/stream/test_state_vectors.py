@@ -14,11 +14,13 @@ import pytest
 from ldpstream.agents.state.cells import (
     decode_chunk,
     decode_final,
+    decode_late,
     decode_part,
     decode_release,
     decode_totals,
     encode_chunk,
     encode_final,
+    encode_late,
     encode_part,
     encode_release,
     encode_totals,
@@ -93,6 +95,9 @@ def test_a_record_is_read_and_written(record: dict[str, Any]):
         tokens = decode_tokens(data)
         assert [int(token).to_bytes(8, "little").hex() for token in tokens] == says
         assert encode_tokens(tokens) == data
+    elif key.name.kind == "late":
+        assert decode_late(data) == says
+        assert encode_late(says) == data
     elif key.name.kind == "n":
         assert list(decode_totals(data)) == says
         assert encode_totals(decode_totals(data)) == data
@@ -105,7 +110,7 @@ def test_every_kind_of_record_is_there():
     kinds = {record["is"][0][0] for record in VECTORS["log"]}
     assert kinds == {"head", "count", "n", "final"}
     assert {record["is"][0][0] for record in VECTORS["others"]} == {
-        *("head", "token", "part", "release", "open")
+        *("head", "token", "part", "release", "open", "late")
     }
     codes = {LOG[at][2][1] for at, r in enumerate(VECTORS["log"]) if r["is"][0][0] == "count"}
     assert {0x10, 0} <= codes
