@@ -22,7 +22,7 @@ def gateway(context: click.Context, config_file: str, *, http: str | None, verbo
     """
     config = load(config_file)
     if http is not None:
-        config = replace(config, gateway=replace(config.gateway, http=http))
+        config = replace(config, gateway=config.gateway.model_copy(update={"http": http}))
     # Only now: a configuration that is refused should not wait for the clients to be imported.
     from ldpstream.agents.gateway.run import check_gateway, run_gateway
     from ldpstream.agents.http import HttpUnavailableError

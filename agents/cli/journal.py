@@ -64,9 +64,9 @@ class Digested(io.RawIOBase):
         return self._hash.digest()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Input:
-    """What a journal was drawn from, and how far it has been sent."""
+    """What a journal was drawn from, and how far it has been sent: the columns of its row."""
 
     id: str
     """Random, unlike that of any other journal."""
@@ -140,24 +140,10 @@ class Journal:
         """Return what the journal holds; None where nothing has been drawn."""
         with self._explained():
             row = self._db.execute(
-                "SELECT id, topic, topic_id, fingerprint, salt, digest, reports, frames, begun, "
-                "begun_ms, sent FROM input"
+                "SELECT id, topic, topic_id, fingerprint, reports, frames, begun, begun_ms, sent, "
+                "salt, digest FROM input"
             ).fetchone()
-        if row is None:
-            return None
-        return Input(
-            id=row[0],
-            topic=row[1],
-            topic_id=row[2],
-            fingerprint=row[3],
-            salt=row[4],
-            digested=row[5],
-            reports=row[6],
-            frames=row[7],
-            begun=row[8],
-            begun_ms=row[9],
-            sent=row[10],
-        )
+        return None if row is None else Input(*row)
 
     def draw(
         self,

@@ -12,7 +12,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import click
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError, ProducerFenced, UnknownError
 from aiokafka.structs import OffsetAndMetadata
@@ -27,7 +26,7 @@ from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.kafka.transactions import committed
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.chunks import Chunk, frames
-from ldpstream.agents.terminal.common import Command, count
+from ldpstream.agents.terminal.common import count
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.interrupting import interruptibly
 from ldpstream.agents.terminal.source import source_partitions
@@ -41,26 +40,6 @@ _MOST_BYTES: Final = 4 << 20
 _DOUBT_MS: Final = 86_400_000
 
 Reading = Callable[[BinaryIO], Iterator[Chunk]]
-
-
-def once_options(command: Command) -> Command:
-    """Add `--id NAME` and `--journal FOLDER`."""
-    for option in (
-        click.option(
-            "--journal",
-            type=click.Path(file_okay=False, path_type=Path),
-            metavar="FOLDER",
-            help=f"Where --id keeps its journals; otherwise {FOLDER} beside the configuration.",
-        ),
-        click.option(
-            "--id",
-            "once",
-            metavar="NAME",
-            help="Count this input once: the same command goes on where an earlier one ended.",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 def journal_path(

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import click
 
@@ -10,6 +10,7 @@ from ldpstream.agents.terminal.common import config_option, load_collection
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.estimators.planning.choices import SEARCH_SECONDS, SEARCHED_VALUES, Objective
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.lazy import brought
 from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 
@@ -64,15 +65,12 @@ def plan(
     config_file: str,
     name: str,
     *,
-    respondents: int,
-    prior: str,
-    workload: Objective | None,
     search: float | None,
     optimise: str | None,
     windows: int | None,
     budget: str | None,
     plot: str | None,
-    as_json: bool,
+    **others: Any,
 ) -> None:
     """Compare all mechanisms that satisfy the policy of collection NAME, before any report.
 
@@ -93,20 +91,10 @@ def plan(
     # What it needs takes longer to load than the configuration.
     from ldpstream.agents.cli.planning import Wanted, run_plan
 
-    run_plan(
-        collection,
-        Wanted(
-            respondents=respondents,
-            prior=prior,
-            workload=workload,
-            search=search,
-            optimise=optimise,
-            windows=windows,
-            budget=allowed,
-            plot=plot,
-            as_json=as_json,
-        ),
+    wanted = Wanted(
+        search=search, optimise=optimise, windows=windows, budget=allowed, plot=plot, **others
     )
+    run_plan(collection, wanted)
 
 
 def _check_picture(plot: str) -> None:
@@ -114,7 +102,4 @@ def _check_picture(plot: str) -> None:
     if Path(plot).suffix.lower() != ".png":
         raise Refused(f"--plot: expected a file that ends in .png, got {plot}")
     if find_spec("matplotlib") is None:
-        raise Refused(
-            "--plot: expected matplotlib, which the extra plots brings: "
-            "pip install 'ldpstream[plots]'"
-        )
+        raise Refused(f"--plot: expected {brought('matplotlib', 'plots')}")

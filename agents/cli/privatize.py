@@ -19,36 +19,20 @@ from ldpstream.agents.terminal.ledgers import (
     opened,
     releases,
 )
-from ldpstream.agents.terminal.reading import Reading, reading_options
+from ldpstream.agents.terminal.reading import AskedReading, Reading, reading_options
 from ldpstream.agents.terminal.reports import write_reports
-from ldpstream.agents.terminal.times import refuse_replay_without_times, replay_option
 from ldpstream.agents.terminal.values import read_values
 from ldpstream.mechanisms.ledger import Ledger
 
 
 @click.command()
 @config_option
-@click.option("--times", is_flag=True, help="Lines begin with a time, which goes with the report.")
-@replay_option
 @reading_options
 @ledger_options
 @click.argument("name")
 @click.argument("values", type=click.File("rb"), default="-")
 def privatize(
-    config_file: str,
-    name: str,
-    values: BinaryIO,
-    *,
-    times: bool,
-    replay: bool,
-    columns: str | None,
-    clamp: bool,
-    skip_bad: bool,
-    ledger_file: str | None,
-    budget: str | None,
-    horizon: str | None,
-    spread: bool,
-    rolling: bool,
+    config_file: str, name: str, values: BinaryIO, *, asked: AskedReading, spending: Spending
 ) -> None:
     """Turn value lines (a file, or stdin) into reports, one JSON object a line.
 
@@ -58,13 +42,9 @@ def privatize(
     """
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "send --ledger, because a line of privatize has no token")
-    spending = Spending(budget=budget, horizon=horizon, spread=spread, rolling=rolling)
-    refuse_replay_without_times(replay=replay, timed=times)
-    reading = Reading.of(
-        collection, times=times, replay=replay, columns=columns, clamp=clamp, skip_bad=skip_bad
-    )
-    if ledger_file is not None:
-        with opened(collection, ledger_file, spending) as ledger:
+    reading = Reading.of(collection, asked)
+    if spending.ledger is not None:
+        with opened(collection, spending.ledger, spending) as ledger:
             _keep(ledger, collection, values, reading)
         return
     spending.refuse()

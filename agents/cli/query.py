@@ -1,13 +1,12 @@
 """`ldpstream query`: the windows of a running worker, as tables, pictures, CSV or JSON."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.options import asked_texts, query_options
-from ldpstream.agents.terminal.tokens import knock, read_token, token_options
+from ldpstream.agents.terminal.tokens import knock, token_options
 
 
 @click.command()
@@ -39,8 +38,7 @@ def query(
     as_json: bool,
     as_csv: bool,
     plot: bool,
-    token_env: str | None,
-    token_file: Path | None,
+    token: str | None,
     **options: Any,
 ) -> None:
     """Print estimates of windows of collection NAME, from the worker at URL.
@@ -53,7 +51,6 @@ def query(
         raise Refused("--json, --csv, --plot: expected one of them at most")
     spanned = start is not None or end is not None
     limit = None if every or (last is None and spanned) else last or 1
-    token = read_token(token_env, token_file)
     knock(url)
     from ldpstream.agents.terminal.windows import Wanted, print_windows
 

@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 from rich.console import Console
 
 from ldpstream.agents.cli.journal import Journal
-from ldpstream.agents.cli.once import Once, journal_path, once_options
+from ldpstream.agents.cli.once import FOLDER, Once, journal_path
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.kafka.delivery import Acknowledged, Delivery
 from ldpstream.agents.kafka.refusals import explain
@@ -29,9 +29,8 @@ from ldpstream.agents.terminal.common import (
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.interrupting import interruptibly
 from ldpstream.agents.terminal.ledgers import Spending, ledger_options, opened
-from ldpstream.agents.terminal.reading import Reading, reading_options
+from ldpstream.agents.terminal.reading import AskedReading, Reading, reading_options
 from ldpstream.agents.terminal.source import source_partitions
-from ldpstream.agents.terminal.times import refuse_replay_without_times, replay_option
 
 LARGEST_BATCH: Final = 50_000  # a frame of as many different times stays below 1 MB
 
@@ -40,10 +39,19 @@ LARGEST_BATCH: Final = 50_000  # a frame of as many different times stays below 
 @config_option
 @number_option("--batch", 1, LARGEST_BATCH, default=1_000, text="Reports a message.")
 @click.option("--reports", is_flag=True, help="Lines are reports that privatize wrote.")
-@click.option("--times", is_flag=True, help="Lines begin with a time; otherwise it is now.")
-@replay_option
 @reading_options
-@once_options
+@click.option(
+    "--id",
+    "once",
+    metavar="NAME",
+    help="Count this input once: the same command goes on where an earlier one ended.",
+)
+@click.option(
+    "--journal",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help=f"Where --id keeps its journals; otherwise {FOLDER} beside the configuration.",
+)
 @ledger_options
 @click.argument("name")
 @click.argument("values", type=click.File("rb"), default="-")
@@ -54,18 +62,10 @@ def send(
     *,
     batch: int,
     reports: bool,
-    times: bool,
-    replay: bool,
-    columns: str | None,
-    clamp: bool,
-    skip_bad: bool,
+    asked: AskedReading,
     once: str | None,
     journal: Path | None,
-    ledger_file: str | None,
-    budget: str | None,
-    horizon: str | None,
-    spread: bool,
-    rolling: bool,
+    spending: Spending,
 ) -> None:
     """Privatize value lines (a file, or stdin) and produce the reports.
 
@@ -77,19 +77,14 @@ def send(
     Ends by printing how many reports in how many messages the broker has acknowledged.
     """
     config, collection = load_collection(config_file, name)
-    spending = Spending(budget=budget, horizon=horizon, spread=spread, rolling=rolling)
-    refuse_replay_without_times(replay=replay, timed=times or reports)
+    how = Reading.of(collection, asked, reports=reports)
     # Whole messages a chunk, so that only the last one can be shorter.
     size = batch * max(1, CHUNK // batch)
     # Colours may be forced upon a pipe; what moves would only fill it.
     console = Console(stderr=True, force_terminal=None if sys.stderr.isatty() else False)
     read = from_reports if reports else from_values
-    if reports and (columns is not None or clamp or skip_bad):
-        raise Refused("--reports: expected no --columns, --clamp or --skip-bad: they are of values")
-    how = Reading.of(
-        collection, times=times, replay=replay, columns=columns, clamp=clamp, skip_bad=skip_bad
-    )
     reading = partial(read, collection=collection, reading=how, size=size)
+    ledger_file = spending.ledger
     if ledger_file is None:
         spending.refuse()
         refuse_one_report(collection, "--ledger, which keeps the secret of the device's tokens")
@@ -107,7 +102,7 @@ def send(
         click.echo(said)
         return
     with ExitStack() as stack:
-        arrived: Callable[[], None] = _nothing
+        arrived: Callable[[], None] | None = None
         if ledger_file is not None:
             if reports:
                 raise Refused("--ledger: expected values, not --reports")
@@ -124,10 +119,6 @@ def send(
     click.echo(_summary(done))
 
 
-def _nothing() -> None:
-    pass
-
-
 async def _send(
     kafka: KafkaConfig,
     collection: CollectionConfig,
@@ -135,7 +126,7 @@ async def _send(
     console: Console,
     *,
     batch: int,
-    arrived: Callable[[], None],
+    arrived: Callable[[], None] | None,
 ) -> Acknowledged:
     topic = collection.topics.source
     partitions = await source_partitions(kafka, collection)
@@ -151,12 +142,14 @@ async def _send(
                 await delivery.finish()
         except (Refused, Failed) as error:
             await delivery.finish()
-            arrived()
+            if arrived is not None:
+                arrived()
             raise type(error)(error.message + _so_far(delivery.acknowledged)) from error
         except KafkaError as error:
             message = await explain(error, kafka)
             raise Failed(message + _so_far(delivery.acknowledged)) from error
-    arrived()
+    if arrived is not None:
+        arrived()
     return delivery.acknowledged
 
 

@@ -1,23 +1,20 @@
 """`ldpstream status`: how far a running worker is."""
 
-from pathlib import Path
-
 import click
 
-from ldpstream.agents.terminal.tokens import knock, read_token, token_options
+from ldpstream.agents.terminal.tokens import knock, token_options
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help='Print {"collections": [status, ...]}.')
 @token_options
 @click.argument("url")
-def status(url: str, *, as_json: bool, token_env: str | None, token_file: Path | None) -> None:
+def status(url: str, *, as_json: bool, token: str | None) -> None:
     """Show collections, partitions, lag and watermarks of the worker at URL.
 
     Counters, next offsets and watermarks are those of all workers; `owned` and `end` are what the
     worker that answers knows. The specs that a collection accepts beside its own follow it.
     """
-    token = read_token(token_env, token_file)
     knock(url)
     from ldpstream.agents.terminal.status import ask_status, show
     from ldpstream.agents.terminal.tables import table_console

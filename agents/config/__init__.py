@@ -9,14 +9,9 @@ if TYPE_CHECKING:
     from ldpstream.agents.config.errors import ConfigError
     from ldpstream.agents.config.gateway import GatewayConfig
     from ldpstream.agents.config.kafka import KafkaConfig
-    from ldpstream.agents.config.load import (
-        BOOTSTRAP_VARIABLE,
-        Config,
-        WorkerConfig,
-        load_config,
-        read_config,
-    )
+    from ldpstream.agents.config.load import BOOTSTRAP_VARIABLE, Config, load_config, read_config
     from ldpstream.agents.config.spread import SpreadConfig
+    from ldpstream.agents.config.tables import WorkerConfig
     from ldpstream.agents.config.topic_names import Topics
     from ldpstream.agents.query.ranges import Range
     from ldpstream.agents.state.windows import WindowSpec
@@ -28,10 +23,9 @@ else:
             "ldpstream.agents.config.errors": "ConfigError",
             "ldpstream.agents.config.gateway": "GatewayConfig",
             "ldpstream.agents.config.kafka": "KafkaConfig",
-            "ldpstream.agents.config.load": (
-                "BOOTSTRAP_VARIABLE Config WorkerConfig load_config read_config"
-            ),
+            "ldpstream.agents.config.load": "BOOTSTRAP_VARIABLE Config load_config read_config",
             "ldpstream.agents.config.spread": "SpreadConfig",
+            "ldpstream.agents.config.tables": "WorkerConfig",
             "ldpstream.agents.config.topic_names": "Topics",
             "ldpstream.agents.query.ranges": "Range",
             "ldpstream.agents.state.windows": "WindowSpec",

@@ -33,6 +33,7 @@ _TYPES: Final = {
     "dict_type": "a table",
     "model_type": "a table",
     "list_type": "a list",
+    "tuple_type": "a list",
 }
 _LIMITS: Final = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
 

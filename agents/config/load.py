@@ -3,51 +3,21 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from ldpstream.agents.config.accepted import with_accepted
-from ldpstream.agents.config.address import Network
 from ldpstream.agents.config.collection import CollectionConfig, read_collection, read_spec
 from ldpstream.agents.config.errors import ConfigError, Problems, from_validation
 from ldpstream.agents.config.files import read_tables
-from ldpstream.agents.config.gateway import GatewayConfig, read_gateway
+from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.kafka import KafkaConfig, read_options
-from ldpstream.agents.config.secret import Secret
-from ldpstream.agents.config.secrets import read_secret
-from ldpstream.agents.config.tables import FileTable, KafkaTable, WorkerTable, known_keys
+from ldpstream.agents.config.tables import FileTable, KafkaTable, WorkerConfig, known_keys
 from ldpstream.agents.config.topics import check_topics
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkerConfig:
-    """`[worker]`."""
-
-    id: str
-    http: str
-    """`host:port`; port 0 is any free port."""
-    token: Secret | None
-    """The token required of readers over HTTP."""
-    certificate: Path | None
-    """For HTTPS, a chain in PEM format, with `key`."""
-    key: Path | None
-    open_to_everybody: bool
-    """Whether HTTP works without a token although other machines can reach it."""
-    trusted_proxies: tuple[Network, ...] = ()
-    """Those whose `X-Forwarded-For` is believed, and whose `Host` is not checked."""
-    store: str
-    data: Path
-    """A folder; a relative path is relative to the configuration file."""
-
-    @property
-    def pack_group(self) -> str:
-        """The consumer group of all packers."""
-        return f"{self.id}.pack"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +54,7 @@ def read_config(
         ConfigError: naming the key and what was expected.
     """
     problems = Problems()
-    file = _file(tables, problems, base)
+    file = _file({"worker": {}, **tables}, problems, {"base": base, "environment": environment})
     worker = file.worker
     if not file.collection:
         with problems.gathered():
@@ -96,10 +66,9 @@ def read_config(
             raw = tables["collection"][name]
             own = read_collection(name, table, raw, base=base, worker_id=worker.id)
             collections[name] = with_accepted(own, table.accept, base=base)
-    with problems.gathered():
-        if (worker.certificate is None) != (worker.key is None):
-            missing = "key" if worker.key is None else "certificate"
-            raise ConfigError(f"worker.{missing}", "expected certificate and key, or neither")
+    for path, serving in (("worker", worker), ("gateway", file.gateway)):
+        with problems.gathered():
+            serving.check_together(path)
     with problems.gathered():
         check_topics((name, collection.topics) for name, collection in collections.items())
     with problems.gathered():
@@ -107,26 +76,22 @@ def read_config(
     with problems.gathered():
         given = file.kafka.model_extra or {}
         options = read_options(given, base=base, environment=environment)
-    with problems.gathered():
-        token = _token(worker, base, environment)
-    with problems.gathered():
-        gateway = read_gateway(file.gateway, base=base, environment=environment)
     problems.check()
     return Config(
         kafka=KafkaConfig(bootstrap=bootstrap, options=options),
-        worker=_worker(worker, token, base),
-        gateway=gateway,
+        worker=worker,
+        gateway=file.gateway,
         collections=collections,
     )
 
 
-def _file(tables: Mapping[str, Any], problems: Problems, base: Path) -> FileTable:
+def _file(tables: Mapping[str, Any], problems: Problems, context: Mapping[str, Any]) -> FileTable:
     """Return the file's valid tables, with defaults in place of invalid ones.
 
     The caller raises the collected problems before the defaults are used.
     """
     try:
-        return FileTable.model_validate(tables)
+        return FileTable.model_validate(tables, context=context)
     except ValidationError as error:
         refused = from_validation(error, known_keys())
         wrong = [detail["loc"] for detail in error.errors(include_url=False)]
@@ -142,32 +107,12 @@ def _file(tables: Mapping[str, Any], problems: Problems, base: Path) -> FileTabl
             named = ("collection", name, "[key]") not in wrong
             if named and isinstance(given[name], dict):
                 with problems.gathered():
-                    read_spec(name, given[name], base=base)
-    file = FileTable.model_validate(sound)
+                    read_spec(name, given[name], base=context["base"])
+    file = FileTable.model_validate({"worker": {}, **sound}, context=context)
     if not file.collection:
         # The collections that exist have been refused already.
         problems.check()
     return file
-
-
-def _token(table: WorkerTable, base: Path, environment: Mapping[str, str]) -> Secret | None:
-    if table.token is None:
-        return None
-    return read_secret("worker.token", table.token, base=base, environment=environment)
-
-
-def _worker(table: WorkerTable, token: Secret | None, base: Path) -> WorkerConfig:
-    return WorkerConfig(
-        id=table.id,
-        http=table.http,
-        token=token,
-        certificate=None if table.certificate is None else base / table.certificate,
-        key=None if table.key is None else base / table.key,
-        open_to_everybody=table.open_to_everybody,
-        trusted_proxies=tuple(ip_network(one) for one in table.trusted_proxies),
-        store=table.store,
-        data=base / table.data,
-    )
 
 
 def _bootstrap(environment: Mapping[str, str]) -> str | None:

@@ -2,32 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
-
-from pydantic import WithJsonSchema
+from typing import Final
 
 from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
 
 _SOURCES: Final = '{ env = "NAME" } or { file = "PATH" }'
-
-SecretTable = Annotated[
-    Any,
-    WithJsonSchema(
-        {
-            "title": "secret",
-            "anyOf": [
-                {"type": "string"},
-                {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {"env": {"type": "string"}, "file": {"type": "string"}},
-                },
-            ],
-        }
-    ),
-]
-"""A secret, or where it is: `{ env = "NAME" }` or `{ file = "PATH" }`."""
 
 
 def read_secret(path: str, value: object, *, base: Path, environment: Mapping[str, str]) -> Secret:

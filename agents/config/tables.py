@@ -19,7 +19,6 @@ from pydantic import (
     model_validator,
 )
 
-from ldpstream.agents.config.address import http_address, is_port, network
 from ldpstream.agents.config.durations import (
     DAY_MS,
     HOUR_MS,
@@ -29,8 +28,8 @@ from ldpstream.agents.config.durations import (
     PositiveDuration,
 )
 from ldpstream.agents.config.errors import refused
-from ldpstream.agents.config.gateway import GatewayTable
-from ldpstream.agents.config.secrets import SecretTable
+from ldpstream.agents.config.gateway import GatewayConfig
+from ldpstream.agents.config.serving import PlacedFile, ServingTable, Table, is_port
 from ldpstream.agents.query.options import KEYS, SETTINGS
 from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
@@ -73,12 +72,6 @@ Name = Annotated[str, AfterValidator(_name)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class Table(BaseModel):
-    """A TOML table: unknown keys and values of another type are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
 class KafkaTable(Table):
     """`[kafka]`: every key except `bootstrap` is passed to the Kafka client."""
 
@@ -89,35 +82,29 @@ class KafkaTable(Table):
     )
 
 
-class WorkerTable(Table):
+class WorkerConfig(ServingTable):
     """`[worker]`."""
 
     id: Name = Field(
         default="ldpstream",
         description="The consumer group: workers of one id share partitions and state",
     )
-    http: Annotated[str, AfterValidator(http_address)] = Field(
-        default="127.0.0.1:6066", description="Address of page, API and metrics; port 0: any free"
-    )
-    token: SecretTable = Field(
-        default=None, description="What readers must show; needed where others reach `http`"
-    )
-    certificate: str | None = Field(
-        default=None, min_length=1, description="For HTTPS: the chain's PEM file, with `key`"
-    )
-    key: str | None = Field(
-        default=None, min_length=1, description="The certificate's unencrypted key, a PEM file"
-    )
-    open_to_everybody: bool = Field(default=False, description="Whether no token is needed")
-    trusted_proxies: list[Annotated[str, AfterValidator(network)]] = Field(
-        default=[], description="Networks whose `X-Forwarded-For` is believed"
+    open_to_everybody: bool = Field(
+        default=False, description="Whether no token is needed although others reach `http`"
     )
     store: Literal["memory", "rocksdb"] = Field(
         default="memory", description="Where replicas of the state are kept"
     )
-    data: str = Field(
-        default="./data", min_length=1, description="Folder of the store and of the gateway's keys"
+    data: PlacedFile = Field(
+        default="./data",
+        validate_default=True,
+        description="Folder of the store and of the gateway's keys",
     )
+
+    @property
+    def pack_group(self) -> str:
+        """The consumer group of all packers."""
+        return f"{self.id}.pack"
 
 
 class WindowTable(Table):
@@ -255,22 +242,25 @@ class FileTable(Table):
     """The whole file."""
 
     kafka: KafkaTable = KafkaTable()
-    worker: WorkerTable = WorkerTable()
-    gateway: GatewayTable = GatewayTable()
-    collection: dict[Name, CollectionTable] = {}
+    worker: WorkerConfig = WorkerConfig()
+    gateway: GatewayConfig = GatewayConfig()
+    collection: dict[Name, CollectionTable] = Field(default={})
 
 
 def known_keys() -> dict[str, list[str]]:
     """Return the keys of every table, by its path, with every collection's name as `"*"`."""
     tables: dict[str, type[BaseModel]] = {
         "": FileTable,
-        "worker": WorkerTable,
-        "gateway": GatewayTable,
+        "worker": WorkerConfig,
+        "gateway": GatewayConfig,
         'collection."*"': CollectionTable,
         'collection."*".window': WindowTable,
         'collection."*".spread': SpreadTable,
         'collection."*".publish': PublishTable,
     }
-    keys = {path: list(table.model_fields) for path, table in tables.items()}
+    keys = {
+        path: [field.alias or name for name, field in table.model_fields.items()]
+        for path, table in tables.items()
+    }
     keys['collection."*"'][1:1] = MECHANISM_KEYS
     return keys

@@ -5,13 +5,8 @@ from typing import Literal
 from ldpstream.agents.client import Client, EstimateRequest
 from ldpstream.agents.demo.setting import COLLECTION, TOP
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.document.answers import CollectionStatus, WindowState
+from ldpstream.agents.document.answers import WindowState
 from ldpstream.mechanisms.base.times import parse_time
-
-
-async def ask_status(worker: Client) -> CollectionStatus:
-    """Return how far the collection is."""
-    return await worker.status(COLLECTION)
 
 
 async def ask_windows(worker: Client, *, last: int) -> dict[int, WindowState]:

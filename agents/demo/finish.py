@@ -8,8 +8,9 @@ from typing import Final
 from aiokafka import AIOKafkaProducer
 
 from ldpstream.agents.client import Client
-from ldpstream.agents.demo.asking import ask_estimate, ask_status, ask_windows
+from ldpstream.agents.demo.asking import ask_estimate, ask_windows
 from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.setting import COLLECTION
 from ldpstream.agents.demo.summary import WINDOWS_CHECKED, Summary
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
@@ -49,7 +50,7 @@ async def finish(
         top = await ask_estimate(worker, windows[fullest])
     return Summary(
         ledger=ledger,
-        status=await ask_status(worker),
+        status=await worker.status(COLLECTION),
         windows=windows,
         documents=documents,
         top=top,
@@ -63,10 +64,10 @@ def _decided(status: CollectionStatus) -> int:
 
 async def _until_decided(worker: Client, ledger: Ledger) -> CollectionStatus:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    status = await ask_status(worker)
+    status = await worker.status(COLLECTION)
     while _decided(status) != ledger.sent and time.monotonic() < deadline:
         await asyncio.sleep(_STEP_SECONDS)
-        status = await ask_status(worker)
+        status = await worker.status(COLLECTION)
     return status
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from ldpstream.agents.client import Client
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.demo.asking import ask_newest, ask_status
+from ldpstream.agents.demo.asking import ask_newest
 from ldpstream.agents.demo.city import City, build_city
 from ldpstream.agents.demo.devices import Devices
 from ldpstream.agents.demo.finish import finish
@@ -222,7 +222,7 @@ class _Demo:
                         url=url,
                         elapsed_seconds=elapsed,
                         hour=devices.hour,
-                        status=await ask_status(worker),
+                        status=await worker.status(COLLECTION),
                         sent=self._ledger.sent,
                         document=document,
                     )

@@ -1,8 +1,8 @@
 """Where the demonstration shows itself: a terminal is redrawn, a file or pipe gets lines."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final
 
 from rich.console import Console
 from rich.live import Live
@@ -18,11 +18,8 @@ from ldpstream.agents.demo.view import (
 LINES_EVERY: Final = 2
 
 
-class Screen(Protocol):
-    """Something that shows moments, one a second."""
-
-    def __call__(self, moment: Moment, comparisons: Sequence[Comparison]) -> None:
-        """Show a moment."""
+Screen = Callable[[Moment, Sequence[Comparison]], None]
+"""Something that shows moments, one a second."""
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ldpstream.mechanisms.base.lazy import imported
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -46,14 +48,9 @@ def to_frame(columns: Mapping[str, list[Any]]) -> "pd.DataFrame":
     Raises:
         ImportError: naming what to install, where pandas is not.
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(
-            "to_frame needs pandas, which the extra notebook brings: "
-            "pip install 'ldpstream[notebook]'; to_columns works without it"
-        ) from error
-    return pd.DataFrame(dict(columns))
+    pandas = imported("pandas", "notebook", "to_frame", "; to_columns works without it")
+    frame: pd.DataFrame = pandas.DataFrame(dict(columns))
+    return frame
 
 
 def _hashable(label: Any) -> Any:

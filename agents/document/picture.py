@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ldpstream.mechanisms.base.lazy import imported
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -16,13 +18,9 @@ def new_axes() -> "Axes":
     Raises:
         ImportError: naming what to install, where matplotlib is not.
     """
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "plot needs matplotlib, which the extra plots brings: pip install 'ldpstream[plots]'"
-        ) from error
-    return plt.subplots(layout="constrained")[1]
+    axes: Axes
+    _, axes = imported("matplotlib.pyplot", "plots", "plot").subplots(layout="constrained")
+    return axes
 
 
 def draw_entries(columns: Mapping[str, Sequence[Any]], axes: "Axes", *, title: str) -> None:

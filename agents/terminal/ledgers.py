@@ -9,8 +9,9 @@ import click
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.record_time import now_ms
-from ldpstream.agents.terminal.common import CHUNK, Command, count
+from ldpstream.agents.terminal.common import CHUNK, count
 from ldpstream.agents.terminal.errors import Failed, Refused
+from ldpstream.agents.terminal.gathered import gathered
 from ldpstream.agents.terminal.reading import Reading
 from ldpstream.agents.terminal.values import read_values, source_name
 from ldpstream.mechanisms.base.errors import SpecError
@@ -18,37 +19,11 @@ from ldpstream.mechanisms.base.times import format_duration, parse_duration
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError, Release, SkippedError
 
 
-def ledger_options(command: Command) -> Command:
-    """Add `--ledger FILE`, `--budget EPSILON`, `--horizon DURATION`, `--spread` and `--rolling`."""
-    for option in (
-        click.option(
-            "--rolling",
-            is_flag=True,
-            help="With --spread: the same windows in every period, so that any stretch keeps it.",
-        ),
-        click.option(
-            "--spread",
-            is_flag=True,
-            help="Spread the budget over the horizon: report in some windows, drawn from a secret.",
-        ),
-        click.option("--horizon", metavar="DURATION", help='Of the budget, "1d"; else for ever.'),
-        click.option("--budget", metavar="EPSILON", help="What all reports may lose together."),
-        click.option(
-            "--ledger",
-            "ledger_file",
-            type=click.Path(dir_okay=False),
-            metavar="FILE",
-            help="All lines are one person's: one report a window, kept here, within --budget.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
 @dataclass(frozen=True, kw_only=True)
 class Spending:
     """What was written of a budget on the command line; None or False where it was not."""
 
+    ledger: str | None
     budget: str | None
     horizon: str | None
     spread: bool
@@ -70,11 +45,36 @@ class Spending:
         if known is None:
             return self
         return Spending(
+            ledger=self.ledger,
             budget=self.budget or str(known.budget(collection.spec)),
             horizon=self.horizon or format_duration(known.horizon_ms),
             spread=True,
             rolling=self.rolling or known.rolling,
         )
+
+
+ledger_options = gathered(
+    "spending",
+    Spending,
+    click.option(
+        "--ledger",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="All lines are one person's: one report a window, kept here, within --budget.",
+    ),
+    click.option("--budget", metavar="EPSILON", help="What all reports may lose together."),
+    click.option("--horizon", metavar="DURATION", help='Of the budget, "1d"; else for ever.'),
+    click.option(
+        "--spread",
+        is_flag=True,
+        help="Spread the budget over the horizon: report in some windows, drawn from a secret.",
+    ),
+    click.option(
+        "--rolling",
+        is_flag=True,
+        help="With --spread: the same windows in every period, so that any stretch keeps it.",
+    ),
+)
 
 
 @contextmanager

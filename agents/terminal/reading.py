@@ -1,39 +1,49 @@
 """The options that say how value lines are read: their columns, and what becomes of bad ones."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import click
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.gathered import gathered
 from ldpstream.agents.terminal.times import NearNow, near_now
 from ldpstream.mechanisms.domains.fitting import has_ends
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+
+@dataclass(frozen=True, kw_only=True)
+class AskedReading:
+    """What was written on the command line about value lines."""
+
+    times: bool
+    replay: bool
+    columns: str | None
+    clamp: bool
+    skip_bad: bool
 
 
-def reading_options(command: Command) -> Command:
-    """Add `--columns`, `--clamp` and `--skip-bad`; collect them as keywords for `Reading.of`."""
-    for option in (
-        click.option(
-            "--skip-bad", is_flag=True, help="Leave bad lines out, and say how many there were."
-        ),
-        click.option(
-            "--clamp",
-            is_flag=True,
-            help="Move numbers outside the domain to its nearest end, and say how many there were.",
-        ),
-        click.option(
-            "--columns",
-            metavar="NAME[,NAME]",
-            help="The first line names columns, and these hold the value, in its order; "
-            "with --times, the first of them the time.",
-        ),
-    ):
-        command = option(command)
-    return command
+reading_options = gathered(
+    "asked",
+    AskedReading,
+    click.option("--times", is_flag=True, help="Lines begin with a time, that of the report."),
+    click.option(
+        "--replay", is_flag=True, help="Take times of any year; otherwise they must be near now."
+    ),
+    click.option(
+        "--columns",
+        metavar="NAME[,NAME]",
+        help="The first line names columns, and these hold the value, in its order; "
+        "with --times, the first of them the time.",
+    ),
+    click.option(
+        "--clamp",
+        is_flag=True,
+        help="Move numbers outside the domain to its nearest end, and say how many there were.",
+    ),
+    click.option(
+        "--skip-bad", is_flag=True, help="Leave bad lines out, and say how many there were."
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,26 +62,32 @@ class Reading:
 
     @classmethod
     def of(
-        cls,
-        collection: CollectionConfig,
-        *,
-        times: bool,
-        replay: bool,
-        columns: str | None,
-        clamp: bool,
-        skip_bad: bool,
+        cls, collection: CollectionConfig, asked: AskedReading, *, reports: bool = False
     ) -> "Reading":
-        """Return what the options say.
+        """Return what the options say of value lines, or of the lines of `reports`.
 
         Raises:
             Refused: naming the option that is impossible for this collection.
         """
+        if asked.replay and not (asked.times or reports):
+            raise Refused(
+                "--replay: expected --times with it: without times, reports are dated now"
+            )
+        columns = asked.columns
+        if reports and (columns is not None or asked.clamp or asked.skip_bad):
+            what = "no --columns, --clamp or --skip-bad: they are of values"
+            raise Refused(f"--reports: expected {what}")
         names = () if columns is None else tuple(name.strip() for name in columns.split(","))
         if columns is not None and (not all(names) or len(set(names)) < len(names)):
             raise Refused("--columns: expected names with commas between, each once")
-        if clamp and not has_ends(collection.spec.domain):
+        if asked.clamp and not has_ends(collection.spec.domain):
             raise Refused(
                 f"--clamp: expected a collection of numbers alone, which {collection.name} is not"
             )
-        near = near_now(collection.window, replay=replay)
-        return cls(times=times, near=near, columns=names, clamp=clamp, skip_bad=skip_bad)
+        return cls(
+            times=asked.times,
+            near=near_now(collection.window, replay=asked.replay),
+            columns=names,
+            clamp=asked.clamp,
+            skip_bad=asked.skip_bad,
+        )

@@ -3,22 +3,16 @@
 from dataclasses import dataclass
 from typing import Final
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.config import WindowSpec
 from ldpstream.agents.kafka.record_time import now_ms
-from ldpstream.agents.terminal.errors import Refused
 from ldpstream.mechanisms.base.times import format_duration, look_like_seconds
 
 _DAY_MS: Final = 86_400_000
 _BACK_MS: Final = 365 * _DAY_MS
 _AHEAD_MS: Final = _DAY_MS  # a time without its zone is off by at most 14 hours
-
-replay_option = click.option(
-    "--replay", is_flag=True, help="Take times of any year; otherwise they must be near now."
-)
 
 
 @dataclass(frozen=True)
@@ -51,13 +45,3 @@ def near_now(window: WindowSpec, *, replay: bool) -> NearNow | None:
     if replay:
         return None
     return NearNow(max(_BACK_MS, window.retention_ms), max(_AHEAD_MS, window.future_ms))
-
-
-def refuse_replay_without_times(*, replay: bool, timed: bool) -> None:
-    """Refuse `--replay` where no line has a time.
-
-    Raises:
-        Refused: naming the option.
-    """
-    if replay and not timed:
-        raise Refused("--replay: expected --times with it: without times, reports are dated now")

@@ -2,9 +2,8 @@
 
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 from urllib.parse import urlsplit
 
 import click
@@ -12,30 +11,10 @@ import click
 from ldpstream.agents.client.errors import no_address, nobody_answers
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, SecretError
 from ldpstream.agents.terminal.errors import Failed, Refused
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from ldpstream.agents.terminal.gathered import gathered
 
 TOKEN_VARIABLE: Final = "LDPSTREAM_TOKEN"  # noqa: S105 (a name, not a token)
 _CONNECT_SECONDS: Final = 5.0
-
-
-def token_options(command: Command) -> Command:
-    """Add the options that say where the worker's token is; pass them to `read_token`."""
-    for option in (
-        click.option(
-            "--token-file",
-            type=click.Path(path_type=Path),
-            metavar="PATH",
-            help="A file that holds the worker's token.",
-        ),
-        click.option(
-            "--token-env",
-            metavar="NAME",
-            help=f"The environment variable that holds it; {TOKEN_VARIABLE} if set.",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 def read_token(token_env: str | None, token_file: Path | None) -> str | None:
@@ -55,6 +34,23 @@ def read_token(token_env: str | None, token_file: Path | None) -> str | None:
         name = "--token-env" if token_env is not None else "--token-file"
         raise Refused(f"{name}: {error}") from error
     return os.environ.get(TOKEN_VARIABLE) or None
+
+
+token_options = gathered(
+    "token",
+    read_token,
+    click.option(
+        "--token-env",
+        metavar="NAME",
+        help=f"The environment variable that holds it; {TOKEN_VARIABLE} if set.",
+    ),
+    click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="A file that holds the worker's token.",
+    ),
+)
 
 
 def knock(url: str) -> None:

@@ -6,16 +6,9 @@ from typing import Final, Literal, TypedDict, get_args
 
 from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling
 
-Method = Literal[
-    "padded",
-    "exact",
-    "profile",
-    "profile-exact",
-    "normal",
-    "bernstein",
-    "anytime",
-    "anytime-exact",
-]
+_Named = Literal["profile", "profile-exact", "normal", "bernstein", "anytime", "anytime-exact"]
+
+Method = Literal["padded", "exact", _Named]
 """`padded`: what covers for every query, few reports or many; `choose` says by which form.
 `exact`: the same where it is proved at every n, else Bernstein's. `profile` and `profile-exact`:
 by likelihood, calibrated or proved, where the mechanism has one and it pays, else `padded` and
@@ -34,12 +27,7 @@ Form = Literal[
     "product",
     "padded",
     "noise",
-    "profile",
-    "profile-exact",
-    "normal",
-    "bernstein",
-    "anytime",
-    "anytime-exact",
+    _Named,
 ]
 """How the bounds of one query were made (`choose`)."""
 

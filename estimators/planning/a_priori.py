@@ -84,41 +84,6 @@ def respondents_needed(
     return needed if holds(needed) else needed + 1
 
 
-def bisection_half_width(
-    spread: float, positions: int, n: int, *, confidence: float = 0.95
-) -> float:
-    """Return [ML] Theorem 4 for m positions, `2 R sqrt((2/n) log(2 log2(m)/delta))`; R = c there.
-
-    The paper counts the `log2(m)` prefixes that its bisection looks at. Which these are depends on
-    the reports, so that a union over so few proves nothing by itself. The bound is true all the
-    same: it is `prefix_half_widths`' (Hoeffding) or wider unless `log(2 m/delta)` is above
-    `16 log(2 log2(m)/delta)`, which takes more than 2^140 positions for any delta up to 1/2.
-
-    Raises:
-        ValueError: where n < 1, there are fewer than 2 positions, the spread is no finite number
-            above 0, or the confidence is impossible.
-    """
-    if n < 1:
-        raise ValueError(f"n: expected a number >= 1, got {n}")
-    if positions < 2:
-        raise ValueError(f"positions: expected a number >= 2, got {positions}")
-    if not 0.0 < spread < math.inf:
-        raise ValueError(f"spread: expected a finite number above 0, got {spread!r}")
-    delta = 1.0 - Options(confidence=confidence).confidence
-    return 2.0 * spread * math.sqrt(2.0 / n * math.log(2.0 * math.log2(positions) / delta))
-
-
-def respondents_needed_by_bisection(
-    spread: float, positions: int, error: float, *, confidence: float = 0.95
-) -> int:
-    """Return the least n that [ML] Theorem 4 needs for an error; errors as above."""
-    _check_error(error)
-    return max(
-        1,
-        math.ceil((bisection_half_width(spread, positions, 1, confidence=confidence) / error) ** 2),
-    )
-
-
 def _worst(prefixes: Prefixes, options: Options) -> tuple[Floats, Floats, float]:
     """Return R and V of each prefix, float64 `(m,)`, and the error level of each."""
     spread, variance = prefixes.spread, prefixes.prepared.worst_noise

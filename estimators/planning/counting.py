@@ -4,16 +4,11 @@ The total error of a workload W of n respondents is the sum of the variances of 
 totals, `n sum_j v_j (B^T B)[j, j]` with the noise's variances v_j: whatever the data.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
-from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
-from ldpstream.mechanisms.policies.policy import Policy
 
 Floats = NDArray[np.float64]
 
@@ -50,28 +45,3 @@ def predicted_total_error(
     if not continuous:
         return n * float((weights * mechanism.rows.variances).sum())
     return n * float((weights * 2.0 / np.log(mechanism.rows.alphas) ** 2).sum())
-
-
-def compare_strategies(
-    policy: Policy, workload: str | Floats, names: Sequence[str] = tuple(STRATEGIES)
-) -> dict[str, float]:
-    """Return the predicted total error of one respondent by built-in strategy, least first.
-
-    Uniform scales. The first is what `strategy = "best"` takes, up to ties.
-
-    Raises:
-        SpecError: where the policy allows none of them.
-        ValueError: as `gram_of`.
-    """
-    errors: dict[str, float] = {}
-    refused: SpecError | None = None
-    for name in names:
-        try:
-            mechanism = Matrix(policy, Strategy.built_in(name, policy.size))
-        except SpecError as error:
-            refused = error
-            continue
-        errors[name] = predicted_total_error(mechanism, 1, workload)
-    if refused is not None and not errors:
-        raise refused
-    return dict(sorted(errors.items(), key=lambda item: item[1]))

@@ -25,3 +25,21 @@ def handed_on(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
         return found
 
     return find
+
+
+def brought(package: str, extra: str) -> str:
+    """Return how to install a package that an extra of this one brings."""
+    return f"{package}, which the extra {extra} brings: pip install 'ldpstream[{extra}]'"
+
+
+def imported(module: str, extra: str, what: str, otherwise: str = "") -> Any:
+    """Return a module that an extra brings, for `what` needs it.
+
+    Raises:
+        ImportError: naming what to install, or to do `otherwise`, where it is not there.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(f"{what} needs {brought(package, extra)}{otherwise}") from error

@@ -15,7 +15,6 @@ from ldpstream.mechanisms.base.errors import FrameError
 VERSION = 1
 FINGERPRINT_BYTES = 8
 MAX_RUNS = 0xFFFF
-MAX_COUNT = 0xFFFFFFFF
 _HEAD = struct.Struct("<BBH8s")
 _SINGLE = struct.Struct("<BBH8sqI")
 _RUN = np.dtype([("time_ms", "<i8"), ("count", "<u4")])

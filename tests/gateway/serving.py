@@ -159,7 +159,7 @@ async def gateway(
             upload_access=Access(token=token, local=True, trusted_proxies=own.trusted_proxies),
         )
         url = await stack.enter_async_context(
-            taking_uploads(served, replace(own, http="127.0.0.1:0"), tls=tls)
+            taking_uploads(served, own.model_copy(update={"http": "127.0.0.1:0"}), tls=tls)
         )
         session = await stack.enter_async_context(ClientSession())
         yield Gateway(url, replace(config), broker, served, session)

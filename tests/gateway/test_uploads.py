@@ -2,7 +2,6 @@
 
 import asyncio
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,7 +110,7 @@ async def test_a_broker_that_stays_away_is_503_and_the_repeat_waits_for_the_firs
         assert (await running.post(frame, KEY))[0] == 503
         assert running.served.uploads.waiting == 1
         # What the broker takes is on disk before it is answered: a busy one takes its time.
-        patient = replace(running.config.gateway, patience_ms=60_000)
+        patient = running.config.gateway.model_copy(update={"patience_ms": 60_000})
         running.served.uploads._config = patient
         running.broker.open.set()
         assert await running.post(frame, KEY) == (200, {"accepted": 5})

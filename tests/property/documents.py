@@ -8,7 +8,8 @@ import jsonschema
 import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document import EstimateDocument, EstimateOptions
+from ldpstream.agents.document.compose import compose
 from ldpstream.agents.state.context import WindowTotals
 from tests.seeded import SeededEntropy
 
@@ -46,3 +47,9 @@ def written(document: EstimateDocument) -> dict[str, Any]:
     content = json.loads(document.to_json(), parse_constant=refuse)
     jsonschema.validate(content, EstimateDocument.model_json_schema())
     return dict(content)
+
+
+def answer(config: CollectionConfig, given: WindowTotals, **options: Any) -> dict[str, Any]:
+    """Return the document of all reports with these options, as it is written."""
+    asked = EstimateOptions(**options)
+    return written(compose(config, given, window=None, final=True, options=asked))

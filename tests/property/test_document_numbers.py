@@ -5,21 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.agents.document import EstimateOptions
-from ldpstream.agents.document.compose import compose
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.estimators.bounds.projection import project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
 from ldpstream.estimators.queries.groups import known_totals
-from tests.property.documents import BLOCKS, LABELS, LINE, collection, totals, written
+from tests.property.documents import BLOCKS, LABELS, LINE, answer, collection, totals
 
 
 def test_shares_that_projection_made_equal_are_listed_by_their_estimates():
     config = collection(BLOCKS)
     given = totals(config, 200)
-    options = EstimateOptions(top=39, project="simplex")
-    document = written(compose(config, given, window=None, final=True, options=options))
+    document = answer(config, given, top=39, project="simplex")
     estimate = estimate_values(config.spec.mechanism, given.statistic, 200)
     listed = np.array([entry["value"] for entry in document["distribution"]])
     shares = np.array([entry["share"] for entry in document["distribution"]])
@@ -33,8 +30,7 @@ def test_all_values_are_in_their_own_order_and_pointwise_unless_asked():
     config = collection(LABELS)
     given = totals(config, 300)
     for simultaneous in (False, True):
-        options = EstimateOptions(top=None, simultaneous=simultaneous, method="bernstein")
-        document = written(compose(config, given, window=None, final=True, options=options))
+        document = answer(config, given, top=None, simultaneous=simultaneous, method="bernstein")
         estimate = estimate_values(
             config.spec.mechanism,
             given.statistic,
@@ -55,8 +51,7 @@ def test_all_values_are_in_their_own_order_and_pointwise_unless_asked():
 def test_a_list_chosen_by_looking_is_simultaneous_over_the_whole_domain(top: int, chosen: bool):
     config = collection(BLOCKS)
     given = totals(config, 400)
-    options = EstimateOptions(top=top)
-    document = written(compose(config, given, window=None, final=True, options=options))
+    document = answer(config, given, top=top)
     estimate = estimate_values(
         config.spec.mechanism, given.statistic, 400, simultaneous=chosen, family=40
     )
@@ -74,8 +69,7 @@ def test_ranges_are_the_estimators_and_pointwise_unless_asked():
     given = totals(config, 400)
     ranges = tuple(parse_range(text, config.spec.domain) for text in ("3..9", "0..7", "0..39"))
     for simultaneous in (False, True):
-        options = EstimateOptions(top=5, ranges=ranges, simultaneous=simultaneous)
-        document = written(compose(config, given, window=None, final=True, options=options))
+        document = answer(config, given, top=5, ranges=ranges, simultaneous=simultaneous)
         sets = [asked.values(config.spec.domain) for asked in ranges]
         estimate = estimate_sets(
             config.spec.mechanism, given.statistic, 400, sets, simultaneous=simultaneous
@@ -90,8 +84,7 @@ def test_ranges_are_the_estimators_and_pointwise_unless_asked():
 def test_quantiles_are_the_users_labels(table: dict[str, Any]):
     config = collection(table)
     given = totals(config, 4_000)
-    options = EstimateOptions(top=0, quantiles=(0.1, 0.5))
-    document = written(compose(config, given, window=None, final=True, options=options))
+    document = answer(config, given, top=0, quantiles=(0.1, 0.5))
     found = estimate_quantiles(config.spec.mechanism, given.statistic, 4_000, [0.1, 0.5])
     label = config.spec.domain.label
     for i, entry in enumerate(document["quantiles"]):
@@ -107,15 +100,7 @@ def test_projection_is_a_named_step_that_keeps_the_bounds_and_drops_what_is_not_
     given = totals(config, 200)
     ranges = (parse_range("3..20", config.spec.domain),)
     raw, simplex, blocks, power = (
-        written(
-            compose(
-                config,
-                given,
-                window=None,
-                final=True,
-                options=EstimateOptions(top=None, project=project, ranges=ranges),
-            )
-        )
+        answer(config, given, top=None, project=project, ranges=ranges)
         for project in ("none", "simplex", "blocks", "power")
     )
     assert min(entry["share"] for entry in raw["distribution"]) < 0

@@ -1,20 +1,19 @@
 """Documents by likelihood: what they hold, and what is refused by name."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
-from ldpstream.agents.document.compose import compose
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.power import CORRELATED
-from tests.property.documents import collection, totals, written
+from tests.property import documents
+from tests.property.documents import collection, totals
 from tests.seeded import SeededEntropy
 
 STARTS: dict[str, Any] = {
@@ -26,16 +25,12 @@ WEIGHTED = {**STARTS, "epsilon": 1.0, "domain": {"size": 20}, "weights": {"priva
 PUBLIC = {**WEIGHTED, "weights": {"public": 3}}
 
 
-def options(config: CollectionConfig, **more: Any) -> EstimateOptions:
-    domain = config.spec.domain.estimated
-    ends = {"0.0..0.6", "0.6..3.0"} if domain.size == 30 else {"0..5", "6..19"}
-    ranges = tuple(parse_range(one, domain) for one in sorted(ends))
-    return EstimateOptions(top=None, ranges=ranges, quantiles=(0.1, 0.5, 0.95), **more)
-
-
 def answer(config: CollectionConfig, given: WindowTotals, **more: Any) -> dict[str, Any]:
-    asked = options(config, **more)
-    return written(compose(config, given, window=None, final=True, options=asked))
+    domain = config.spec.domain.estimated
+    ends = ["0.0..0.6", "0.6..3.0"] if domain.size == 30 else ["0..5", "6..19"]
+    ranges = tuple(parse_range(one, domain) for one in ends)
+    asked = {"top": None, "ranges": ranges, "quantiles": (0.1, 0.5, 0.95)}
+    return documents.answer(config, given, **{**asked, **more})
 
 
 @pytest.mark.parametrize("table", [STARTS, WEIGHTED, PUBLIC], ids=["line", "private", "public"])
@@ -121,8 +116,7 @@ def test_few_reports_say_little(n: int, method: Any, estimand: Any):
 def test_lists_that_are_chosen_by_looking_are_not_profiled():
     config = collection(STARTS)
     given = totals(config, 800)
-    asked = replace(options(config, method="profile"), top=3)
-    told = written(compose(config, given, window=None, final=True, options=asked))
+    told = answer(config, given, method="profile", top=3)
     assert told["simultaneous"]
     assert {one["bound"] for one in told["distribution"]} == {"noise"}
     assert {one["bound"] for one in told["ranges"]} == {"profile"}
@@ -187,15 +181,7 @@ def test_both_find_a_point_among_noise():
     mechanism.absorb(statistic, mechanism.privatize(np.full(5_000, 23), entropy=SeededEntropy(3)))
     given = WindowTotals(0, 60_000, statistic, 5_000, late=0, rejected=0)
     told, plain = (
-        written(
-            compose(
-                config,
-                given,
-                window=None,
-                final=True,
-                options=EstimateOptions(top=0, quantiles=(0.5,), method=method),
-            )
-        )["quantiles"][0]
+        documents.answer(config, given, top=0, quantiles=(0.5,), method=method)["quantiles"][0]
         for method in ("profile", "padded")
     )
     assert 23 * 0.05 - 0.11 < told["low"][0] <= 23 * 0.05 + 1e-9

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ def worker(tmp_path: Path) -> WorkerConfig:
 
 async def test_metrics_need_the_token_and_probes_do_not(worker: WorkerConfig) -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
-    access = check_page(address, replace(worker, token=GivenSecret(TOKEN)))
+    access = check_page(address, worker.model_copy(update={"token": GivenSecret(TOKEN)}))
     health = Health(asyncio.Event(), answered=time.monotonic())
     async with (
         serve_page(address, access, metrics=PackMetrics(["modes"]), health=health),
@@ -61,7 +60,8 @@ async def test_metrics_need_the_token_and_probes_do_not(worker: WorkerConfig) ->
 
 def test_the_page_is_for_this_machine_unless_opened(worker: WorkerConfig) -> None:
     assert check_page("127.0.0.1:6067", worker) == Access(local=True)
-    assert check_page("0.0.0.0:6067", replace(worker, open_to_everybody=True)) == Access()
+    opened = worker.model_copy(update={"open_to_everybody": True})
+    assert check_page("0.0.0.0:6067", opened) == Access()
     with pytest.raises(HttpUnavailableError, match=r"^worker\.token: expected a token"):
         check_page("0.0.0.0:6067", worker)
 

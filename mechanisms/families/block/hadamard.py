@@ -17,20 +17,18 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
-from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy, bernoulli
 from ldpstream.mechanisms.exact.walsh import move_to_sign, positive
 from ldpstream.mechanisms.families.block.decoder import BlockDecoder
 from ldpstream.mechanisms.families.block.layout import BlockLayout
-from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 
 
 @dataclass(frozen=True)
-class BlockHadamard(BlockMechanism, SymbolMechanism):
+class BlockHadamard(BlockSymbols):
     """Hadamard response with budget `epsilon` inside each block of a partition.
 
     Raises:
@@ -44,11 +42,6 @@ class BlockHadamard(BlockMechanism, SymbolMechanism):
         super().__post_init__()
         if 2 * self.threshold <= WORD:
             raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
-
-    @cached_property
-    def outputs(self) -> int:
-        """Number of reports: the sum of all K_j."""
-        return self.layout.outputs
 
     @cached_property
     def threshold(self) -> int:
@@ -68,17 +61,8 @@ class BlockHadamard(BlockMechanism, SymbolMechanism):
             "blocks": {"count": self.blocks.count, "sha256": self.blocks.digest},
         }
 
-    def channel(self) -> Channel:
-        """Return the realised channel in exact rationals.
-
-        Raises:
-            ValueError: if it holds more than 2^20 probabilities.
-        """
-        layout = self.layout
-        refuse_large(self.size, int((layout.mask + 1).sum()))
-        return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)
-
-    def _row(self, value: int) -> dict[int, Fraction]:
+    def row(self, value: int) -> dict[int, Fraction]:
+        """Return the probability of each report of a value, exactly."""
         layout = self.layout
         order = int(layout.mask[value]) + 1
         first = int(layout.offset[value])

@@ -9,22 +9,32 @@ from ldpstream.mechanisms.exact.walsh import sign_order
 Indices = NDArray[np.int64]
 
 
-class BlockLayout:
-    """The tables that draw and decode reports: block j owns `K_j` consecutive reports.
+class ReportLayout:
+    """Block j owns `orders[j]` consecutive reports from `starts[j]` on, int64 `(blocks,)`."""
+
+    def __init__(self, blocks: Blocks, orders: Indices) -> None:
+        self.blocks = blocks
+        self.orders = orders
+        self.starts: Indices = np.cumsum(orders) - orders
+        self.outputs = int(orders.sum())
+
+    @property
+    def apart(self) -> bool:
+        """Whether no two blocks share a report, by the tables as they are."""
+        return bool(np.all(self.starts[1:] == self.starts[:-1] + self.orders[:-1]))
+
+
+class BlockLayout(ReportLayout):
+    """The tables that draw and decode reports: `orders` are `K_j`.
 
     For each value, int64 `(k,)`: `offset` is its block's first report, `row` its row of Sylvester's
-    matrix (0 where it is alone in its block), `mask` is `K_j - 1`. For each block, int64
-    `(blocks,)`: `orders` is `K_j`, `starts` its first report.
+    matrix (0 where it is alone in its block), `mask` is `K_j - 1`.
     """
 
     def __init__(self, blocks: Blocks) -> None:
         alone = blocks.sizes == 1
-        self.blocks = blocks
-        self.orders: Indices = np.array(
-            [1 if size == 1 else sign_order(size) for size in blocks.sizes.tolist()], dtype=np.int64
-        )
-        self.starts: Indices = np.cumsum(self.orders) - self.orders
-        self.outputs = int(self.orders.sum())
+        orders = [1 if size == 1 else sign_order(size) for size in blocks.sizes.tolist()]
+        super().__init__(blocks, np.array(orders, dtype=np.int64))
         of_value = blocks.of_value
         self.offset: Indices = self.starts[of_value]
         self.mask: Indices = self.orders[of_value] - 1
@@ -37,12 +47,11 @@ class BlockLayout:
             ValueError: if blocks overlap, an order is not a power of two, a row is 0 or beyond its
                 order in a block of several values, or two values of a block share a row.
         """
-        ends = self.starts + self.orders
         of_value = self.blocks.of_value
         several = self.blocks.sizes[of_value] > 1
         own = self.offset + self.row
         sound = (
-            bool(np.all(self.starts[1:] == ends[:-1]))
+            self.apart
             and bool(np.all(self.orders & (self.orders - 1) == 0))
             and bool(np.all(self.offset == self.starts[of_value]))
             and bool(np.all(self.mask == self.orders[of_value] - 1))

@@ -20,10 +20,13 @@ from ldpstream.mechanisms.channels.certificate import (
     certify_by_enumeration,
     certify_by_structure,
 )
+from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.families.block.layout import ReportLayout
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism
 from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.interface.tables import block_tables
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 
@@ -110,3 +113,30 @@ class BlockMechanism(Mechanism):
         if alone:
             phrases.append(f"the value itself, for {alone} values alone in their block")
         return phrases
+
+
+class BlockSymbols(BlockMechanism, SymbolMechanism):
+    """Those whose report is one symbol, of which each block owns some in a row."""
+
+    @property
+    @abstractmethod
+    def layout(self) -> ReportLayout:
+        """Where each block's reports lie."""
+
+    @abstractmethod
+    def row(self, value: int) -> dict[int, Fraction]:
+        """Return the probability of each report of a value, exactly."""
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports of all blocks."""
+        return self.layout.outputs
+
+    def channel(self) -> Channel:
+        """Return the realised channel in exact rationals.
+
+        Raises:
+            ValueError: if it holds more than 2^20 probabilities.
+        """
+        refuse_large(self.size, int((self.layout.orders * self.blocks.sizes).sum()))
+        return Channel(tuple(self.row(value) for value in range(self.size)), self.outputs)

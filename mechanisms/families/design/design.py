@@ -12,13 +12,11 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD, Words
+from ldpstream.mechanisms.families.block.layout import Indices, ReportLayout
 from ldpstream.mechanisms.families.design.support import ALONE, Support
-
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -65,23 +63,20 @@ SINGLE = Design(order=1, inside=1, overlap=0, threshold=WORD)
 """A value alone in its block: one report, no noise."""
 
 
-class DesignLayout:
-    """The tables that draw and decode reports: block j owns `order_j` consecutive reports.
+class DesignLayout(ReportLayout):
+    """The tables that draw and decode reports.
 
     `designs` are the different ones, by ascending size of their blocks. For each block, int64
-    `(blocks,)`: `kinds` numbers its design, `orders` is its number of reports, `starts` its first;
-    `thresholds`, uint64, is T (2^64 - 1 for a value alone, never compared). For each value,
-    int64 `(k,)`: `offset` is its block's first report.
+    `(blocks,)`: `kinds` numbers its design; `thresholds`, uint64, is T (2^64 - 1 for a value alone,
+    never compared). For each value, int64 `(k,)`: `offset` is its block's first report.
     """
 
     def __init__(self, blocks: Blocks, of_size: Mapping[int, Design]) -> None:
         sizes = sorted(of_size)
-        self.blocks = blocks
         self.designs = tuple(of_size[size] for size in sizes)
         self.kinds: Indices = np.searchsorted(np.array(sizes), blocks.sizes)
-        self.orders: Indices = np.array([d.order for d in self.designs], dtype=np.int64)[self.kinds]
-        self.starts: Indices = np.cumsum(self.orders) - self.orders
-        self.outputs = int(self.orders.sum())
+        orders = np.array([d.order for d in self.designs], dtype=np.int64)
+        super().__init__(blocks, orders[self.kinds])
         self.offset: Indices = self.starts[blocks.of_value]
         thresholds = [min(d.threshold, WORD - 1) for d in self.designs]
         self.thresholds: Words = np.array(thresholds, dtype=np.uint64)[self.kinds]
@@ -93,7 +88,7 @@ class DesignLayout:
             ValueError: if blocks overlap, or one has fewer reports than values.
         """
         sound = (
-            bool(np.all(self.starts[1:] == self.starts[:-1] + self.orders[:-1]))
+            self.apart
             and bool(np.all(self.orders >= self.blocks.sizes))
             and bool(np.all((self.orders == 1) == (self.blocks.sizes == 1)))
             and bool(np.all(self.offset == self.starts[self.blocks.of_value]))

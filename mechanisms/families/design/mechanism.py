@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
-from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.exact.walsh import Number
-from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
 from ldpstream.mechanisms.families.design.design import SINGLE, Design, DesignLayout
 from ldpstream.mechanisms.interface.decoder import CountDecoder
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 
 
 @dataclass(frozen=True)
-class DesignMechanism(BlockMechanism, SymbolMechanism):
+class DesignMechanism(BlockSymbols):
     """A design for each size of block; a block of one value needs no noise: it has one report.
 
     Raises:
@@ -46,11 +44,6 @@ class DesignMechanism(BlockMechanism, SymbolMechanism):
     def contract(self, size: int, reports: NDArray[Number]) -> NDArray[Number]:
         """Sum over the reports that support, in blocks of this size: see `decoder`."""
 
-    @property
-    def outputs(self) -> int:
-        """Number of reports of all blocks."""
-        return self.layout.outputs
-
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The different sizes of blocks, ascending."""
@@ -62,16 +55,8 @@ class DesignMechanism(BlockMechanism, SymbolMechanism):
         of_size = {size: self.design(size) if size > 1 else SINGLE for size in self.sizes}
         return DesignLayout(self.blocks, of_size)
 
-    def channel(self) -> Channel:
-        """Return the realised channel in exact rationals.
-
-        Raises:
-            ValueError: if it holds more than 2^20 probabilities.
-        """
-        refuse_large(self.size, int((self.layout.orders * self.blocks.sizes).sum()))
-        return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)
-
-    def _row(self, value: int) -> dict[int, Fraction]:
+    def row(self, value: int) -> dict[int, Fraction]:
+        """Return the probability of each report of a value, exactly."""
         first, block = int(self.layout.offset[value]), self.blocks.of_value[value]
         design, size = self.layout.designs[self.layout.kinds[block]], int(self.blocks.sizes[block])
         if size == 1:

@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
-from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.tree.decoder import TreeDecoder
 from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, Level
 from ldpstream.mechanisms.families.tree.layout import TreeLayout
@@ -30,14 +29,13 @@ from ldpstream.mechanisms.families.tree.workload import Workload, height, read_w
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 
 _MOST_REPORTS = 1 << 24
 _MOST_LEVELS = 1 << 10
 
 
 @dataclass(frozen=True)
-class Tree(BlockMechanism, SymbolMechanism):
+class Tree(BlockSymbols):
     """A tree inside each block over its values in the domain's order.
 
     One block may have `dimensions`, their sizes with values in row-major order; without them it is
@@ -96,11 +94,6 @@ class Tree(BlockMechanism, SymbolMechanism):
         """Return the dimensions of 2 values or more of a block of this size."""
         return _extents(self.dimensions or (size,))
 
-    @property
-    def outputs(self) -> int:
-        """Number of reports of all blocks."""
-        return self.layout.outputs
-
     @cached_property
     def layout(self) -> TreeLayout:
         """Where each block's reports lie."""
@@ -121,16 +114,8 @@ class Tree(BlockMechanism, SymbolMechanism):
             "blocks": {"count": self.blocks.count, "sha256": self.blocks.digest},
         }
 
-    def channel(self) -> Channel:
-        """Return the realised channel in exact rationals.
-
-        Raises:
-            ValueError: if it holds more than 2^20 probabilities.
-        """
-        refuse_large(self.size, int((self.layout.orders * self.blocks.sizes).sum()))
-        return Channel(tuple(self._row(value) for value in range(self.size)), self.outputs)
-
-    def _row(self, value: int) -> dict[int, Fraction]:
+    def row(self, value: int) -> dict[int, Fraction]:
+        """Return the probability of each report of a value, exactly."""
         layout, block = self.layout, int(self.blocks.of_value[value])
         first, tree = int(layout.starts[block]), layout.trees[layout.kinds[block]]
         if not tree.extents:

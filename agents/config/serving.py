@@ -1,0 +1,134 @@
+"""What `[worker]` and `[gateway]` have in common: an address, and who may use it.
+
+Values are read as they are used: files relative to the configuration, networks, secrets that are
+revealed where they are needed. The context of a validation holds `base` and `environment`.
+"""
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    PlainValidator,
+    Strict,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError, core_schema
+
+from ldpstream.agents.config.errors import ConfigError, refused
+from ldpstream.agents.config.secret import Secret
+from ldpstream.agents.config.secrets import read_secret
+from ldpstream.agents.query.errors import REFUSED
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def is_port(text: str) -> bool:
+    """Return whether a text is a port number."""
+    return text.isascii() and text.isdigit() and int(text) < 65_536
+
+
+def _address(value: str) -> str:
+    host, colon, port = value.rpartition(":")
+    if not (host and colon and is_port(port)):
+        raise refused('an address such as "127.0.0.1:6066"', value)
+    return value
+
+
+def _network(value: str) -> Network:
+    try:
+        return ipaddress.ip_network(value)
+    except ValueError:
+        raise refused('an IP address or a network such as "10.0.0.0/8"', value) from None
+
+
+def _place(value: str, info: ValidationInfo) -> Path:
+    return Path((info.context or {}).get("base", "")) / value
+
+
+def _secret(value: object, info: ValidationInfo) -> Secret:
+    context = {"base": Path(), "environment": os.environ, **(info.context or {})}
+    try:
+        return read_secret("", value, **context)
+    except ConfigError as error:
+        raise PydanticCustomError(REFUSED, "{problem}", {"problem": error.problem}) from None
+
+
+_TEXT: Final = core_schema.str_schema(strict=True)
+_FILE: Final = core_schema.str_schema(strict=True, min_length=1)
+_SECRET: Final = {
+    "title": "secret",
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"env": {"type": "string"}, "file": {"type": "string"}},
+        },
+    ],
+}
+PlacedFile = Annotated[
+    Path,
+    GetPydanticSchema(
+        lambda *_: core_schema.with_info_after_validator_function(_place, _FILE),
+    ),
+]
+"""A file or folder, relative to the configuration's."""
+Networks = Annotated[
+    tuple[
+        Annotated[
+            Network,
+            GetPydanticSchema(
+                lambda *_: core_schema.no_info_after_validator_function(_network, _TEXT),
+            ),
+        ],
+        ...,
+    ],
+    Strict(strict=False),
+]
+Address = Annotated[str, AfterValidator(_address)]
+SecretKey = Annotated[Secret | None, PlainValidator(_secret), WithJsonSchema(_SECRET)]
+
+
+class Table(BaseModel):
+    """A TOML table: unknown keys and values of another type are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ServingTable(Table):
+    """A table of a process that serves HTTP."""
+
+    http: Address = Field(
+        default="127.0.0.1:6066", description="Address of page, API and metrics; port 0: any free"
+    )
+    token: SecretKey = Field(
+        default=None, description="What readers must show; needed where others reach `http`"
+    )
+    certificate: PlacedFile | None = Field(
+        default=None, description="For HTTPS: the chain's PEM file, with `key`"
+    )
+    key: PlacedFile | None = Field(
+        default=None, description="The certificate's unencrypted key, a PEM file"
+    )
+    trusted_proxies: Networks = Field(
+        default=(),
+        description="Networks whose `X-Forwarded-For` is believed, and whose `Host` is not checked",
+    )
+
+    def check_together(self, path: str) -> None:
+        """Refuse a certificate without its key, or a key without its certificate.
+
+        Raises:
+            ConfigError: naming the missing one, in the table at `path`.
+        """
+        if (self.certificate is None) != (self.key is None):
+            missing = "key" if self.key is None else "certificate"
+            raise ConfigError(f"{path}.{missing}", "expected certificate and key, or neither")

@@ -1,0 +1,29 @@
+"""Options of several commands that each gets as one object."""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar, cast
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def gathered(
+    name: str, make: Callable[..., object], *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Add options that a command takes as one keyword: what `make` returns of their values.
+
+    The parameters of `make` are the options' names.
+    """
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def call(*args: Any, **values: Any) -> Any:
+            own = {one: values.pop(one) for one in signature(make).parameters}
+            return command(*args, **values, **{name: make(**own)})
+
+        for option in reversed(options):
+            call = option(call)
+        return cast("Command", call)
+
+    return add

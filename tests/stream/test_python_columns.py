@@ -1,0 +1,122 @@
+"""Values and times as users hold them: lists, arrays, columns of pandas, pyarrow and others."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ldpstream as ldp
+from tests.stream.modes import AGES, GRID, MODES, VALUES, draw
+from tests.stream.serving import START_MS
+
+
+class Column:
+    """As columns of other libraries are: no sequence, and an array only if asked."""
+
+    def __init__(self, values: list[Any], name: str) -> None:
+        setattr(self, name, lambda *_, **__: np.array(values))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["bus", "car"],
+        ("bus", "car"),
+        np.array(["bus", "car"]),
+        np.array([["bus"], ["car"]]),
+        np.array(["bus", "car"], dtype=object),
+        iter(["bus", "car"]),
+        Column(["bus", "car"], "__array__"),
+        Column(["bus", "car"], "to_numpy"),
+    ],
+)
+def test_labels_come_in_any_form(given: Any):
+    if isinstance(given, Column) and hasattr(given, "__array__"):
+        # The protocol is looked up on the class.
+        given = type("Array", (), {"__array__": lambda *_, **__: np.array(["bus", "car"])})()
+    found = draw(MODES, given)
+    assert found.reports.tolist() == draw(MODES, ["bus", "car"]).reports.tolist()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [[0, 1], [2, 3]],
+        np.array([[0, 1], [2, 3]]),
+        np.array([[0.0, 1.0], [2.0, 3.0]]),
+        np.array([[0, 1], [2, 3]], dtype=object),
+        np.array([[0, 1], [2, 3]], dtype=np.uint8),
+    ],
+)
+def test_coordinates_come_in_any_form(given: Any):
+    assert draw(GRID, given).reports.tolist() == draw(GRID, [(0, 1), (2, 3)]).reports.tolist()
+
+
+@pytest.mark.parametrize("given", ["bus", {"bus": 1}, 3, np.array(3), None])
+def test_what_is_no_column_of_values_is_refused(given: Any):
+    with pytest.raises(TypeError, match="expected a list, an array or a column of values"):
+        ldp.privatize(MODES, given)
+
+
+def test_pandas_and_pyarrow_go_in_and_pandas_comes_out():
+    pd = pytest.importorskip("pandas")
+    pa = pytest.importorskip("pyarrow")
+    labels, rows = ["bus", "car"] * 5, {"row": [0, 2], "column": [1, 3]}
+    wanted = draw(MODES, labels).reports.tolist()
+    for given in (
+        pd.Series(labels),
+        pd.Series(labels, dtype="category"),
+        pd.DataFrame({"mode": labels}),
+        pa.array(labels),
+        pa.chunked_array([labels]),
+        pa.table({"mode": labels}),
+    ):
+        assert draw(MODES, given).reports.tolist() == wanted, type(given)
+    for given in (pd.DataFrame(rows), pa.table(rows)):
+        assert draw(GRID, given).reports.tolist() == draw(GRID, [(0, 1), (2, 3)]).reports.tolist()
+    gaps = draw(AGES, pd.Series([1, None, 300]), skip_bad=True, clamp=True)
+    assert (len(gaps), gaps.skipped, gaps.clamped) == (2, 1, 1)
+    moments = pd.to_datetime(["2026-11-21T10:00:00Z", "2026-11-21T10:00:01Z"])
+    timed = draw(MODES, labels[:2], times=pd.Series(moments))
+    assert timed.times_ms.tolist() == [START_MS, START_MS + 1000]
+    document = ldp.estimate(draw(MODES, labels * 100))
+    frame = document.to_frame()
+    assert frame.columns[:4].tolist() == ["label", "share", "low", "high"]
+    assert frame.share[0] == document.distribution[0].share
+    assert sorted(frame.label) == sorted(VALUES)
+    assert pa.table(document.to_columns()).num_rows == 4
+    several = ldp.to_frame([document, document])
+    assert several.columns[:3].tolist() == ["start", "end", "label"]
+    assert len(several) == 8
+    plan = ldp.to_frame(ldp.plan(MODES, respondents=100, search_seconds=0))
+    assert "block-hadamard" in plan.mechanism.tolist()
+
+
+def test_times_come_in_any_form_and_are_kept_where_all_have_one():
+    moment = datetime(2026, 11, 21, 10, tzinfo=UTC)
+    for times in (
+        [START_MS] * 2,
+        ["2026-11-21T10:00:00Z", "2026-11-21T11:00:00+01:00"],
+        [moment, moment],
+        np.array(["2026-11-21T10:00:00"] * 2, dtype="datetime64[s]"),
+    ):
+        assert draw(MODES, ["bus"] * 2, times=times).times_ms.tolist() == [START_MS] * 2
+    timed, untimed = draw(MODES, ["bus"], times=[START_MS]), draw(MODES, ["bus"])
+    assert (timed + ldp.privatize(MODES, [])).times_ms.tolist() == [START_MS]
+    assert (timed + untimed).times_ms is None
+    assert timed.to_lines().endswith(b'"time":"2026-11-21T10:00:00Z"}\n')
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([START_MS], "one time for each label"),
+        (["soon", "2026-11-21T10:00:00Z"], "time at position 0: expected an RFC 3339 time"),
+        ([datetime(2026, 1, 1)] * 2, "time at position 0: expected a datetime with a zone"),  # noqa: DTZ001 (it is refused)
+        ([1_795_255_200] * 2, "seconds"),
+    ],
+)
+def test_impossible_times_are_refused(times: Any, message: str):
+    with pytest.raises(ValueError, match=message):
+        ldp.privatize(MODES, ["bus", "bus"], times=times)
