@@ -7,7 +7,7 @@ many as there are prefixes. All sums that a variance needs add over groups.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from ldpstream.mechanisms.interface.mechanism import Statistic
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_KEPT: Final = 1 << 21
+"""Entries of decoders that are kept, 16 MiB: a thousand values of one group."""
+
 
 @dataclass(frozen=True)
 class CountPrefixes:
@@ -29,7 +32,9 @@ class CountPrefixes:
     Of each cut's decoder, float64 `(cuts,)`: the anchor of least noise (see `queries.counts`), the
     least and largest noise in its group, the least and largest value, and what its group adds to
     the mean noise of uniform data. `held` is the part of the values that each prefix holds, float64
-    `(m,)`. They depend on the mechanism and the order alone: prepare once, estimate often.
+    `(m,)`. `kept` are the decoders themselves, float64 `(ranks, outputs)`, where these are few
+    enough; None where they are made again for each statistic. They depend on the mechanism and the
+    order alone: prepare once, estimate often.
     """
 
     decoder: SetDecoder
@@ -41,6 +46,7 @@ class CountPrefixes:
     least: Floats
     largest: Floats
     typical: Floats
+    kept: Floats | None
 
     @classmethod
     def of(cls, decoder: SetDecoder, positions: Integers) -> Self:
@@ -48,10 +54,14 @@ class CountPrefixes:
         groups = decoder.groups
         cuts = Cuts.of(groups, positions)
         table = np.zeros((6, cuts.group.size))
+        shape = cuts.ranks, decoder.of_output.size
+        kept = np.empty(shape) if shape[0] * shape[1] <= _KEPT else None
         for ranks, plain in _plain(decoder, cuts):
-            anchors = [decoder.best_anchors(row) for row in plain]
+            anchors = decoder.best_anchors(plain)
             of_rank = zip(ranks, plain, anchors, strict=True)
             decoded = np.stack([_anchored(decoder, cuts, *given) for given in of_rank])
+            if kept is not None:
+                kept[ranks.start : ranks.stop] = decoded
             expected = decoder.decoder.expect_each(decoded**2)
             for rank, own, h, moments in zip(ranks, anchors, decoded, expected, strict=True):
                 at = np.flatnonzero(cuts.rank == rank)
@@ -60,18 +70,20 @@ class CountPrefixes:
                 measures.append(groups.sum_values(noise) / positions.size)
                 table[:, at] = np.stack(measures)[:, cuts.group[at]]
         held = np.cumsum(np.bincount(positions, minlength=cuts.length)) / positions.size
-        return cls(decoder, cuts, held, *table)
+        return cls(decoder, cuts, held, *table, kept)
 
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m."""
         cuts, groups = self.cuts, self.decoder.groups
         total, squares = np.zeros((2, cuts.group.size))
-        for ranks, plain in _plain(self.decoder, cuts):
-            for rank, row in zip(ranks, plain, strict=True):
+        for ranks, decoded in self._decoders():
+            if groups.count == 1:
+                some = slice(ranks.start, ranks.stop)
+                total[some] = (statistic * decoded).sum(axis=1)
+                squares[some] = (statistic * decoded**2).sum(axis=1)
+                continue
+            for rank, h in zip(ranks, decoded, strict=True):
                 at = np.flatnonzero(cuts.rank == rank)
-                anchors = np.zeros(groups.count)
-                anchors[cuts.group[at]] = self.anchors[at]
-                h = _anchored(self.decoder, cuts, rank, row, anchors)
                 total[at] = self.decoder.sum_outputs(statistic * h)[cuts.group[at]]
                 squares[at] = self.decoder.sum_outputs(statistic * h**2)[cuts.group[at]]
         reports = self.decoder.decoder.group_reports(statistic)[cuts.group]
@@ -113,6 +125,23 @@ class CountPrefixes:
             indicators=True,
             reach=None,
         )
+
+    def _decoders(self) -> Iterator[tuple[range, Floats]]:
+        """Yield some ranks at once with the decoders of all groups' cuts of each."""
+        cuts = self.cuts
+        if self.kept is not None:
+            step = max(1, TOGETHER // self.kept.shape[1])
+            for first in range(0, cuts.ranks, step):
+                rows = self.kept[first : first + step]
+                yield range(first, first + len(rows)), rows
+            return
+        for ranks, plain in _plain(self.decoder, cuts):
+            for rank, row in zip(ranks, plain, strict=True):
+                at = np.flatnonzero(cuts.rank == rank)
+                anchors = np.zeros(self.decoder.groups.count)
+                anchors[cuts.group[at]] = self.anchors[at]
+                row[:] = _anchored(self.decoder, cuts, rank, row, anchors)
+            yield ranks, plain
 
     @property
     def worst_noise(self) -> Floats:

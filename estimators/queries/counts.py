@@ -108,7 +108,7 @@ class SetDecoder(Queries):
 
     def set_query(self, indicator: Floats) -> Query:
         """Prepare a set of values, given by its indicator, float64 `(k,)`."""
-        h = self.decode_set(indicator, self.decoder.decode(indicator))
+        (h,) = self.decode_sets(indicator[None], self.decoder.decode(indicator)[None])
         return _set_query(indicator, h, self.decoder.noise_of(h, indicator))
 
     def set_queries(self, indicators: Iterable[Floats]) -> Iterator[Query]:
@@ -118,8 +118,8 @@ class SetDecoder(Queries):
             yield from super().set_queries(each)
             return
         while rows := list(islice(each, step)):
-            plain = zip(rows, self.decoder.decode_each(np.stack(rows)), strict=True)
-            decoded = np.stack([self.decode_set(*pair) for pair in plain])
+            stacked = np.stack(rows)
+            decoded = self.decode_sets(stacked, self.decoder.decode_each(stacked))
             expected = self.decoder.expect_each(decoded**2)
             for indicator, h, moments in zip(rows, decoded, expected, strict=True):
                 yield _set_query(indicator, h, remove_rounding(moments, indicator))
@@ -178,34 +178,46 @@ class SetDecoder(Queries):
         return group_extremes(function, self.of_output, self.groups.count)
 
     def best_anchors(self, plain: Floats) -> Floats:
-        """Return the lambda of least noise for the plain decoder `h` of a query: `(count,)`."""
+        """Return the lambdas of least noise for plain decoders: `(q, outputs)` -> `(q, count)`."""
         known = self.slack_noise > 0.0
-        if not known.any():
-            return np.zeros(self.groups.count)
-        product = -self.groups.sum_values(self.decoder.expect(plain * self.slack))
-        return np.divide(product, self.slack_noise, out=np.zeros_like(product), where=known)
+        anchors = np.zeros((len(plain), self.groups.count))
+        if known.any():
+            expected = self.decoder.expect_each(plain * self.slack)
+            products = np.stack([-self.groups.sum_values(row) for row in expected])
+            np.divide(products, self.slack_noise, out=anchors, where=known)
+        return anchors
 
     def decode(self, weights: Floats) -> Floats:
         """Return the decoder of least noise of any weights, `(k,)` -> `(outputs,)`."""
-        return self._anchored(weights, self.best_anchors(self.decoder.decode(weights)))
+        plain = self.decoder.decode(weights)
+        return self._anchored(weights[None], self.best_anchors(plain[None]))[0]
 
-    def decode_set(self, indicator: Floats, plain: Floats) -> Floats:
-        """Return a set's decoder: in each group the `plain` one, or one minus the complement's.
+    def decode_sets(self, indicators: Floats, plain: Floats) -> Floats:
+        """Return sets' decoders: in each group the `plain` one, or one minus the complement's.
+
+        Indicators `(q, k)` and plain decoders `(q, outputs)` -> `(q, outputs)`.
 
         lambda is rounded to 0 or 1, so that a set's estimate is a sum of its values' estimates
         wherever it holds the smaller part of a group, and always for a single value.
         """
-        if indicator.sum() == 1.0:
+        several = np.flatnonzero(indicators.sum(axis=1) != 1.0)
+        if not several.size:
             return plain
         # At the extremes of epsilon rounding hides what the total saves: a whole group takes it.
-        whole = self.groups.sum_values(indicator) == self.sizes
-        anchors = (whole | (self.best_anchors(plain) > 0.5 + ROUNDING)).astype(np.float64)
-        return self._anchored(indicator, anchors) if anchors.any() else plain
+        whole = [self.groups.sum_values(indicators[at]) == self.sizes for at in several.tolist()]
+        anchors = np.array(whole) | (self.best_anchors(plain[several]) > 0.5 + ROUNDING)
+        moved = anchors.any(axis=1)
+        if not moved.any():
+            return plain
+        decoded, at = plain.copy(), several[moved]
+        decoded[at] = self._anchored(indicators[at], anchors[moved].astype(np.float64))
+        return decoded
 
     def _anchored(self, weights: Floats, anchors: Floats) -> Floats:
+        """Decode weights `(q, k)` with lambdas `(q, count)`."""
         # Decoding the difference, not adding slack, makes whole groups exact to the last bit.
-        rest = self.decoder.decode(weights - anchors[self.groups.of_value])
-        return rest + anchors[self.of_output]
+        rest = self.decoder.decode_each(weights - anchors[:, self.groups.of_value])
+        return rest + anchors[:, self.of_output]
 
 
 def _set_query(indicator: Floats, h: Floats, noise: Floats) -> CountQuery:

@@ -99,8 +99,7 @@ def value_sums(
     decoder = mechanism.decoder()
     of_value = decoder.groups()
     if values is None:
-        of_all = (decoder.second_moments(statistic), *decoder.extremes(), *decoder.noise_extremes())
-        single = SingleValues(*of_all)
+        single = decoder.every_value(statistic, total)
         group = all_in_one(mechanism.size) if of_value is None else of_value
     else:
         total = total[values]

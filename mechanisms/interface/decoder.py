@@ -11,7 +11,7 @@ exactly unbiased.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class Decoder(ABC):
         self,
         statistic: Statistic,
         values: Integers,
-        shares: Floats,  # noqa: ARG002  # for decoders that tell counts by them
+        shares: Floats,  # for decoders that tell counts by them
     ) -> SingleValues:
         """Return what bounds of some values are made of, given by index, int64 `(q,)`.
 
@@ -87,8 +87,18 @@ class Decoder(ABC):
         these entries of what is returned for all values. This general form takes them out of
         that: mechanisms of large domains override it, so that a short list costs little.
         """
-        of_all = (self.second_moments(statistic), *self.extremes(), *self.noise_extremes())
-        return SingleValues(*(column[values] for column in of_all))
+        of_all = self.every_value(statistic, shares)
+        return SingleValues(*(getattr(of_all, one.name)[values] for one in fields(of_all)))
+
+    def every_value(
+        self,
+        statistic: Statistic,
+        shares: Floats,  # noqa: ARG002  # for decoders that tell counts by them
+    ) -> SingleValues:
+        """Return the same of all values, `shares` being `shares(statistic)`: `(k,)` each."""
+        return SingleValues(
+            self.second_moments(statistic), *self.extremes(), *self.noise_extremes()
+        )
 
     @abstractmethod
     def noise(self, weights: Floats) -> Floats:

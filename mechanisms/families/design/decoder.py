@@ -96,7 +96,14 @@ class DesignDecoder(DisclosedBlocks):
 
     def single_values(self, statistic: Statistic, values: Integers, shares: Floats) -> SingleValues:
         """Return the same for some values only: their shares tell S_x."""
-        kinds, in_block = self._kind(values), self._in_block(self.group_reports(statistic), values)
+        return self._told(statistic, values, shares)
+
+    def every_value(self, statistic: Statistic, shares: Floats) -> SingleValues:
+        """Return the same of all values, without another transform."""
+        return self._told(statistic, slice(None), shares)
+
+    def _told(self, statistic: Statistic, at: slice | Integers, shares: Floats) -> SingleValues:
+        kinds, in_block = self._kind(at), self._in_block(self.group_reports(statistic), at)
         supporting = self._tables.supporting(kinds, shares, in_block)
         return self._tables.single_values(kinds, supporting, in_block)
 
@@ -104,6 +111,25 @@ class DesignDecoder(DisclosedBlocks):
         """Return `low` and `high`; 0 and 1 for a value alone in its block."""
         kinds = self._kind(slice(None))
         return self._tables.low[kinds], self._tables.high[kinds]
+
+    def decode_each(self, weights: Floats) -> Floats:
+        """Return `decode` of each row; of one block by one transform of all."""
+        if self._layout.blocks.count > 1:
+            return super().decode_each(weights)
+        placed = np.zeros((len(weights), self._layout.outputs))
+        placed[:, self._slot(slice(None))] = self._tables.step[0] * weights
+        decoded: Floats = self._contracts[0](placed)
+        decoded += (self._tables.low[0] * weights).sum(axis=1)[:, None]
+        return decoded
+
+    def expect_each(self, functions: Floats) -> Floats:
+        """Return `expect` of each row; of one block by one transform of all."""
+        if self._layout.blocks.count > 1:
+            return super().expect_each(functions)
+        supporting = self._contracts[0](functions)[:, self._slot(slice(None))]
+        supporting *= self._excess[0]
+        supporting += self._unlikely[0] * functions.sum(axis=1)[:, None]
+        return supporting
 
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: the weights supported, scaled, and moved by `low`."""
