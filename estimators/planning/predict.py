@@ -4,15 +4,18 @@
 population (docs/theory.md section 0); exact, and those of the very decoders that `estimate` uses.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.estimate import indicator
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import Query
+from ldpstream.estimators.queries.counts import TOGETHER, prepare_queries
+from ldpstream.estimators.queries.linear import LinearQueries
+from ldpstream.estimators.queries.queries import Queries, Query
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
@@ -49,7 +52,8 @@ def predicted_set_variances(
     """Return the variances of sets' estimates; arguments and errors as for single values."""
     queries = prepare_queries(mechanism)
     indicators = (indicator(mechanism.size, members) for members in sets)
-    return _variances(queries.set_queries(indicators), n, _checked(mechanism, n, shares), estimand)
+    noises = _noises(queries, indicators, queries.set_queries)
+    return _variances(noises, n, _checked(mechanism, n, shares), estimand)
 
 
 def predicted_linear_variances(
@@ -62,17 +66,33 @@ def predicted_linear_variances(
 ) -> Floats:
     """Return the variances of linear queries' estimates, weights `(q, k)`; else as above."""
     queries = prepare_queries(mechanism)
-    prepared = (queries.linear_query(row) for row in weights)
-    return _variances(prepared, n, _checked(mechanism, n, shares), estimand)
+    noises = _noises(queries, weights, partial(map, queries.linear_query))
+    return _variances(noises, n, _checked(mechanism, n, shares), estimand)
 
 
-def _variances(prepared: Iterator[Query], n: int, shares: Floats, estimand: Estimand) -> Floats:
+def _noises(
+    queries: Queries,
+    rows: Iterable[Floats],
+    prepare: Callable[[Iterable[Floats]], Iterator[Query]],
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield weights with their noise: of sums some at once, without what only bounds need."""
+    if not isinstance(queries, LinearQueries):
+        yield from ((query.weights, query.noise) for query in prepare(rows))
+        return
+    each, step = iter(rows), max(1, TOGETHER // queries.groups.of_value.size)
+    while some := list(islice(each, step)):
+        yield from zip(some, queries.decoder.noise_each(np.stack(some)), strict=True)
+
+
+def _variances(
+    noises: Iterator[tuple[Floats, Floats]], n: int, shares: Floats, estimand: Estimand
+) -> Floats:
     out: list[float] = []
-    for query in prepared:
-        variance = float((shares * query.noise).sum())
+    for weights, noise in noises:
+        variance = float((shares * noise).sum())
         if estimand == "population":
-            mean = float((shares * query.weights).sum())
-            variance += float((shares * (query.weights - mean) ** 2).sum())
+            mean = float((shares * weights).sum())
+            variance += float((shares * (weights - mean) ** 2).sum())
         out.append(variance / n)
     return np.array(out)
 

@@ -84,7 +84,7 @@ class SetDecoder(Queries):
 
     `of_output` is the group of each output, int64 `(outputs,)`. Of each group, `(count,)`:
     `slack_noise` is the sum of its values' noise in `z`, float64, and `sizes` the number of its
-    values, int64.
+    values, int64. `mass` is that of `CountDecoder.output_mass`.
     """
 
     decoder: CountDecoder
@@ -93,18 +93,23 @@ class SetDecoder(Queries):
     slack: Floats
     slack_noise: Floats
     sizes: Integers
+    mass: Floats | None
 
     @classmethod
     def of(cls, mechanism: Mechanism, decoder: CountDecoder) -> Self:
         """Prepare a mechanism with its decoder: one decode, shared by all queries."""
         groups, of_output = Groups.of(mechanism), decoder.output_groups()
-        slack = 1.0 - decoder.decode(np.ones(mechanism.size))
+        ones = decoder.decode(np.ones(mechanism.size))
+        slack, mass = 1.0 - ones, decoder.output_mass(ones)
         if of_output is None:
             of_output = all_in_one(slack.size)
-        noise = groups.sum_values(decoder.expect(slack**2))
+        if mass is None:
+            noise = groups.sum_values(decoder.expect(slack**2))
+        else:
+            noise = sum_groups(slack**2 * mass, of_output, groups.count)
         sizes = np.bincount(groups.of_value, minlength=groups.count)
         noise[noise <= ROUNDING * sizes] = 0.0
-        return cls(decoder, groups, of_output, slack, noise, sizes)
+        return cls(decoder, groups, of_output, slack, noise, sizes, mass)
 
     def set_query(self, indicator: Floats) -> Query:
         """Prepare a set of values, given by its indicator, float64 `(k,)`."""
@@ -181,7 +186,11 @@ class SetDecoder(Queries):
         """Return the lambdas of least noise for plain decoders: `(q, outputs)` -> `(q, count)`."""
         known = self.slack_noise > 0.0
         anchors = np.zeros((len(plain), self.groups.count))
-        if known.any():
+        if known.any() and self.mass is not None:
+            moved = plain * (self.slack * self.mass)
+            products = np.stack([-self.sum_outputs(row) for row in moved])
+            np.divide(products, self.slack_noise, out=anchors, where=known)
+        elif known.any():
             expected = self.decoder.expect_each(plain * self.slack)
             products = np.stack([-self.groups.sum_values(row) for row in expected])
             np.divide(products, self.slack_noise, out=anchors, where=known)

@@ -163,6 +163,16 @@ class CountDecoder(Decoder):
         """Return `expect` of each row, float64 `(q, outputs)` -> `(q, k)`."""
         return np.stack([self.expect(row) for row in functions])
 
+    def output_mass(
+        self,
+        ones: Floats,  # noqa: ARG002  # for decoders that know it by this
+    ) -> Floats | None:
+        """Return `sum_x Q[x, y]` of each output, `(outputs,)`, `ones` being `decode(1)`.
+
+        None, as by default, where it is not known without the whole channel.
+        """
+        return None
+
     def output_groups(self) -> Integers | None:
         """Return the group of each output, int64 `(outputs,)`; None if `groups` is."""
         return None
@@ -199,6 +209,10 @@ class Chain:
 
 class LinearDecoder(Decoder):
     """Decoders that are linear functions of a statistic of sums, with known noise."""
+
+    def noise_each(self, weights: Floats) -> Floats:
+        """Return `noise` of each row, `(q, k)` -> `(q, k)`; by default one by one."""
+        return np.stack([self.noise(row) for row in weights])
 
     @abstractmethod
     def total(self, weights: Floats, statistic: Statistic) -> float:

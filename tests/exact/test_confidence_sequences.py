@@ -8,6 +8,8 @@ from benchmarks.dirichlet import dirichlet_bounds
 from scipy.stats import norm
 
 from ldpstream.estimators.bounds.confidence_sequences import (
+    _mixture_square,
+    _solve_mixture,
     mean_ceiling,
     mixture_half_width,
     self_normalised,
@@ -93,3 +95,15 @@ def test_the_dirichlet_mixture_of_two_atoms_is_the_beta_binomial():
     assert 0.0 < low[0] < high[0] < 1.0
     assert low[1] == pytest.approx(0.0, abs=1e-9)
     assert 0.0 < high[1] < 0.3
+
+
+@pytest.mark.parametrize("level", [0.5, 0.05, 1e-3, 1e-12])
+def test_interpolated_mixtures_are_no_narrower_than_solved_ones(level: float):
+    ratios = np.exp(np.random.default_rng(1).uniform(-30.0, 30.0, 2_000))
+    solved = _solve_mixture(ratios, -math.log(level))
+    found = _mixture_square(ratios, -math.log(level))
+    assert (found >= solved).all()
+    np.testing.assert_allclose(found, solved, rtol=3e-9)
+    # However many are asked for at once.
+    for some in (slice(7, 8), slice(100, 109)):
+        assert np.array_equal(_mixture_square(ratios[some], -math.log(level)), found[some])

@@ -53,8 +53,8 @@ class DesignDecoder(DisclosedBlocks):
         """Return the report that has each of these values' place in its block."""
         return self._layout.offset[at] + self._place[at]
 
-    def _batches(self) -> Iterator[tuple[Contract, Indices]]:
-        """Yield each transform with the reports of blocks that it takes, int64 `(g, order)`."""
+    def _batches(self) -> Iterator[tuple[Contract, Indices, int]]:
+        """Yield each transform, the first reports of the blocks that it takes, and their order."""
         layout = self._layout
         for kind, (design, contract) in enumerate(
             zip(layout.designs, self._contracts, strict=True)
@@ -62,15 +62,16 @@ class DesignDecoder(DisclosedBlocks):
             starts = layout.starts[layout.kinds == kind]
             step = max(1, _MAX_BATCH // design.order)
             for first in range(0, len(starts), step):
-                yield contract, starts[first : first + step, None] + np.arange(design.order)
+                yield contract, starts[first : first + step], design.order
 
     def _contract(self, reports: NDArray[Number]) -> NDArray[Number]:
         out = np.empty_like(reports)
-        for contract, places in self._batches():
-            if len(places) == 1:
-                block = slice(int(places[0, 0]), int(places[0, -1]) + 1)
+        for contract, starts, order in self._batches():
+            if len(starts) == 1:
+                block = slice(int(starts[0]), int(starts[0]) + order)
                 out[block] = contract(reports[None, block])[0]
             else:
+                places = starts[:, None] + np.arange(order)
                 out[places] = contract(reports[places])
         return out
 
@@ -157,6 +158,15 @@ class DesignDecoder(DisclosedBlocks):
             of_block = self._in_block(in_block, at)
             means[at] = self._unlikely[kinds] * of_block + self._excess[kinds] * found
         return means
+
+    def output_mass(self, ones: Floats) -> Floats:
+        """Return the sum of the two probabilities of each report, by how many values support it."""
+        layout, tables = self._layout, self._tables
+        kinds, sizes = layout.kinds, layout.blocks.sizes
+        # `ones` is low + step for each value that supports, and low for each other.
+        least, each = self._unlikely[kinds] * sizes, self._excess[kinds] / tables.step[kinds]
+        least -= each * tables.low[kinds] * sizes
+        return np.repeat(least, layout.orders) + np.repeat(each, layout.orders) * ones
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the smaller and the larger of the own user's noise and a neighbour's."""

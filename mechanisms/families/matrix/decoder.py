@@ -55,6 +55,16 @@ class MatrixDecoder(LinearDecoder):
         squares = (self._coefficients(weights)[0] ** 2 * self.rows.variances).sum(axis=1)
         return np.asarray(squares[self.group])
 
+    def noise_each(self, weights: Floats) -> Floats:
+        """Return the same of each row, by one product a group."""
+        out = np.empty_like(weights)
+        for members, gains in zip(self._members, self._group_gains, strict=True):
+            here = weights[:, members]
+            noise = ((here @ gains.T) ** 2 * self.rows.variances).sum(axis=1)
+            noise[(here == here[:, :1]).all(axis=1)] = 0.0
+            out[:, members] = noise[:, None]
+        return out
+
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the noise of each single value's estimate, twice: it is constant in a group."""
         return self._own_noise.copy(), self._own_noise.copy()
