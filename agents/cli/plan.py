@@ -47,6 +47,12 @@ _UNIFORM: Final = "uniform"
     f"By default {SEARCH_SECONDS:g} up to {SEARCHED_VALUES} values, 0 beyond.",
 )
 @click.option(
+    "--width",
+    type=click.FloatRange(0.0, min_open=True),
+    metavar="W",
+    help="Say how many respondents bounds of this width need, low to high: 0.02 is +- 1%.",
+)
+@click.option(
     "--optimise",
     metavar="FILE",
     help="Write the best channel that was found, for a collection of mechanism optimal.",

@@ -33,6 +33,7 @@ class Wanted:
     prior: str
     workload: Objective | None
     search: float | None
+    width: float | None
     optimise: str | None
     windows: int | None
     budget: Fraction
@@ -59,6 +60,7 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
                 objective=wanted.workload,
                 search_seconds=wanted.search,
                 channel=optimise is not None,
+                width=wanted.width,
                 say=status.update,
             )
         except PriorError as error:

@@ -1,6 +1,7 @@
 """From a comparison to the plan document."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
@@ -33,8 +34,13 @@ _ONE_PERCENT = 0.01
 _LARGEST_EXACT = 1 << 53
 
 
-def compose(asked: Asked, comparison: Comparison, optimum: Optimum | None) -> PlanDocument:
-    """Return the plan document of a comparison of at least one candidate."""
+def compose(
+    asked: Asked, comparison: Comparison, optimum: Optimum | None, width: float | None = None
+) -> PlanDocument:
+    """Return the plan document of a comparison of at least one candidate.
+
+    With what respondents bounds of a wanted width need.
+    """
     best = comparison.candidates[0]
     return PlanDocument(
         collection=asked.collection.name,
@@ -42,13 +48,14 @@ def compose(asked: Asked, comparison: Comparison, optimum: Optimum | None) -> Pl
         respondents=asked.respondents,
         estimand=asked.estimand,
         confidence=asked.collection.options.confidence,
+        wanted_width=width,
         policy=asked.spec.mechanism.policy.describe(),
         prior=asked.prior,
         workload=asked.objective,
         workload_text=asked.workload_text,
         verdict=verdict(asked, comparison, optimum),
         optimum=None if optimum is None else _optimum(asked, optimum),
-        mechanisms=[_mechanism(asked, one, best, optimum) for one in comparison.candidates],
+        mechanisms=[_mechanism(asked, one, best, optimum, width) for one in comparison.candidates],
         refused=[_refused(asked, one) for one in comparison.refused],
         unsuited=[UnsuitedPart(mechanism=u.id, needs=u.needs) for u in comparison.unsuited],
     )
@@ -60,19 +67,21 @@ def epsilon_of(mechanism: Mechanism) -> Json:
 
 
 def _mechanism(
-    asked: Asked, one: Candidate, best: Candidate, optimum: Optimum | None
+    asked: Asked, one: Candidate, best: Candidate, optimum: Optimum | None, width: float | None
 ) -> MechanismPlan:
     n, workload, found = asked.respondents, asked.workload, one.predictions
-    needed = one.respondents(_ONE_PERCENT)
+    both = 2.0 * NormalDist().inv_cdf(0.5 + asked.collection.options.confidence / 2.0)
     return MechanismPlan(
         mechanism=one.mechanism.id,
         variant=one.variant,
         epsilon=epsilon_of(one.mechanism),
         configured=one.configured,
         error=one.error(n),
+        width=both * one.error(n),
         ratio=_ratio(one.variance, best.variance),
         of_optimum=None if optimum is None else _ratio(one.variance, optimum.variance),
-        respondents_for_1_percent=needed if needed <= _LARGEST_EXACT else None,
+        respondents_for_1_percent=_needed(one, _ONE_PERCENT),
+        respondents_for_width=None if width is None else _needed(one, width / both),
         total_variation=_total_variation(asked, one),
         ranges=[
             RangeErrors(name=configured.name, **errors.model_dump())
@@ -99,6 +108,11 @@ def _mechanism(
         all_ranges=_summary(found.boxes, workload.boxes, n) if found.boxes.size else None,
         cost=_cost(one.cost, asked.collection.spec),
     )
+
+
+def _needed(one: Candidate, error: float) -> int | None:
+    needed = one.respondents(error)
+    return needed if needed <= _LARGEST_EXACT else None
 
 
 def _ratio(variance: float, least: float) -> Number:

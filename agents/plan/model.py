@@ -87,10 +87,17 @@ class MechanismPlan(Proposal):
 
     configured: bool
     error: float = Field(description="Root mean square standard error of the workload")
+    width: float = Field(
+        description="Of the workload's bounds with the confidence, low to high: twice the normal "
+        "quantile times the error; wider where few reports carry the variance"
+    )
     ratio: Number = Field(description="The error over the best one's; null over no error")
     of_optimum: Number = Field(description="The error over the optimum's; null where unknown")
     respondents_for_1_percent: int | None = Field(
         description="Respondents for a standard error of 0.01 of the workload; null above 2^53"
+    )
+    respondents_for_width: int | None = Field(
+        default=None, description="Respondents for bounds of the wanted width; null above 2^53"
     )
     total_variation: float = Field(
         description="What the mean total-variation distance of all values' shares is at most; "
@@ -148,7 +155,8 @@ class PlanDocument(Part):
     fingerprint: str = Field(description="Of the spec as it is configured, in hexadecimal")
     respondents: int
     estimand: Estimand = Field(description="Of the errors that mechanisms are sorted by")
-    confidence: float = Field(description="Of the a-priori bounds of quantiles")
+    confidence: float = Field(description="Of the widths, and of quantiles' a-priori bounds")
+    wanted_width: float | None = Field(default=None, description="As it was asked for")
     policy: dict[str, JsonValue]
     prior: str = Field(description="The design shares")
     workload: Objective

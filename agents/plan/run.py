@@ -32,12 +32,14 @@ def make_plan(
     objective: Objective | None = None,
     search_seconds: float | None = None,
     channel: bool = False,
+    width: float | None = None,
     say: Callable[[str], object] = str,
 ) -> Planned:
     """Return the plan of a collection for so many respondents; `ask` says what the rest is.
 
     The best channel of any kind is searched for `search_seconds`, 0 for not at all; by default
-    where that is soon done, or where `channel` says that it is needed. `say` is told what goes on.
+    where that is soon done, or where `channel` says that it is needed. With a `width` of bounds the
+    plan says how many respondents it needs. `say` is told what goes on.
 
     Raises:
         PriorError: for a file of counts that cannot be used.
@@ -46,10 +48,12 @@ def make_plan(
     asked = ask(collection, respondents=respondents, prior=prior, objective=objective)
     say(f"comparing mechanisms: {collection.name}")
     mechanism, domain = asked.spec.mechanism, asked.spec.domain
-    comparison = compare(mechanism, domain, asked.workload, asked.objective, asked.estimand)
+    comparison = compare(
+        mechanism, domain, asked.workload, asked.objective, asked.estimand, say=say
+    )
     say(f"searching the best channel: {collection.name}")
     optimum = _search(asked, search_seconds, needed=channel)
-    return Planned(asked, comparison, optimum, compose(asked, comparison, optimum))
+    return Planned(asked, comparison, optimum, compose(asked, comparison, optimum, width))
 
 
 def _search(asked: Asked, seconds: float | None, *, needed: bool) -> Optimum | None:

@@ -51,7 +51,9 @@ def _mechanisms(document: PlanDocument) -> Table:
     table = Table()
     table.add_column("mechanism", no_wrap=True)
     optimum = ["of optimum"] if document.optimum is not None else []
-    for column in ("epsilon", "error", "of best", *optimum, "n for 1%", "a value", "a range"):
+    wide = document.wanted_width
+    needs = ["n for 1%"] if wide is None else [f"n for width {wide:g}"]
+    for column in ("epsilon", "error", "width", "of best", *optimum, *needs, "a value", "a range"):
         table.add_column(column, justify="right")
     for column in ("TV at most", "bits", "message", "state", "decode"):
         table.add_column(column, justify="right")
@@ -61,9 +63,10 @@ def _mechanisms(document: PlanDocument) -> Table:
             Text(f"{mark}{title(one.mechanism, one.variant)}"),
             _epsilon(one.epsilon),
             _number(one.error),
+            _number(one.width),
             _ratio(one.ratio),
             *([_ratio(one.of_optimum)] if optimum else []),
-            _count(one.respondents_for_1_percent),
+            _count(one.respondents_for_1_percent if wide is None else one.respondents_for_width),
             _mean(one.values),
             _mean(one.all_ranges),
             _distance(one),

@@ -27,24 +27,28 @@ def plan(
     prior: str | Sequence[float] = UNIFORM,
     objective: Objective | None = None,
     search_seconds: float | None = None,
+    width: float | None = None,
 ) -> PlanDocument:
     """Compare all mechanisms that satisfy the collection's policy, as `ldpstream plan` does.
 
     `prior` are the design shares: `uniform`, `zipf`, the path of a file of counts, or the counts
     themselves, in the domain's order. `objective` is what mechanisms are sorted by, by default what
     the collection publishes. The best channel of any kind is searched for `search_seconds`, 0 for
-    not at all.
+    not at all. With a `width` of bounds, low to high, the plan says how many respondents it needs.
 
     Raises:
-        ValueError: for no respondents, or a prior that cannot be used.
+        ValueError: for no respondents or width, or a prior that cannot be used.
     """
     _check(respondents)
+    if width is not None and not width > 0.0:
+        raise ValueError(f"width: expected a number above 0, got {width}")
     return make_plan(
         collection,
         respondents=respondents,
         prior=prior,
         objective=objective,
         search_seconds=search_seconds,
+        width=width,
     ).document
 
 

@@ -1,7 +1,7 @@
 """Every mechanism that satisfies a policy, compared on a workload."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ldpstream.estimators.bounds.options import Estimand
@@ -70,10 +70,13 @@ def compare(
     workload: Workload,
     objective: Objective,
     estimand: Estimand,
+    *,
+    say: Callable[[str], object] = str,
 ) -> Comparison:
     """Compare the configured mechanism with all proposals for its policy.
 
-    All are sorted by the mean variance of the objective's queries, for one estimand.
+    All are sorted by the mean variance of the objective's queries, for one estimand. `say` is told
+    which one is predicted.
     """
     policy = by_entries(configured.policy)
     queries = workload.objective(objective)
@@ -93,6 +96,7 @@ def compare(
             allowed, taken = (None if e is None else float(e) for e in entries)
             refused.append(Refused(mechanism, found.variant, pair, allowed, taken))
             continue
+        say(f"predicting {mechanism.id} {found.variant}".rstrip())
         predictions = Predictions.of(mechanism, workload)
         variances = predictions.objective(mechanism, workload, objective)
         candidates.append(
@@ -134,10 +138,11 @@ def identity(mechanism: Mechanism) -> tuple[str, bytes]:
     return mechanism.id, canonical_json(realised)
 
 
-def _rank(candidate: Candidate) -> tuple[float, int, str]:
-    variance = candidate.variance
-    rounded = float(f"{variance:.{_DIGITS}g}")
-    return rounded, candidate.cost.report_bits, candidate.mechanism.id
+def _rank(candidate: Candidate) -> tuple[float, float, int, str]:
+    rounded = float(f"{candidate.variance:.{_DIGITS}g}")
+    # Where several know the queries exactly, as of whole blocks, what else they tell decides.
+    others = 0.0 if rounded else float(f"{candidate.predictions.values.mean():.{_DIGITS}g}")
+    return rounded, others, candidate.cost.report_bits, candidate.mechanism.id
 
 
 def cheaper_rivals(candidates: Sequence[Candidate], *, within: float = 1.1) -> Iterator[Candidate]:

@@ -70,7 +70,7 @@ class CountPrefixes:
                 measures.append(groups.sum_values(noise) / positions.size)
                 table[:, at] = np.stack(measures)[:, cuts.group[at]]
         held = np.cumsum(np.bincount(positions, minlength=cuts.length)) / positions.size
-        return cls(decoder, cuts, held, *table, kept)
+        return cls(decoder, cuts, held, *table, kept=kept)
 
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m."""

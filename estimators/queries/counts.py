@@ -199,7 +199,8 @@ class SetDecoder(Queries):
     def decode(self, weights: Floats) -> Floats:
         """Return the decoder of least noise of any weights, `(k,)` -> `(outputs,)`."""
         plain = self.decoder.decode(weights)
-        return self._anchored(weights[None], self.best_anchors(plain[None]))[0]
+        (decoded,) = self._anchored(weights[None], self.best_anchors(plain[None]))
+        return np.asarray(decoded)
 
     def decode_sets(self, indicators: Floats, plain: Floats) -> Floats:
         """Return sets' decoders: in each group the `plain` one, or one minus the complement's.

@@ -77,6 +77,15 @@ def test_errors_are_those_of_the_estimators_at_so_many_respondents(tmp_path: Pat
     assert own["error"] == pytest.approx(np.sqrt(mean))
 
 
+def test_widths_are_those_of_normal_bounds_and_what_they_need_is_said(tmp_path: Path):
+    document = plan(tmp_path, "places", "--width", "0.02")
+    assert document["wanted_width"] == 0.02
+    for one in document["mechanisms"]:
+        assert one["width"] == pytest.approx(2 * 1.959964 * one["error"], rel=1e-6)
+        wanted = 10_000 * (one["width"] / 0.02) ** 2
+        assert one["respondents_for_width"] == pytest.approx(wanted, abs=1.0)
+
+
 def test_the_winner_of_binary_is_the_one_channel_that_spends_both_budgets(tmp_path: Path):
     document = plan(tmp_path, "answers")
     assert document["mechanisms"][0]["mechanism"] == "binary"
@@ -89,6 +98,10 @@ def test_what_is_known_without_error_has_none(tmp_path: Path):
     exact = [one for one in document["mechanisms"] if one["error"] == 0.0]
     assert "block-hadamard" in {one["mechanism"] for one in exact}
     assert {one["respondents_for_1_percent"] for one in exact} == {1}
+    # What else they tell decides, not the length of their reports.
+    others = [one["values"]["mean"] for one in exact]
+    assert len(others) > 1
+    assert others == pytest.approx(sorted(others))
     for one in document["mechanisms"]:
         assert one["ratio"] == (1.0 if one in exact else None)
 

@@ -128,6 +128,8 @@ def test_plan_and_proof():
     assert {one.mechanism for one in plan.mechanisms} >= {"block-hadamard", "randomized-response"}
     with pytest.raises(ValueError, match="prior: expected 4 counts"):
         ldp.plan(MODES, respondents=10, prior=[1, 2])
+    with pytest.raises(ValueError, match="width: expected a number above 0"):
+        ldp.plan(MODES, respondents=10, width=0.0)
     with pytest.raises(ValueError, match="respondents: expected a whole number above 0"):
         ldp.plan(MODES, respondents=0)
 

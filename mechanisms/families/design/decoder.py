@@ -164,8 +164,8 @@ class DesignDecoder(DisclosedBlocks):
         layout, tables = self._layout, self._tables
         kinds, sizes = layout.kinds, layout.blocks.sizes
         # `ones` is low + step for each value that supports, and low for each other.
-        least, each = self._unlikely[kinds] * sizes, self._excess[kinds] / tables.step[kinds]
-        least -= each * tables.low[kinds] * sizes
+        each = self._excess[kinds] / tables.step[kinds]
+        least: Floats = (self._unlikely[kinds] - each * tables.low[kinds]) * sizes
         return np.repeat(least, layout.orders) + np.repeat(each, layout.orders) * ones
 
     def noise_extremes(self) -> tuple[Floats, Floats]:

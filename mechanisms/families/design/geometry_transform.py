@@ -83,9 +83,10 @@ def _sum_coordinate(q: int, state: NDArray[Any]) -> NDArray[Any]:
         return _lines_by_fourier(q, table).reshape(q, -1, g)
     new = np.empty((q, rest, q, g), dtype=state.dtype)
     if rest * g < _SLICE:
-        w, z = np.arange(q), np.arange(q)[:, None]
+        numbers = np.arange(q)
         for x in range(q):
-            new[:, :, x] = table[(z - x * w) % q, w].sum(axis=1, dtype=table.dtype)
+            lines = table[(numbers[:, None] - x * numbers) % q, numbers]
+            new[:, :, x] = lines.sum(axis=1, dtype=table.dtype)
         return new.reshape(q, -1, g)
     for x in range(q):
         line = table[:, 0].copy()
