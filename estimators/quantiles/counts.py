@@ -40,13 +40,13 @@ class CountPrefixes:
     decoder: SetDecoder
     cuts: Cuts
     held: Floats
+    kept: Floats | None
     anchors: Floats
     quietest: Floats
     noisiest: Floats
     least: Floats
     largest: Floats
     typical: Floats
-    kept: Floats | None
 
     @classmethod
     def of(cls, decoder: SetDecoder, positions: Integers) -> Self:
@@ -70,7 +70,7 @@ class CountPrefixes:
                 measures.append(groups.sum_values(noise) / positions.size)
                 table[:, at] = np.stack(measures)[:, cuts.group[at]]
         held = np.cumsum(np.bincount(positions, minlength=cuts.length)) / positions.size
-        return cls(decoder, cuts, held, *table, kept=kept)
+        return cls(decoder, cuts, held, kept, *table)
 
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m."""

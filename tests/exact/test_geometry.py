@@ -26,6 +26,21 @@ def incidence(geometry: Geometry) -> np.ndarray:
     return (vectors[:, ::-1] @ vectors.T % geometry.q == 0).astype(np.int64)
 
 
+@pytest.mark.parametrize(("q", "t", "rows"), [(3, 6, 20), (3, 8, 2), (61, 3, 3), (2, 13, 1)])
+def test_sums_over_large_spaces_are_those_of_their_points(q: int, t: int, rows: int):
+    geometry = Geometry(q, t)
+    counts = np.random.default_rng(1).integers(0, 1 << 20, (rows, geometry.points))
+    counts[:, 0] += 1 << 32
+    every = np.arange(geometry.points)
+    for given, places in ((counts % 5, [0, 1, q, 2 * q, geometry.points - 1]), (counts, [1, q])):
+        sums, reals = hyperplane_sums(geometry, given), hyperplane_sums(geometry, given / 2.0)
+        assert sums.dtype == np.int64
+        np.testing.assert_allclose(reals, sums / 2.0, rtol=1e-12, atol=1e-6)
+        for place in places:
+            inside = geometry.orthogonal(np.full_like(every, place), every)
+            assert np.array_equal(sums[:, place], given[:, inside].sum(axis=1))
+
+
 @EVERY
 def test_points_are_all_lines_through_the_origin(geometry: Geometry):
     q, t = geometry.q, geometry.dimension
