@@ -32,9 +32,10 @@ def project_power(
     if not n:
         return np.full_like(shares, np.nan)
     asked: OptionKeywords = {**options, "method": "normal", "simultaneous": False}
-    errors = np.empty_like(shares)
+    decoded, errors = shares * n, np.empty_like(shares)
     for start in range(0, shares.size, _PART):
         values = np.arange(start, min(start + _PART, shares.size))
-        errors[values] = estimate_values(mechanism, statistic, n, values=values, **asked).se
+        found = estimate_values(mechanism, statistic, n, values=values, decoded=decoded, **asked)
+        errors[values] = found.se
     means = shrink_to_power_law(shares, errors)
     return project_blocks(means, *known_totals(mechanism, statistic, n))

@@ -18,8 +18,8 @@ export function drawPriors(estimate) {
       mmse.withheld
         ? `With the devices' priors no share of “${labelText(mmse.value)}” is given: ${mmse.withheld}.`
         : `With the devices' priors, ${percentText(mmse.share, 2)} have “${labelText(mmse.value)}”, ` +
-          `${level} credible between ${percentText(mmse.low, 2)} and ${percentText(mmse.high, 2)} ` +
-          `(${mmse.method}). It is right as far as the priors are; the shares above need none.`,
+            `${level} credible between ${percentText(mmse.low, 2)} and ${percentText(mmse.high, 2)} ` +
+            `(${mmse.method}). It is right as far as the priors are; the shares above need none.`,
     );
   }
   if (calibration) drawCalibration(calibration);
