@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.browser.looking import ask, drawn, numbers, open_view, rows
 
@@ -81,6 +81,21 @@ async def test_priors_are_told_with_their_test(page: Page, url: str) -> None:
     assert f"{100 * document['mmse']['share']:.2f}% have “yes”" in said
     assert "agree with the priors" in await page.locator("#calibration").inner_text()
     assert document["calibration"]["wrong"] is False
+
+    async def contradict(route: Route) -> None:
+        told = await (await route.fetch()).json()
+        told["mmse"] |= dict.fromkeys(("share", "count", "se", "low", "high"))
+        told["mmse"]["withheld"] = "the reports contradict the priors, which are too low"
+        told["calibration"] |= {"wrong": True, "suspicion": "too low", "p_value": 1e-5}
+        await route.fulfill(json=told)
+
+    await page.route("**/smokers/estimate?*", contradict)
+    await page.reload()
+    await expect(page.locator("#calibration")).to_contain_text(
+        "The priors are too low (p = 0.000010"
+    )
+    said = await page.locator("#mmse").inner_text()
+    assert said.endswith("of “yes” is given: the reports contradict the priors, which are too low.")
 
 
 CUMULATIVE: dict[str, list[tuple[str, str]]] = {
