@@ -77,3 +77,13 @@ def test_a_schedule_is_shortened_to_one_that_still_fails():
     assert len(schedule) < 5
     assert (run(0, schedule, make=make).violated or "").startswith("(6)")
     assert "shortest schedule" in explain(0, make=make)
+
+
+def test_a_schedule_at_which_the_code_stops_is_none_that_violates():
+    class Stopping(MUTANTS["6 early commit"]):
+        def quiesce(self) -> None:
+            if not self.trace:
+                raise KeyError
+            super().quiesce()
+
+    assert len(shrink(0, make=Stopping)) > 0
