@@ -15,6 +15,8 @@ BIN := $(VENV)/bin
 PYTEST ?=
 JOBS ?=
 SECONDS ?=
+# A process takes the next file of tests as soon as it has time, in the order of tests/order.py.
+FILES := --dist loadfile --no-loadscope-reorder
 
 # Where it is set, every process of tests compiles all of them.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,14 +28,14 @@ demo: $(VENV)/.demo
 
 # More processes than most machines have cores: tests of brokers and of the page mostly wait.
 test: lint
-	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),4) --dist worksteal $(PYTEST)
+	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),4) $(FILES) $(PYTEST)
 
 # Types beside the tests: either alone leaves a core idle for a while.
 check: $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint check-tests
 
 check-tests: $(VENV)/.dev
-	$(BIN)/python -m pytest --check -q --numprocesses $(or $(JOBS),2) --dist worksteal \
+	LDPSTREAM_CHECK=1 $(BIN)/python -m pytest -q --numprocesses $(or $(JOBS),2) $(FILES) \
 	  tests/exact tests/property tests/conformance tests/stream tests/house/test_layering.py $(PYTEST)
 
 soak: $(VENV)/.dev

@@ -1,9 +1,11 @@
 """What `make check` runs: all that needs no process beyond its own, one of each kind.
 
 Of tests that go over instances of mechanisms one instance of each mechanism is left, of those that
-take rules of the protocol away one of each rule, and of those that draw from seeds the first seed.
+take rules of the protocol away one of each rule, of those that draw from seeds the first seed, and
+of grids, whose cells show the same of other numbers, every fifth cell.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
@@ -15,6 +17,8 @@ from ldpstream.mechanisms import Mechanism
 FOLDERS: Final = ("exact", "property", "conformance", "stream", "house/test_layering.py")
 LONG: Final = ("broker", "crash", "slow")
 """Marks of tests that are left to `make test`."""
+_EVERY: Final = 5
+"""Of the cells of a test that is marked `grid`, one in so many."""
 _RULES: Final = "tests/stream/test_simulation.py"
 
 
@@ -23,6 +27,7 @@ def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     folders = tuple(f"tests/{folder}" for folder in FOLDERS)
     rules: set[str] = set()
     seeded: set[str] = set()
+    cells: Counter[str] = Counter()
     for item in items:
         name = item.nodeid
         if not name.startswith(folders) or any(item.get_closest_marker(mark) for mark in LONG):
@@ -40,6 +45,11 @@ def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:
             if test in seeded:
                 continue
             seeded.add(test)
+        if item.get_closest_marker("grid"):
+            test = name.partition("[")[0]
+            cells[test] += 1
+            if cells[test] % _EVERY != 1:
+                continue
         yield item
 
 

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.check import chosen
+from tests.order import in_order
+from tests.soak import CHECK
 
 SET_BY_OTHERS = (
     # Who colours what goes into a pipe, and how wide it is.
@@ -18,21 +20,19 @@ SET_BY_OTHERS = (
 """Variables that no test, and nothing that a test starts, is to be changed by."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--check`: the tests that `make check` runs, among those that are asked for."""
-    parser.addoption("--check", action="store_true", help="what make check runs (tests/check.py)")
-
-
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what `make check` does not run."""
-    if config.getoption("--check"):
+    """Leave out what `make check` does not run, and order what several processes share."""
+    if CHECK:
         left = dict.fromkeys(chosen(items))
         config.hook.pytest_deselected(items=[item for item in items if item not in left])
         items[:] = left
+    if hasattr(config, "workerinput"):
+        items[:] = in_order(items)
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """Let a rare example, or a busy machine, fail nobody's change.
 
     `make check` draws fewer examples; `--hypothesis-profile explore` looks for examples that nobody
@@ -41,8 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     patient = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
     settings.register_profile("same", derandomize=True, **patient)
     settings.register_profile("explore", derandomize=False, max_examples=1_000, **patient)
-    settings.register_profile("few", derandomize=True, max_examples=20, **patient)
-    settings.load_profile("few" if config.getoption("--check") else "same")
+    settings.register_profile("few", derandomize=True, max_examples=10, **patient)
+    settings.load_profile("few" if CHECK else "same")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,7 +5,9 @@ membership, topics and their settings, who is told what when something ends. Any
 `on_one_broker`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,13 +21,19 @@ on_one_broker = pytest.mark.parametrize("running", ["embedded"], indirect=True)
 """For a test of what is ours alone: the embedded broker starts at once and needs no Java."""
 
 
-@pytest.fixture(scope="session", params=KINDS)
-def running(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A broker for the session; tests share it and use names of their own."""
+@pytest.fixture(scope="session")
+def start() -> Iterator[Callable[[str], Broker]]:
+    """Start a broker of a kind at the first call; all run until the session ends."""
+    with ExitStack() as stack:
+        yield cache(lambda kind: stack.enter_context(broker(kind)))
+
+
+@pytest.fixture(params=KINDS)
+def running(request: pytest.FixtureRequest, start: Callable[[str], Broker]) -> Broker:
+    """A broker of the session; tests share it and use names of their own."""
     if request.param == "kafka":
         skip_without_kafka()
-    with broker(request.param) as started:
-        yield started
+    return start(request.param)
 
 
 @pytest.fixture

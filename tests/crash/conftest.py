@@ -3,6 +3,6 @@
 The broker itself stays up: the embedded one keeps everything in memory.
 """
 
-from tests.broker.conftest import lab, running
+from tests.broker.conftest import lab, running, start
 
-__all__ = ["lab", "running"]
+__all__ = ["lab", "running", "start"]

@@ -82,6 +82,7 @@ def test_worst_noise_and_spread_bound_those_of_every_prefix(mechanism: Mechanism
     assert noise[-1] == spread[-1] == 0.0
 
 
+@pytest.mark.grid
 @each
 @both
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])

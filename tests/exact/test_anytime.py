@@ -72,6 +72,7 @@ def first_statistics(name: str) -> dict[int, NDArray[np.int64]]:
     return found
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("method", ANYTIME)
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 @pytest.mark.parametrize("name", INSTANCES)
@@ -208,6 +209,7 @@ def test_the_benchmarks_windows_are_those_of_the_estimators():
                 np.testing.assert_allclose(found.high[0], expected.high[0], atol=1e-7)
 
 
+@pytest.mark.slow
 def test_credible_bounds_hold_over_all_paths():
     """Given reports that are all 0, the bits are independent with the mean of their posterior."""
     mechanism = Lip(Prior(0.3), (1.0,))

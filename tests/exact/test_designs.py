@@ -101,6 +101,7 @@ def test_no_bias_in_exact_rationals(mechanism: DesignMechanism):
         np.testing.assert_allclose(found, [float(h) for h in exact], rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.grid
 @EVERY
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 def test_predicted_variances_are_those_of_the_enumeration(

@@ -58,6 +58,7 @@ def test_logarithms_are_rounded_outward(ratio: Fraction):
     assert low == math.nextafter(high, -math.inf)
 
 
+@pytest.mark.slow
 def test_no_loss_is_shown_above_its_budget():
     # The floating logarithm is one ulp above 0.41, 0.44, 0.7 and 0.96.
     for hundredths in range(1, 400):

@@ -101,6 +101,7 @@ def test_a_broken_channel_leaves_the_region_and_the_test_is_named():
     )
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn(tmp_path: Path):
     file = tmp_path / "region.png"
     figure().savefig(file, dpi=50)

@@ -118,6 +118,7 @@ def test_the_errors_of_block_hadamard_are_the_closed_forms(epsilon: float):
     np.testing.assert_allclose(se[inside] ** 2, population[inside], rtol=1e-9)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("mechanism", ALL)
 @pytest.mark.parametrize("method", ["normal", "bernstein"])
 @pytest.mark.parametrize("estimand", ["respondents", "population"])

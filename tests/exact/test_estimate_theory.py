@@ -113,6 +113,7 @@ def test_populations_are_estimated_without_bias_and_with_the_stated_variance(nam
     np.testing.assert_allclose(plugged, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("kind", ["values", "sets", "linear"])
 @pytest.mark.parametrize("name", CHANNELS)
 def test_the_noise_lies_between_floor_and_ceiling_whatever_the_users_hold(name: str, kind: str):

@@ -117,6 +117,7 @@ def is_prime(q: int) -> bool:
     return q > 1 and all(q % p for p in range(2, math.isqrt(q) + 1))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0, 7.0, 50.0])
 @pytest.mark.parametrize("size", [2, 3, 6, 40, 133, 500])
 def test_the_space_is_within_3_percent_of_the_best_and_smallest_so(epsilon: float, size: int):

@@ -40,6 +40,7 @@ def test_the_channel_flips_every_entry_by_itself(mechanism: L1Bits):
         assert [row[y] for y in range(len(row))] == probabilities(mechanism, cell)
 
 
+@pytest.mark.grid
 @EVERY
 def test_every_box_has_no_bias_and_the_closed_variance(mechanism: L1Bits):
     """In rationals, by summing over all reports; then the decoder's numbers against them."""
@@ -61,6 +62,7 @@ def test_every_box_has_no_bias_and_the_closed_variance(mechanism: L1Bits):
         np.testing.assert_allclose(span, [float(min(h)), float(max(h))], rtol=1e-13, atol=1e-15)
 
 
+@pytest.mark.grid
 @EVERY
 def test_reports_decode_as_defined(mechanism: L1Bits):
     decoder, ranges = mechanism.decoder(), boxes(mechanism.shape)

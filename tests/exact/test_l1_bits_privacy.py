@@ -24,6 +24,7 @@ CASES = [
 EVERY = pytest.mark.parametrize("mechanism", CASES, ids=lambda m: f"{m.shape}-l{m.p}")
 
 
+@pytest.mark.grid
 @EVERY
 def test_every_pair_at_every_report_is_within_its_budget(mechanism: L1Bits):
     rows = mechanism.channel().rows

@@ -53,6 +53,7 @@ def test_the_printed_inverse_is_the_inverse_and_the_decoders(mechanism: L1Geomet
         np.testing.assert_allclose(decoded, [float(h) for h in column], rtol=1e-13, atol=1e-300)
 
 
+@pytest.mark.grid
 @EVERY
 def test_every_range_has_no_bias_and_the_variance_of_the_enumeration(mechanism: L1Geometric):
     channel = over_shape(by_definition, mechanism)

@@ -77,6 +77,7 @@ def test_a_prefix_decodes_reports_within_the_stated_range():
 STATED = [(16, 1.0, 0.55803), (64, 1.0, 0.27589), (16, 0.3, 24.465), (24, 0.2, 81.195)]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("m", "epsilon", "stated"), STATED)
 def test_all_ranges_of_a_line_have_the_stated_variance(m: int, epsilon: float, stated: float):
     mechanism = L1Geometric(epsilon, (m,))
@@ -89,6 +90,7 @@ def test_all_ranges_of_a_line_have_the_stated_variance(m: int, epsilon: float, s
 GAINS = [(16, 1.0, 5.0), (64, 1.0, 20.0), (64, 0.1, 1 / 2.2)]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("m", "epsilon", "gain"), GAINS)
 def test_the_gain_over_one_bit_a_position(m: int, epsilon: float, gain: float):
     mechanism = L1Geometric(epsilon, (m,))

@@ -64,6 +64,7 @@ def on_grid(epsilon: float, counts: tuple[int, ...]) -> Floats:
     return out
 
 
+@pytest.mark.grid
 @EPSILON
 @EVERY
 def test_the_largest_likelihood_is_bounded_from_both_sides(epsilon: float, counts: tuple[int, ...]):
@@ -81,6 +82,7 @@ def test_the_largest_likelihood_is_bounded_from_both_sides(epsilon: float, count
         assert found.value >= every.max() - solver.CLOSE
 
 
+@pytest.mark.grid
 @EPSILON
 @EVERY
 @pytest.mark.parametrize("psi", [0.01, 0.3, 0.5, 0.99])
@@ -98,6 +100,7 @@ def test_and_so_is_that_with_a_share_fixed(epsilon: float, counts: tuple[int, ..
     assert (every <= tangents + 1e-9 * line.n).all()
 
 
+@pytest.mark.grid
 @EPSILON
 @EVERY
 @pytest.mark.parametrize("members", [(0,), (1, 2), (0, 1, 2)])
@@ -121,6 +124,7 @@ def test_bounds_hold_all_shares_that_the_reports_do_not_contradict(
         assert high <= good.max() + slack
 
 
+@pytest.mark.grid
 @EPSILON
 @EVERY
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.95])
@@ -141,6 +145,7 @@ def test_so_do_those_of_quantiles(epsilon: float, counts: tuple[int, ...], q: fl
     assert turned.position(q, np.arange(4)[::-1]) == (low, high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [Profile.calibrated, Profile.proved])
 def test_what_is_not_solved_counts_as_inside(make: Any, monkeypatch: pytest.MonkeyPatch):
     line = line_of(1.0, (400, 300, 150, 120, 110, 120, 105, 101))
@@ -224,6 +229,7 @@ def test_a_curve_that_would_take_long_ends_near_the_best(monkeypatch: pytest.Mon
 METHODS: tuple[Method, ...] = ("profile", "profile-exact")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_shares_are_profiled_where_it_pays(method: Method):
     mechanism = L1Geometric(0.1, (20,))
@@ -256,6 +262,7 @@ def test_shares_are_profiled_where_it_pays(method: Method):
     assert (people.form[0] == method) == (method == "profile")
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 def test_quantiles_are_profiled_where_it_pays(method: Method, estimand: Estimand):
@@ -279,6 +286,7 @@ def test_quantiles_are_profiled_where_it_pays(method: Method, estimand: Estimand
         assert ((found.low <= found.value) & (found.value <= found.high)).all()
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "mechanism",

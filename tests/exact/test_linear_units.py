@@ -44,6 +44,7 @@ def reports(mechanism: Mechanism, n: int) -> np.ndarray:
     return statistic
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("unit", "zero"), [(1e-9, 0.0), (1e30, 0.0), (1.0, 1e9), (1e-3, -1e7)])
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
 def test_bounds_are_those_of_any_other_unit_and_zero(

@@ -86,6 +86,7 @@ def test_the_papers_optimum_violates_its_own_bound(prior: float, epsilon: float,
     assert found == pytest.approx(loss, abs=0.005)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("interval", INTERVALS, ids=str)
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
 def test_a_levels_channel_holds_for_every_prior_in_it(
@@ -103,6 +104,7 @@ def test_a_levels_channel_holds_for_every_prior_in_it(
     assert math.log(leak.ratio) == pytest.approx(epsilon, rel=1e-12)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("interval", INTERVALS[:5], ids=str)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_no_channel_of_the_level_does_better(interval: tuple[float, float], epsilon: float):
@@ -141,6 +143,7 @@ def test_levels_cover_all_priors_and_floats_next_to_their_edges(levels: int):
         assert below < above
 
 
+@pytest.mark.grid
 @EVERY
 def test_one_unit_less_of_a_flip_fails_and_is_named(prior: float, epsilon: float):
     """The exact prior: no reading to spare, so one unit of 2^-64 is one too many."""

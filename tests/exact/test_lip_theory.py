@@ -44,6 +44,7 @@ def test_the_papers_optimum_where_it_keeps_the_bound(prior: float, epsilon: floa
         assert ours.one == pytest.approx(paper.one, rel=1e-9)
 
 
+@pytest.mark.grid
 @EVERY
 def test_lip_implies_twice_the_budget_of_ldp(prior: float, epsilon: float):
     mechanism = Lip(Prior(prior), (epsilon,))

@@ -43,6 +43,7 @@ def bits(estimate: Estimate) -> list[bytes]:
     return [getattr(estimate, field).tobytes() for field in FIELDS]
 
 
+@pytest.mark.grid
 @ALL
 def test_some_values_are_estimated_as_all_of_them(name: str):
     mechanism = INSTANCES[name]

@@ -30,6 +30,7 @@ CASES = [
 EVERY = pytest.mark.parametrize("mechanism", CASES, ids=lambda m: f"{m.shape}-l{m.p}")
 
 
+@pytest.mark.grid
 @EVERY
 def test_every_pair_at_every_output_is_within_the_lp_budget(mechanism: L1Geometric):
     rows = in_units(mechanism.channel().rows)
@@ -51,6 +52,7 @@ def test_a_step_in_every_dimension_uses_the_budget_up(mechanism: L1Geometric):
     assert dimensions * math.log(ratio) == pytest.approx(whole, rel=1e-12)
 
 
+@pytest.mark.grid
 @EVERY
 def test_both_proofs_pass(mechanism: L1Geometric, monkeypatch: pytest.MonkeyPatch):
     enumerated = mechanism.certify()
@@ -65,6 +67,7 @@ def test_both_proofs_pass(mechanism: L1Geometric, monkeypatch: pytest.MonkeyPatc
     assert structured.losses[-1].low == pytest.approx(float(structured.losses[-1].budget))
 
 
+@pytest.mark.grid
 @EVERY
 def test_a_step_with_too_much_fails(mechanism: L1Geometric, monkeypatch: pytest.MonkeyPatch):
     broken = dataclasses.replace(mechanism)
@@ -107,6 +110,7 @@ def test_no_loss_is_shown_above_its_budget(shape: tuple[int, ...]):
         assert shown["budget"] == pytest.approx(float(loss.budget), rel=1e-15)
 
 
+@pytest.mark.slow
 def test_a_loss_of_many_steps_at_once_is_shown_at_the_largest_epsilons():
     """The farthest of 2 x 24 values realise 24 steps of 64 log 2, a ratio of 2^1536."""
     certificate = L1Geometric(1e5, (2, 24), p=math.inf).certify()

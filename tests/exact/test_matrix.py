@@ -36,6 +36,7 @@ POLICIES = [
 ]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{type(p).__name__}-{p.size}")
 def test_every_pair_keeps_its_budget_and_some_pair_uses_it_up(policy: Policy, name: str):

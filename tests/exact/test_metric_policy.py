@@ -13,6 +13,7 @@ from ldpstream.mechanisms.policies.lp_norm import l1_epsilon, lp_length
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("p", [1, 2, 3, 7, math.inf])
 @pytest.mark.parametrize("scale", [None, (2.0, 0.5, 3.0)])
 def test_a_metric_is_rounded_down_by_less_than_anybody_could_see(

@@ -64,6 +64,7 @@ def test_no_range_has_more_than_the_largest_variance(shape: tuple[int, ...]):
     assert max(found.values.max(), found.ranges.max()) <= most
 
 
+@pytest.mark.slow
 def test_reports_of_users_inside_have_the_largest_variance():
     """Of 2,000 errors the mean square errs by 3.3%: 20% is beyond six of these (seed fixed)."""
     measured = measured_inside(1.0, 2, 100, 2000, 3)

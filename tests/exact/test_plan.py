@@ -64,6 +64,7 @@ def plan(mechanism: Mechanism, objective: Objective = "values", **keys: object) 
     return compare(mechanism, domain, workload, objective, "respondents")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_every_mechanism_is_planned_for_and_everything_offered_satisfies_its_policy(name: str):
     mechanism = SMALL[name]
@@ -85,6 +86,7 @@ def test_proposals_are_registered_mechanisms():
     assert set(PROPOSERS) <= set(MECHANISMS)
 
 
+@pytest.mark.slow
 def test_each_mechanism_is_offered_once():
     plane = L1Geometric(0.5, (3, 4), p=2)
     for mechanism in (LINE, GRID, plane, HighLow(1.0, 12, frozenset({2, 3}))):
@@ -99,6 +101,7 @@ def test_each_mechanism_is_offered_once():
             assert [c.mechanism for c in ours] == [mechanism]
 
 
+@pytest.mark.slow
 def test_levels_of_a_tree_are_recommended_for_ranges_and_not_for_single_values():
     configured = BlockHadamard(1.0, Blocks.one(24))
     ranges, values = (plan(configured, objective) for objective in ("ranges", "values"))
@@ -217,6 +220,7 @@ def test_the_budget_decides_between_bits_and_geometric_noise(
     assert max(found.values()) / min(found.values()) == pytest.approx(ratio, rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_sweep_agrees_with_the_plan_where_nothing_is_scaled():
     domain, workload = domain_of(LINE), workload_of(domain_of(LINE))
     candidates = compare(LINE, domain, workload, "ranges", "population").candidates

@@ -73,6 +73,7 @@ CITY_CASES: list[tuple[Policy, Policy, bool]] = [
 ]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("stronger", "weaker", "holds"), CITY_CASES)
 def test_policies_over_a_city_are_ordered_without_its_pairs(
     stronger: Policy, weaker: Policy, *, holds: bool

@@ -128,6 +128,7 @@ def by_hand(estimate: Estimate, p: float) -> tuple[int, int, int]:
     return min(max(value, low), high), low, high
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 def test_quantiles_invert_the_distribution_and_its_bounds(case: str, estimand: str):

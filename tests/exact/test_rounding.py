@@ -89,6 +89,7 @@ def test_the_mean_is_kept():
     assert abs(out.mean() - points.mean()) < 5.2 / math.sqrt(points.size)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_any_two_numbers_are_protected_by_their_distance(epsilon: float):
     mechanism = spec(epsilon, {"interval": [0.0, 4.0], "bins": 4, "rounding": "random"}).mechanism

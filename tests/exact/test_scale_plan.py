@@ -120,6 +120,7 @@ def test_wavelets_spend_more_where_the_workload_looks():
     assert plan.error < 0.6 * plan.uniform
 
 
+@pytest.mark.slow
 def test_too_many_pairs_are_refused_by_name():
     with pytest.raises(SpecError, match="at most 8388608 protected pairs times rows"):
         optimal_scales(classical(300), Strategy.built_in("prefix", 300), "values")
@@ -144,6 +145,7 @@ domain = { size = 8 }
 """
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_line_for_the_configuration(tmp_path: Path):
     file = tmp_path / "ldpstream.toml"
     file.write_text(TOML, "utf-8")

@@ -55,6 +55,7 @@ def boxes(extents: tuple[int, ...]) -> list[Box]:
     return list(product(*axes))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("extents", [*((k,) for k in LINES), (3, 5), (2, 3, 4)])
 def test_workloads_are_the_means_of_their_queries(extents: tuple[int, ...]):
     every = boxes(extents)
@@ -166,6 +167,7 @@ def test_blocks_are_trees_of_their_own():
     assert tree.channel().rows[3] == {tree.outputs - 1: Fraction(1)}
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("dimensions", [(), (5, 13)])
 def test_the_proof_by_structure_gives_the_channels_own_ratio(dimensions: tuple[int, ...]):
     tree = Tree(3.0, Blocks.one(65), dimensions)

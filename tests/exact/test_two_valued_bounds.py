@@ -68,6 +68,7 @@ def coverage(name: str, n: int, estimand: Estimand, method: Method) -> list[floa
     return out
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("estimand", ["population", "respondents"])
 def test_the_default_covers_as_enumerated(name: str, estimand: Estimand):

@@ -1,11 +1,12 @@
 """Collections with estimate documents, totals to make these of, and what is written."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
+from jsonschema import Draft202012Validator
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
@@ -45,7 +46,7 @@ def written(document: EstimateDocument) -> dict[str, Any]:
         raise AssertionError(constant)
 
     content = json.loads(document.to_json(), parse_constant=refuse)
-    jsonschema.validate(content, EstimateDocument.model_json_schema())
+    _validator().validate(content)
     return dict(content)
 
 
@@ -53,3 +54,11 @@ def answer(config: CollectionConfig, given: WindowTotals, **options: Any) -> dic
     """Return the document of all reports with these options, as it is written."""
     asked = EstimateOptions(**options)
     return written(compose(config, given, window=None, final=True, options=asked))
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    # Made once: whether the schema is one takes longer than what it is asked.
+    schema = EstimateDocument.model_json_schema()
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)

@@ -55,6 +55,7 @@ def test_an_answer_takes_no_more_than_it_is_said_to_cost(name: str, kind: str):
     assert taken <= said
 
 
+@pytest.mark.slow
 def test_a_document_of_a_million_values_is_small():
     config = collection({"mechanism": "block-hadamard", "epsilon": 1.0, "domain": {"size": SIZE}})
     given = totals(config, 20)

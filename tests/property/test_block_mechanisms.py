@@ -13,7 +13,9 @@ from ldpstream.mechanisms.families.design.randomized_response import RandomizedR
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from tests.exact.block_reference import REFERENCES
 from tests.seeded import SeededEntropy
+from tests.soak import chosen
 
+EXAMPLES = chosen(30, soak=30, check=5)
 epsilons = st.floats(0.01, 60.0)
 budgets = st.floats(1e-9, 1e300)
 KINDS = pytest.mark.parametrize(
@@ -36,7 +38,7 @@ def reports_of(mechanism: BlockMechanism, values: np.ndarray, seed: int) -> np.n
 
 
 @KINDS
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=EXAMPLES)
 @given(epsilon=epsilons, blocks=partitions(), seed=st.integers(0, 2**32))
 def test_reports_of_a_block_survive_and_say_which(
     kind: type[BlockMechanism], epsilon: float, blocks: Blocks, seed: int
@@ -60,7 +62,7 @@ def test_reports_of_a_block_survive_and_say_which(
 
 
 @KINDS
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=EXAMPLES)
 @given(epsilon=budgets, blocks=partitions())
 def test_every_budget_and_partition_is_certified(
     kind: type[BlockMechanism], epsilon: float, blocks: Blocks
@@ -75,7 +77,7 @@ def test_every_budget_and_partition_is_certified(
 @pytest.mark.parametrize(
     "kind", [RandomizedResponse, ProjectiveGeometry, SubsetSelection], ids=lambda kind: kind.id
 )
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=EXAMPLES)
 @given(epsilon=epsilons, blocks=partitions(), seed=st.integers(0, 2**32))
 def test_the_draws_follow_the_specification(
     kind: type[BlockMechanism], epsilon: float, blocks: Blocks, seed: int
@@ -89,7 +91,7 @@ def test_the_draws_follow_the_specification(
     assert reports_of(mechanism, values, seed).tolist() == expected
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=EXAMPLES)
 @given(epsilon=epsilons, blocks=partitions(), seed=st.integers(0, 2**32))
 def test_sums_of_subsets_are_linear_and_blocks_exact(epsilon: float, blocks: Blocks, seed: int):
     mechanism = SubsetSelection(epsilon, blocks)

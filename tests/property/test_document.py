@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ FIELDS = [
     *("late", "rejected", "estimand", "confidence", "method", "simultaneous", "projection"),
     *("distribution", "ranges", "quantiles", "influence", "forged"),
 ]
+METHODS = ("padded", "exact", "normal", "bernstein", "anytime", "anytime-exact")
+ESTIMANDS = ("respondents", "population", "active")
 NUMBERS = ["share", "count", "se", "low", "high", "influence", "forged", "bound"]
 
 
@@ -62,12 +65,15 @@ def test_a_withheld_document_holds_only_n_and_identification():
     assert list(written(compose(enough, totals(enough, 500), window=None, final=True))) == FIELDS
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize(
-    "method", ["padded", "exact", "normal", "bernstein", "anytime", "anytime-exact"]
+    ("method", "estimand", "project"),
+    [
+        *product(METHODS, ESTIMANDS, ("none",)),
+        *product(("padded",), ("respondents",), ("simplex", "blocks", "power")),
+    ],
 )
-@pytest.mark.parametrize("estimand", ["respondents", "population", "active"])
-@pytest.mark.parametrize("project", ["none", "blocks", "power"])
 def test_what_is_undefined_is_null(n: int, method: Any, estimand: Any, project: Any):
     config = collection(LINE)
     options = EstimateOptions(

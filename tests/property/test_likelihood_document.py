@@ -57,6 +57,7 @@ def test_a_curve_is_a_distribution_of_which_all_else_is_told(table: dict[str, An
         assert 0.0 <= entry["low"] <= entry["high"] <= 1.0
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("table", [STARTS, WEIGHTED, PUBLIC], ids=["line", "private", "public"])
 @pytest.mark.parametrize("method", ["profile", "profile-exact"])
 def test_profiles_leave_the_unbiased_numbers(table: dict[str, Any], method: Any):
@@ -89,6 +90,7 @@ def test_weights_are_bounded_as_without_likelihood():
     assert [one["weight"] for one in told["ranges"]] == [one["weight"] for one in plain["ranges"]]
 
 
+@pytest.mark.slow
 def test_the_same_reports_give_the_same_document():
     config = collection(STARTS)
     given = totals(config, 3_000)
@@ -96,6 +98,7 @@ def test_the_same_reports_give_the_same_document():
     assert answer(config, given, **more) == answer(config, given, **more)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("n", [0, 1, 2, 4])
 @pytest.mark.parametrize("method", ["profile", "profile-exact"])
 @pytest.mark.parametrize("estimand", ["respondents", "population", "active"])

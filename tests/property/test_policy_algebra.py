@@ -223,7 +223,7 @@ def structured(draw: st.DrawFn, shape: tuple[int, ...]) -> Policy:
 
 
 @pytest.mark.soak
-@settings(deadline=None, max_examples=chosen(100, soak=5_000))
+@settings(deadline=None, max_examples=chosen(100, soak=5_000, check=20))
 @given(st.data(), shapes.filter(lambda shape: 2 <= np.prod(shape) <= 24))
 def test_a_few_pairs_decide_like_all_of_them(data: st.DataObject, shape: tuple[int, ...]):
     stronger, weaker = data.draw(structured(shape)), data.draw(structured(shape))

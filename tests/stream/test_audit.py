@@ -72,6 +72,7 @@ def test_our_own_client_passes(tmp_path: Path):
         assert 0.9 < found["nearest"]["loss_at_least"] <= 1.0
 
 
+@pytest.mark.slow
 def test_a_client_that_spends_more_than_it_says_is_found(tmp_path: Path):
     """Its reports claim the spec of epsilon 1, and are drawn at 1.5."""
     file = configured(tmp_path, table("randomized-response", 1.0))

@@ -107,6 +107,7 @@ def test_help_and_version_import_no_command():
     assert all(name in help_text for name in COMMANDS)
 
 
+@pytest.mark.slow
 def test_privatize_needs_no_broker_clients(tmp_path: Path):
     code = (
         "import sys; from ldpstream.agents.cli.main import main\n"
@@ -118,6 +119,7 @@ def test_privatize_needs_no_broker_clients(tmp_path: Path):
     assert out.stdout.endswith("[]\n"), out.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(tmp_path: Path):
     values = tmp_path / "values.csv"
     values.write_text("bus\n" * 200_000)

@@ -39,6 +39,7 @@ def test_all_bad_lines_are_counted_and_the_first_ones_named(file: str):
     )
 
 
+@pytest.mark.slow
 def test_bad_lines_are_counted_over_chunks_of_a_file_and_not_waited_for_in_a_pipe(
     file: str, tmp_path: Path
 ):

@@ -82,6 +82,7 @@ async def test_who_is_no_worker_or_not_ready_or_not_there() -> None:
                 pass
 
 
+@pytest.mark.slow
 async def test_https_that_fails_says_why(tmp_path: Path) -> None:
     skip_without_openssl()
     made = make_certificates(tmp_path)

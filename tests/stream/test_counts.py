@@ -22,7 +22,7 @@ ADDED = st.lists(
 
 
 @pytest.mark.soak
-@settings(max_examples=chosen(60, soak=5_000), deadline=None)
+@settings(max_examples=chosen(60, soak=5_000, check=15), deadline=None)
 @given(ADDED, st.integers(0, 4), st.integers(0, 4))
 def test_few_many_and_packed_chunks_are_stored_alike(
     added: list[tuple[int, int, int, bool]], few: int, arrays: int
@@ -70,6 +70,7 @@ def test_a_partition_is_full_of_copies_until_it_is_flushed():
         assert len(cluster.copies) == len(values)
 
 
+@pytest.mark.slow
 def test_a_partition_is_full_of_cells_until_it_is_flushed():
     context = make_context(WindowSpec(size_ms=10, hop_ms=10), spec=make_spec(300))
     cluster = Cluster(context, now_ms=10 * CELLS_LIMIT)

@@ -34,6 +34,7 @@ def shares(population: Population) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.bincount(population.where, minlength=places) / population.where.size
 
 
+@pytest.mark.slow
 def test_people_move_with_the_hours_and_nobody_is_lost() -> None:
     city = build_city(1)
     people = Population(city, people=5_000, seed=1)

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from ldpstream.agents.reading.packed_intake import NEAR_RECORDS
 from tests.stream.untrusted_packers import Broker, silent
 
@@ -109,6 +111,7 @@ def test_a_packer_that_is_down_costs_no_freshness() -> None:
     assert (broker.state.next, broker.source.at) == (420, None)
 
 
+@pytest.mark.slow
 def test_a_packer_that_repeats_old_messages_only_is_not_waited_for() -> None:
     broker = Broker(random.Random(0), size=500, existing=1.0)
     broker.state.next = NEAR_RECORDS + 100

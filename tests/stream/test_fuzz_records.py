@@ -63,6 +63,7 @@ def test_no_order_takes_long(data: bytes):
     assert time.monotonic() - began < FEW_SECONDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", LONGEST[-3:], ids=lambda data: f"{len(data)} bytes")
 def test_no_order_takes_much_memory(data: bytes):
     tracemalloc.start()

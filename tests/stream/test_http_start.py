@@ -69,6 +69,7 @@ async def test_a_token_that_cannot_be_had_is_said_at_the_start(
         assert "too-short" not in str(refused.value)
 
 
+@pytest.mark.slow
 async def test_with_a_certificate_https_is_served(pipeline: Pipeline, tmp_path: Path) -> None:
     skip_without_openssl()
     made = make_certificates(tmp_path)

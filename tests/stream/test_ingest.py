@@ -39,7 +39,7 @@ def settle(replica: Replica, part: Partition) -> tuple[Copy, ...]:
 
 
 @pytest.mark.soak
-@settings(max_examples=chosen(100, soak=5_000), deadline=None)
+@settings(max_examples=chosen(100, soak=5_000, check=20), deadline=None)
 @given(sources(), st.lists(st.tuples(ARRIVED, ARRIVED), min_size=48, max_size=48))
 def test_batches_decide_what_one_report_after_the_other_would(
     source: tuple[Context, list[list[bytes | None]]], arrivals: list[tuple[int, int]]
@@ -124,7 +124,7 @@ def copied_in(oracle: Oracle) -> Counter:
 
 
 @pytest.mark.soak
-@settings(max_examples=chosen(70, soak=3_000), deadline=None)
+@settings(max_examples=chosen(70, soak=3_000, check=15), deadline=None)
 @given(sources())
 def test_many_frames_are_read_as_each_alone(source: tuple[Context, list[list[bytes | None]]]):
     context, batches = source

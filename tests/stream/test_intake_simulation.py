@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.soak import seeds
+from tests.soak import CHECK, seeds
 from tests.stream.simulation.broken_intake import INTAKE_MUTANTS
 from tests.stream.simulation.intake import Harsh, IntakeWorld
 from tests.stream.simulation.run import explain, run
@@ -30,7 +30,8 @@ def test_all_invariants_hold(make: type[IntakeWorld]) -> None:
         done = run(seed, make=make)
         assert done.violated is None, explain(seed, make=make)
         worlds.append(done.world)
-    assert sum(world.idle for world in worlds) > 200
+    if not CHECK:
+        assert sum(world.idle for world in worlds) > 200
 
 
 def test_every_mutant_has_a_seed() -> None:

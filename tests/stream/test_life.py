@@ -51,6 +51,7 @@ def test_a_ledger_without_reports_says_so(tmp_path: Path):
     assert said == "In the past year this device has reported nothing."
 
 
+@pytest.mark.slow
 def test_a_plan_compares_every_window_with_some(tmp_path: Path):
     asked = "plan", "-c", configured(tmp_path, MODES), "modes", *PLAN, "--json"
     ran = invoke(*asked, "--windows", "365", "--budget", "4")

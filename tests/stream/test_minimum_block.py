@@ -26,7 +26,7 @@ from ldpstream.agents.terminal.tables import describe_merged
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.property.documents import LABELS, collection, written
 from tests.seeded import SeededEntropy
-from tests.soak import seeds
+from tests.soak import CHECK, seeds
 from tests.stream.asking import CITY_PATH
 from tests.stream.harness import make_context
 from tests.stream.serving import CITY, MINUTE_MS, START_MS, serve_collections
@@ -101,7 +101,8 @@ def test_no_small_set_of_a_block_is_isolated() -> None:
         done = run(seed, make=BlockWorld)
         assert done.violated is None, explain(seed, make=BlockWorld)
         most = max(most, len(isolated(done.world.checks.told_blocks)))
-    assert most > 5, "the attacker has to learn something"
+    if not CHECK:
+        assert most > 5, "the attacker has to learn something"
 
 
 @pytest.mark.parametrize("name", BLOCK_MUTANTS)
@@ -135,6 +136,7 @@ def test_a_sum_tells_of_unions_of_what_its_parts_tell_of(parts: list[list[int]])
     assert np.count_nonzero(masked.statistic[entries]) <= 1
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("method", ["normal", "bernstein", "anytime"])
 @pytest.mark.parametrize("project", ["none", "blocks"])
 def test_a_document_says_what_it_would_say_or_nothing(

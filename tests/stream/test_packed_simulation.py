@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.agents.state.packed import REASONS
-from tests.soak import seeds
+from tests.soak import CHECK, seeds
 from tests.stream.simulation.packed import PACKED_MUTANTS, PackedWorker, PackedWorld
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import StoredWorker, stored_world
@@ -19,7 +19,8 @@ def test_all_invariants_hold_and_runs_are_worth_their_time():
         assert done.violated is None, explain(seed, make=PackedWorld)
         assert isinstance(done.world, PackedWorld)
         seen |= done.world.seen
-    assert seen >= {"taken", "repeat", "hole", *REASONS}
+    if not CHECK:
+        assert seen >= {"taken", "repeat", "hole", *REASONS}
 
 
 @pytest.mark.parametrize("name", PACKED_MUTANTS)

@@ -29,6 +29,7 @@ from tests.stream.plans import COLLECTIONS, NAMES, plan
 VALIDATOR = Draft202012Validator(PlanDocument.model_json_schema())
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", NAMES)
 def test_the_document_is_as_described_and_best_first(tmp_path: Path, name: str):
     # The best channel of 24 values takes seconds: the smaller collections have one.
@@ -86,6 +87,7 @@ def test_widths_are_those_of_normal_bounds_and_what_they_need_is_said(tmp_path: 
         assert one["respondents_for_width"] == pytest.approx(wanted, abs=1.0)
 
 
+@pytest.mark.slow
 def test_the_winner_of_binary_is_the_one_channel_that_spends_both_budgets(tmp_path: Path):
     document = plan(tmp_path, "answers")
     assert document["mechanisms"][0]["mechanism"] == "binary"
@@ -106,6 +108,7 @@ def test_what_is_known_without_error_has_none(tmp_path: Path):
         assert one["ratio"] == (1.0 if one in exact else None)
 
 
+@pytest.mark.slow
 def test_a_written_channel_is_as_good_as_was_said(tmp_path: Path):
     counts = tmp_path / "counts.txt"
     counts.write_text("5\n3\n2\n")
@@ -134,6 +137,7 @@ def test_a_written_channel_is_as_good_as_was_said(tmp_path: Path):
     assert invoke("certify", "-c", str(tmp_path / "ldpstream.toml"), "modes").exit_code == 0
 
 
+@pytest.mark.slow
 def test_without_a_prior_above_zero_there_is_a_plan_but_no_optimum(tmp_path: Path):
     counts = tmp_path / "counts.txt"
     counts.write_text("5\n0\n2\n")
@@ -142,6 +146,7 @@ def test_without_a_prior_above_zero_there_is_a_plan_but_no_optimum(tmp_path: Pat
     assert plan(tmp_path, "modes")["optimum"] is not None
 
 
+@pytest.mark.slow
 def test_what_does_not_satisfy_the_policy_is_named_with_the_pair(tmp_path: Path):
     document = plan(tmp_path, "places", "--search", "0")
     (l1,) = [one for one in document["refused"] if one["mechanism"] == "l1-geometric"]

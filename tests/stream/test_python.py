@@ -108,6 +108,7 @@ def test_an_impossible_query_is_refused_by_its_keyword(options: dict[str, Any], 
         ldp.estimate(draw(GRID, [(0, 1)]), **options)
 
 
+@pytest.mark.slow
 def test_a_withheld_document_has_no_rows_and_an_empty_picture(drawing: Any):
     few = ldp.define_collection("modes", mechanism="binary", epsilon=[1.0, 1.0], domain={"size": 2})
     document = ldp.estimate(draw(few, [0, 1]))
@@ -134,6 +135,7 @@ def test_plan_and_proof():
         ldp.plan(MODES, respondents=0)
 
 
+@pytest.mark.slow
 def test_every_document_can_be_drawn(drawing: Any):
     document = ldp.estimate(draw(MODES, ["bus"] * 50))
     axes = document.plot()
@@ -156,6 +158,7 @@ def test_every_document_can_be_drawn(drawing: Any):
         ldp.plot([])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "code", "message"),
     [

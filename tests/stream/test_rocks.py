@@ -8,7 +8,7 @@ import ldpstream.agents.stores.rocks_store as rocks_store
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.stores.rocks import RocksDatabase
 from ldpstream.agents.stores.rocks_store import RocksStore
-from tests.soak import seeds
+from tests.soak import CHECK, seeds
 from tests.stream.harness import HOUR_MS, frame
 from tests.stream.rocks import CONTEXT, OURS, filled, read, shown, stored
 from tests.stream.simulation.run import explain, run
@@ -80,7 +80,8 @@ def test_all_invariants_hold_with_stores(tmp_path: Path, monkeypatch: pytest.Mon
     with stored_world(tmp_path) as make:
         for seed in seeds(25, soak=500):
             assert run(seed, make=make).violated is None, explain(seed, make=make)
-    assert resumed > 25
+    if not CHECK:
+        assert resumed > 25
 
 
 @pytest.mark.parametrize("broken", [Ahead, Torn])

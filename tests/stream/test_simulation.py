@@ -51,6 +51,7 @@ def test_all_invariants_hold(first: int):
         assert ran(seed).violated is None, explain(seed)
 
 
+@pytest.mark.slow
 def test_runs_are_worth_their_time():
     worlds = [ran(seed).world for seed in range(40)]
     fates = {fate for world in worlds for counter in world.checks.fates for fate in counter}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak import seeds
+from tests.soak import CHECK, seeds
 from tests.stream.simulation.packed import PackedWorld
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import stored_world
@@ -19,10 +19,11 @@ def test_all_invariants_hold_and_runs_are_worth_their_time():
         done = run(seed, make=TokenWorld)
         assert done.violated is None, explain(seed, make=TokenWorld)
         fates += sum(done.world.checks.fates, Counter())
-    assert fates["counted"] > 150
-    assert fates["repeated"] > 150
-    assert fates["crowded"] > 20
-    assert fates.keys() >= {"late", "partition", "range", "fingerprint", "lost"}
+    if not CHECK:
+        assert fates["counted"] > 150
+        assert fates["repeated"] > 150
+        assert fates["crowded"] > 20
+        assert fates.keys() >= {"late", "partition", "range", "fingerprint", "lost"}
 
 
 @pytest.mark.parametrize("name", TOKEN_MUTANTS)

@@ -50,6 +50,7 @@ def stored(cluster: Cluster, pane: int) -> set[int]:
     return {int(token) for value in values for token in value}
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("seed", "most"), [(0, None), (1, None), (2, 20), (3, 20), (4, 1)])
 def test_fates_are_those_of_a_plain_loop_however_messages_are_batched(seed: int, most: int | None):
     rng = random.Random(seed)

@@ -197,6 +197,7 @@ async def test_a_poll_ends_with_its_budget_and_others_have_their_turn() -> None:
     assert [consumer.places[ONE].position, consumer.places[TWO].position] == [20, 5]
 
 
+@pytest.mark.slow
 async def test_records_of_nothing_are_counted_against_the_budget() -> None:
     consumer = Consumer()
     consumer.fetch(*[specks("zstd", 40_000).data] * 3)

@@ -55,6 +55,7 @@ def estimate(file: str, name: str, values: np.ndarray) -> dict:
     return json.loads(result.stdout)
 
 
+@pytest.mark.grid
 @KINDS
 @WEIGHTS
 def test_documents_sum_weights(tmp_path: Path, mechanism: str, weights: str):
@@ -107,6 +108,7 @@ def test_weights_outside_are_refused_by_line_and_never_repeated(
     assert "line 1" in message
 
 
+@pytest.mark.slow
 @KINDS
 def test_certificates_and_plans_are_about_the_values(tmp_path: Path, mechanism: str):
     file = written(tmp_path, mechanism, "public")

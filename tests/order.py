@@ -1,0 +1,45 @@
+"""In which order processes take the files of tests: those that take long first, and mixed.
+
+Tests of brokers and of the page mostly wait for other processes, so next to them run files that
+compute; what is left at the end is short, and all processes end together.
+"""
+
+from itertools import accumulate
+from typing import Final
+
+import pytest
+
+WAITING: Final = {
+    "crash": 15.0,
+    "attack": 8.0,
+    "broker": 6.0,
+    "javascript": 4.0,
+    "browser": 3.0,
+    "gateway": 2.0,
+    "ops": 0.3,
+}
+"""Folders whose tests wait, with the seconds that a test of theirs takes, roughly."""
+COMPUTING: Final = {"statistical": 1.5, "house": 0.2, "property": 0.2, "conformance": 0.03}
+"""The same of folders whose tests compute; `OTHERS` where nothing else is known."""
+OTHERS: Final = 0.1
+
+
+def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests file by file: of those that wait, and of the others, the longest first."""
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    waiting = {name: WAITING[folder] for name in files if (folder := _folder(name)) in WAITING}
+    others = {name: COMPUTING.get(_folder(name), OTHERS) for name in files.keys() - waiting.keys()}
+    places: dict[str, float] = {}
+    for kind in (waiting, others):
+        seconds = {name: kind[name] * len(files[name]) for name in sorted(kind)}
+        names = sorted(seconds, key=lambda name: -seconds[name])
+        ends = [0.0, *accumulate(seconds[name] for name in names)]
+        # How much of its kind begins before a file: the two kinds advance together.
+        places |= {name: end / ends[-1] for name, end in zip(names, ends, strict=False)}
+    return [item for name in sorted(places, key=lambda name: places[name]) for item in files[name]]
+
+
+def _folder(name: str) -> str:
+    return name.split("/")[1]
