@@ -15,15 +15,13 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _CREDIBLE: Final[dict[Method, CredibleMethod]] = {
     "padded": "normal",
-    "exact": "bernstein",
     "profile": "normal",
-    "profile-exact": "bernstein",
     "normal": "normal",
-    "bernstein": "bernstein",
     "anytime": "anytime",
     "anytime-exact": "anytime",
 }
-"""How a posterior is bounded, whose variance is known whatever the reports."""
+"""How a posterior is bounded, whose variance is known whatever the reports; under any other method
+by Bernstein's inequality, which holds at every number of reports."""
 LISTED: Final = 20
 """Most levels that a document names."""
 
@@ -61,7 +59,7 @@ def _mmse(
         totals.statistic,
         totals.n,
         confidence=options.confidence,
-        method=_CREDIBLE[options.method],
+        method=_CREDIBLE.get(options.method, "bernstein"),
         sharpest=options.sharpest,
     )
     share, count, se, low, high = (
