@@ -39,7 +39,7 @@ def pytest_configure() -> None:
     has seen.
     """
     patient = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
-    settings.register_profile("same", derandomize=True, **patient)
+    settings.register_profile("same", derandomize=True, max_examples=50, **patient)
     settings.register_profile("explore", derandomize=False, max_examples=1_000, **patient)
     settings.register_profile("few", derandomize=True, max_examples=10, **patient)
     settings.load_profile("few" if CHECK else "same")

@@ -62,10 +62,10 @@ def test_no_variance_is_no_width():
 @pytest.mark.parametrize("mean", [0.02, 0.3, 0.9])
 def test_the_ceiling_of_means_fails_less_often_than_its_level_over_all_paths(mean: float):
     rate = failing(
-        [mean] * 300, lambda n, ones: mean_ceiling(one(ones), one(1.0), 0.2)[0] >= n * mean
+        [mean] * 150, lambda n, ones: mean_ceiling(one(ones), one(1.0), 0.2)[0] >= n * mean
     )
     assert rate <= 0.2
-    assert failing([mean] * 300, lambda n, ones: ones >= n * mean) > 0.2
+    assert failing([mean] * 150, lambda n, ones: ones >= n * mean) > 0.2
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_self_normalised_bounds_fail_less_often_than_their_level(mean: float, sh
         far = self_normalised(spread, one(1.0), one(average), one(sharpest), n, 0.4)
         return average - far[0] <= mean
 
-    assert 0.0 < failing([mean] * 200, holds) <= 0.4
+    assert 0.0 < failing([mean] * 100, holds) <= 0.4
 
 
 def test_the_dirichlet_mixture_of_two_atoms_is_the_beta_binomial():
