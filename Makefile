@@ -21,16 +21,19 @@ FILES := --dist loadfile --no-loadscope-reorder
 # Where it is set, every process of tests compiles all of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check check-tests soak up down lint format clean constraints sbom images release
+.PHONY: demo test all-tests check check-tests soak up down lint style types format clean constraints sbom images release
 
 demo: $(VENV)/.demo
 	@$(BIN)/ldpstream demo $(if $(SECONDS),--seconds $(SECONDS))
 
+# Types beside the tests: either alone leaves a core idle for a while.
+test: style
+	@$(MAKE) --no-print-directory --jobs 2 types all-tests
+
 # More processes than most machines have cores: tests of brokers and of the page mostly wait.
-test: lint
+all-tests: $(VENV)/.dev
 	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),4) $(FILES) $(PYTEST)
 
-# Types beside the tests: either alone leaves a core idle for a while.
 check: $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint check-tests
 
@@ -57,9 +60,13 @@ docker/secrets/%:
 	@mkdir -p docker/secrets && chmod 700 docker/secrets
 	@od -An -N32 -tx1 /dev/urandom | tr -d ' \n' > $@
 
-lint: $(VENV)/.dev
+lint: style types
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
 	$(BIN)/mypy
 
 format: $(VENV)/.dev

@@ -13,6 +13,7 @@ from typing import Final
 
 from tests.brokers import Broker
 from tests.configuring import configuration
+from tests.forked import Forked
 from tests.processes import Worker
 
 _MAIN: Final = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
@@ -47,6 +48,8 @@ class Stand:
     broker: Broker
     folder: Path
     short: bool = True
+    forked: bool = False
+    """Whether workers are forked from a process that has imported this checkout's own code."""
 
     def configure(self, collections: Mapping[str, str], *, name: str = "ldpstream.toml") -> Path:
         """Write a configuration of whole tables by name, without `topic`, and return its path.
@@ -101,15 +104,18 @@ class Stand:
             if memory_bytes is not None:
                 resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
-        process = subprocess.Popen(
-            self._command(arguments),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.folder,
-            env=self._environment(),
-            preexec_fn=limit,
-        )
-        worker = Worker(process)
+        if self.forked and memory_bytes is None:
+            worker = Worker(Forked(arguments, stderr=subprocess.PIPE, environment=os.environ))
+        else:
+            process = subprocess.Popen(
+                self._command(arguments),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self.folder,
+                env=self._environment(),
+                preexec_fn=limit,
+            )
+            worker = Worker(process)
         try:
             worker.wait_ready(seconds=seconds)
             yield worker

@@ -37,5 +37,6 @@ def kafka() -> Iterator[Broker]:
     ids=lambda attack: attack.name,
 )
 async def test_an_attack_does_not_succeed(attack: Attack, kafka: Broker, tmp_path: Path) -> None:
-    outcome = await attack.run(Stand(checkout=HERE, broker=kafka, folder=tmp_path, short=True))
+    stand = Stand(checkout=HERE, broker=kafka, folder=tmp_path, short=True, forked=True)
+    outcome = await attack.run(stand)
     assert outcome.held, outcome.figure

@@ -113,6 +113,7 @@ async def test_provisional_and_final_have_different_keys_and_what_is_published(l
         assert worker.metrics("ldpstream_estimate", query="linear:block") == mean["mean"]
 
 
+@on_one_broker
 async def test_closed_state_survives_a_restart(lab: Lab) -> None:
     source = lab.collection.topics.source
     async with lab.producer() as producer:

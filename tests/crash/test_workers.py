@@ -16,11 +16,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.crash]
 
 
 @on_one_broker
-async def test_one_worker_is_killed(lab: Lab) -> None:
-    await run(lab, disturbance="kill", times=2, workers=1, reports=40_000, seed=1)
-
-
-@on_one_broker
 async def test_one_of_two_workers_is_killed(lab: Lab) -> None:
     await run(lab, disturbance="kill", times=2, workers=2, reports=40_000, seed=2)
 
