@@ -3,6 +3,7 @@
 With LDPSTREAM_REQUIRE_KAFKA=1 a Kafka that cannot be had fails the tests instead of skipping them.
 """
 
+import atexit
 import re
 import shutil
 import socket
@@ -24,6 +25,8 @@ from tests.ports import free_ports
 
 KINDS = ("embedded", "kafka")
 _KAFKA = Path(__file__).resolve().parent.parent / "docker" / "kafka"
+_formatted: dict[tuple[object, tuple[str, ...]], Path] = {}
+"""Empty data directories, by node and users: formatting one takes a virtual machine of its own."""
 _FORMAT = ("kafka.tools.StorageTool", "format", "-t", "bGRwc3RyZWFtLXRlc3RzMQ")
 
 
@@ -123,6 +126,10 @@ class KafkaServer:
         self._properties = directory / "server.properties"
         self._properties.write_text(template)
         self._running: Guarded | None = None
+        kind = (added.get("node.id"), tuple(users))
+        if kind in _formatted:
+            shutil.copytree(_formatted[kind], directory / "data")
+            return
         scram = [word for user in users for word in ("--add-scram", user)]
         formatted = subprocess.run(
             [*_java(heap), *_FORMAT, "-c", str(self._properties), *scram],
@@ -131,6 +138,9 @@ class KafkaServer:
         )
         if formatted.returncode:
             raise KafkaUnavailableError(formatted.stderr or formatted.stdout)
+        _formatted[kind] = Path(tempfile.mkdtemp(prefix="ldpstream-kafka-formatted-"))
+        atexit.register(shutil.rmtree, _formatted[kind], ignore_errors=True)
+        shutil.copytree(directory / "data", _formatted[kind], dirs_exist_ok=True)
 
     @classmethod
     @contextmanager

@@ -7,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from benchmarks.test_region import figure
 
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.error_region import ErrorRegion, channel_boundary
@@ -103,6 +102,9 @@ def test_a_broken_channel_leaves_the_region_and_the_test_is_named():
 
 @pytest.mark.slow
 def test_the_figure_is_drawn(tmp_path: Path):
+    # Here, for matplotlib takes as long to import as the other tests take.
+    from benchmarks.test_region import figure
+
     file = tmp_path / "region.png"
     figure().savefig(file, dpi=50)
     data = file.read_bytes()
