@@ -70,7 +70,7 @@ def shrink(seed: int, *, make: type[World] = World) -> list[int]:
         for i in range(len(schedule) - 1, -1, -size):
             shorter = schedule[: max(0, i - size + 1)] + schedule[i + 1 :]
             # What a broken rule has let into the state may stop the code before a check sees it.
-            with suppress(LookupError):
+            with suppress(LookupError, ValueError):
                 if _label(run(seed, shorter, make=make)) == label:
                     schedule = shorter
         size //= 2
