@@ -40,6 +40,7 @@ from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.registry.proposals import PROPOSERS, Proposal, propose
 from ldpstream.mechanisms.registry.registry import MECHANISMS
 from tests.conformance.instances import INSTANCES
+from tests.soak import chosen
 
 C = (math.e + 1) / (math.e - 1)
 LINE = L1Geometric(1.0, (12,))
@@ -64,10 +65,12 @@ def plan(mechanism: Mechanism, objective: Objective = "values", **keys: object) 
     return compare(mechanism, domain, workload, objective, "respondents")
 
 
+@pytest.mark.soak
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", chosen([*SMALL][::3], soak=[*SMALL]))
 def test_every_mechanism_is_planned_for_and_everything_offered_satisfies_its_policy(name: str):
     mechanism = SMALL[name]
+    assert {SMALL[one].id for one in [*SMALL][::3]} == {one.id for one in SMALL.values()}
     comparison, policy = plan(mechanism), by_entries(mechanism.policy)
     assert [c.mechanism for c in comparison.candidates if c.configured] == [mechanism]
     for candidate in comparison.candidates:

@@ -3,6 +3,8 @@
 Seeds are fixed; with other seeds a test fails with the probability it states.
 """
 
+from itertools import product
+
 import numpy as np
 import pytest
 from benchmarks.l1_variance import measured_ratio, variances
@@ -26,6 +28,7 @@ VALUES = [0, 17, 39]
 
 
 METHODS = ("normal", "bernstein")
+EPSILONS, SHAPES = (0.3, 1.0, 3.0), ((64,), (16, 12), (5, 1, 4, 3))
 
 
 def covered(n: int, shape: tuple[int, ...], bounds: list, estimand: str) -> np.ndarray:
@@ -83,8 +86,12 @@ def test_quantile_bounds_cover_the_quantiles_of_the_respondents(n: int, method: 
     assert (hits / REPETITIONS >= binom.ppf(TAIL, REPETITIONS, 0.95) / REPETITIONS).all()
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize("shape", [(64,), (16, 12), (5, 1, 4, 3)], ids=str)
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("epsilon", "shape"),
+    chosen([*zip(EPSILONS, SHAPES, strict=True)], soak=[*product(EPSILONS, SHAPES)]),
+    ids=str,
+)
 def test_squared_errors_agree_with_the_prediction(epsilon: float, shape: tuple[int, ...]):
     """Of 500 nearly normal errors a mean square errs by 6.3%, that of many ranges by less.
 

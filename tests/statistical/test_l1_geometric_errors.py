@@ -8,8 +8,10 @@ from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from tests.soak import chosen
 
-REPETITIONS = 2000
+REPETITIONS = chosen(500, soak=2_000)
+FAR = chosen(0.4, soak=0.2)
 CASES = [
     ((64,), 1.0, [[(0, 9)], [(5, 40)], [(30, 31)], [(50, 63)], [(7, 7)]]),
     ((64,), 0.2, [[(0, 9)], [(5, 40)], [(30, 31)], [(50, 63)], [(7, 7)]]),
@@ -21,14 +23,15 @@ CASES = [
 ]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("shape", "epsilon", "bounds"), CASES, ids=lambda v: str(v)[:12])
 def test_squared_errors_agree_with_the_prediction(
     shape: tuple[int, ...], epsilon: float, bounds: list[list[tuple[int, int]]]
 ):
-    """Of 2,000 nearly normal errors the mean square errs by 3.2%; six of these are 20%.
+    """Of 2,000 nearly normal errors the mean square errs by 3.2%, of 500 by 6.3%; FAR is six of it.
 
     Over 13 ranges this fails with probability below 1e-6 with other seeds; the mean of a case's
-    ranges lies within 10% with the seeds fixed here.
+    ranges lies within half of it with the seeds fixed here.
     """
     mechanism = L1Geometric(epsilon, shape)
     case = Case("line", mechanism, "zipf", zipf(mechanism.size, 1.1), 500)
@@ -41,5 +44,5 @@ def test_squared_errors_agree_with_the_prediction(
     for _, statistic in draw_by_privatizing(case, REPETITIONS, 17):
         squares += (estimate_sets(mechanism, statistic, case.n, sets).value - truth) ** 2
     ratios = squares / REPETITIONS / predicted
-    assert (np.abs(ratios - 1) < 0.2).all()
-    assert abs(ratios.mean() - 1) < 0.1
+    assert (np.abs(ratios - 1) < FAR).all()
+    assert abs(ratios.mean() - 1) < FAR / 2

@@ -14,8 +14,11 @@ from ldpstream.estimators.lip.mmse import estimate_mmse
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.lip.settings import Prior
 from tests.seeded import SeededEntropy
+from tests.soak import chosen
 
-REPETITIONS = 2000
+pytestmark = pytest.mark.soak
+
+REPETITIONS = chosen(600, soak=2_000)
 TAIL = 1e-7
 ONE = Lip(Prior(0.2), (1.0,))
 LOCAL = Lip(Prior(levels=64), (0.5, 2.0))
