@@ -23,16 +23,22 @@ COMPUTING: Final = {"statistical": 1.5, "house": 0.2, "property": 0.2, "conforma
 """The same of folders whose tests compute; `OTHERS` where nothing else is known."""
 OTHERS: Final = 0.1
 FILES: Final = {
-    **{"attack/test_attacks.py": 150, "crash/test_faults.py": 80, "broker/test_demo.py": 60},
-    **{"crash/test_idle.py": 45, "crash/test_nodes.py": 40, "broker/test_readme.py": 40},
-    **{"ops/test_compose_natively.py": 40, "broker/test_every_mechanism.py": 30},
-    **{
-        "stream/test_plan.py": 30,
-        "house/test_guide_mechanism.py": 20,
-        "ops/test_prometheus.py": 20,
-    },
-    **{"stream/test_http_hostile.py": 20, "stream/test_cli_no_broker.py": 20},
-    **{"exact/test_best_channels.py": 15, "stream/test_apart.py": 10, "ops/test_queries.py": 3},
+    "attack/test_attacks.py": 150,
+    "crash/test_faults.py": 80,
+    "broker/test_demo.py": 60,
+    "crash/test_idle.py": 45,
+    "crash/test_nodes.py": 40,
+    "broker/test_readme.py": 40,
+    "ops/test_compose_natively.py": 40,
+    "broker/test_every_mechanism.py": 30,
+    "stream/test_plan.py": 30,
+    "house/test_guide_mechanism.py": 20,
+    "ops/test_prometheus.py": 20,
+    "stream/test_http_hostile.py": 20,
+    "stream/test_cli_no_broker.py": 20,
+    "exact/test_best_channels.py": 15,
+    "stream/test_apart.py": 10,
+    "ops/test_queries.py": 3,
 }
 """Seconds of whole files, where the number of tests tells little of them."""
 
