@@ -26,16 +26,16 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.demo
 	@$(BIN)/ldpstream demo $(if $(SECONDS),--seconds $(SECONDS))
 
-# Types beside the tests: either alone leaves a core idle for a while.
+# Types next to the tests: either alone leaves a core idle for a while.
 test: style
-	@$(MAKE) --no-print-directory --jobs 2 types all-tests
+	@$(MAKE) --no-print-directory --jobs 2 all-tests types
 
 # More processes than most machines have cores: tests of brokers and of the page mostly wait.
 all-tests: $(VENV)/.dev
 	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),4) $(FILES) $(PYTEST)
 
 check: $(VENV)/.dev
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint check-tests
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-tests lint
 
 check-tests: $(VENV)/.dev
 	LDPSTREAM_CHECK=1 $(BIN)/python -m pytest -q --numprocesses $(or $(JOBS),2) $(FILES) \
