@@ -10,7 +10,7 @@ from tests.browser.chromium import need_chromium, start_chromium
 from tests.browser.showing import show_collections
 from tests.stream.serving import Pipeline
 
-_PATIENCE_MS = 15_000
+_PATIENCE_MS = 60_000
 expect.set_options(timeout=_PATIENCE_MS)
 
 
