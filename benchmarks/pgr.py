@@ -26,7 +26,7 @@ from tests.seeded import SeededEntropy
 
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli
+from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_choice import choose, realise
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
@@ -140,7 +140,7 @@ def estimator(figure: Published) -> Estimator:
     low, step = float(subsets.support.low), float(1 / subsets.support.gap)
 
     def masks(values: Integers, entropy: Entropy) -> Floats:
-        wanted = bernoulli(entropy, subsets.threshold, len(values))
+        wanted = entropy.words(len(values)) < np.uint64(subsets.threshold)
         held = np.zeros(figure.k, dtype=np.int64)
         for first in range(0, len(values), 256):
             part = slice(first, first + 256)

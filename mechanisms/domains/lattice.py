@@ -29,10 +29,15 @@ class Lattice(Domain):
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         """Return the row-major indices of coordinates: `(n,)`, or `(n, D)` in D > 1 dimensions."""
-        array = _as_integers(labels, len(self.shape))
-        if array is None:
+        try:
+            array = np.asarray(labels)
+        except ValueError:
+            array = np.empty(0)  # rows of different lengths
+        shape = (len(labels),) if len(self.shape) == 1 else (len(labels), len(self.shape))
+        if array.dtype.kind not in "iu" or array.shape != shape:
             rows = [[v] for v in labels] if len(self.shape) == 1 else labels
             array = self._coordinates(rows)
+        array = array.reshape(len(labels), len(self.shape))
         extents = np.array(self.shape, dtype=np.int64)
         inside = np.all((array >= 0) & (array < extents), axis=1)
         if not inside.all():
@@ -86,20 +91,6 @@ def _digits(text: str) -> int:
     """Return a decimal integer, or -1 if the text is not a number of any domain."""
     digits = text.strip()
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else -1
-
-
-def _as_integers(labels: Sequence[Any] | NDArray[Any], dimensions: int) -> NDArray[Any] | None:
-    """Return integer labels as an array of shape `(n, D)`, or None if they are anything else."""
-    if len(labels) == 0:
-        return np.zeros((0, dimensions), dtype=np.int64)
-    try:
-        array = np.asarray(labels)
-    except ValueError:
-        return None
-    shape = (len(labels),) if dimensions == 1 else (len(labels), dimensions)
-    if array.dtype.kind not in "iu" or array.shape != shape:
-        return None
-    return array.reshape(len(labels), dimensions)
 
 
 @dataclass(frozen=True)

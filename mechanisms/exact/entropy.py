@@ -35,17 +35,6 @@ class SystemEntropy:
         return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
 
-def bernoulli(entropy: Entropy, threshold: int, n: int) -> NDArray[np.bool_]:
-    """Return `n` draws, True with probability exactly `threshold / 2^64`; bool of shape `(n,)`.
-
-    `threshold` lies in `0..2^64`, both included.
-    """
-    words = entropy.words(n)
-    if threshold >= WORD:
-        return np.ones(n, dtype=np.bool_)
-    return words < np.uint64(threshold)
-
-
 def bernoulli_each(entropy: Entropy, thresholds: Words) -> NDArray[np.bool_]:
     """Return draws, the i-th True with probability exactly `thresholds[i] / 2^64`: bool `(n,)`.
 

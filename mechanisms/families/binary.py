@@ -21,7 +21,7 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_enumeration
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.dense_decoder import DenseDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
@@ -116,16 +116,15 @@ class Binary(SymbolMechanism):
         """Prove both realised losses, in exact arithmetic."""
         return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..1`, into reports of shape `(n,)`.
 
         One word a value: report 1 where it is below the value's threshold.
         """
-        checked = self.check_values(values)
-        words = (entropy or SystemEntropy()).words(len(checked))
+        words = entropy.words(len(values))
         # A threshold of 2^64 does not fit a word: compare with the largest word that is a 1.
         last = np.array([max(t - 1, 0) for t in self.thresholds], dtype=np.uint64)
-        ones = (words <= last[checked]) & (np.array(self.thresholds, dtype=object) > 0)[checked]
+        ones = (words <= last[values]) & (np.array(self.thresholds, dtype=object) > 0)[values]
         return ones.astype(np.int64)
 
     def decoder(self) -> CountDecoder:

@@ -28,7 +28,7 @@ from ldpstream.mechanisms.channels.certificate import (
 )
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.walsh import move_to_sign, positive, sign_order
 from ldpstream.mechanisms.families.high_low_decoder import HighLowDecoder
 from ldpstream.mechanisms.interface.decoder import CountDecoder
@@ -172,21 +172,19 @@ class HighLow(SymbolMechanism):
         quarters = of_supports(ratio, Fraction(1, 2), Fraction(1, 4))
         return {budget(self.epsilon): [quarters]}
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         Two words a value: n that decide the sign, or whether the report is plain; then n for the
         positions, of which a mask draws uniformly since S is a power of two.
         """
-        checked = self.check_values(values)
-        source = entropy or SystemEntropy()
-        decisions = source.words(len(checked))
-        rows = self.row[checked]
+        decisions = entropy.words(len(values))
+        rows = self.row[values]
         hidden = rows > 0
         limits = np.array([2 * self.threshold - WORD, self.threshold], dtype=np.uint64)
         chosen = decisions < limits[hidden.astype(np.int64)]
-        drawn = source.words(len(checked)).view(np.int64) & np.int64(self.positions - 1)
-        return np.where(chosen & ~hidden, self.plain[checked], move_to_sign(rows, drawn, chosen))
+        drawn = entropy.words(len(values)).view(np.int64) & np.int64(self.positions - 1)
+        return np.where(chosen & ~hidden, self.plain[values], move_to_sign(rows, drawn, chosen))
 
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries."""

@@ -19,7 +19,7 @@ from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.channel_file import load_channel
 from ldpstream.mechanisms.channels.designed import DesignedChannel
-from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
+from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.families.table_decoder import TableDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
@@ -101,17 +101,16 @@ class Optimal(SymbolMechanism):
     def _certificate(self) -> Certificate:
         return self.design.certify(self.id, self.disclosed())
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         One word a value: the report whose interval of the value's 2^64 words it falls in.
         """
-        checked = self.check_values(values)
-        words = (entropy or SystemEntropy()).words(len(checked))
-        reports = np.empty(len(checked), dtype=np.int64)
-        for value in np.unique(checked).tolist():
+        words = entropy.words(len(values))
+        reports = np.empty(len(values), dtype=np.int64)
+        for value in np.unique(values).tolist():
             outputs, ends = self._intervals[value]
-            own = np.flatnonzero(checked == value) if len(checked) > 1 else slice(None)
+            own = np.flatnonzero(values == value) if len(values) > 1 else slice(None)
             reports[own] = outputs[np.searchsorted(ends, words[own], side="right")]
         return reports
 

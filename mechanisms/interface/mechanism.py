@@ -23,7 +23,7 @@ from ldpstream.mechanisms.channels.blanket import Blanket, blankets_by_enumerati
 from ldpstream.mechanisms.channels.certificate import ENUMERATION_LIMIT, Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.base import Domain
-from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.interface.decoder import Decoder as Decoder
 from ldpstream.mechanisms.interface.decoder import Floats as Floats
 from ldpstream.mechanisms.interface.decoder import Statistic as Statistic
@@ -139,7 +139,6 @@ class Mechanism(ABC):
             return {}
         return blankets_by_enumeration(channel, self.policy)
 
-    @abstractmethod
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports, one a row.
 
@@ -148,6 +147,11 @@ class Mechanism(ABC):
         Raises:
             ValueOutsideDomainError: naming the position of the first bad value, never the value.
         """
+        return self.randomise(self.check_values(values), entropy or SystemEntropy())
+
+    @abstractmethod
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
+        """Do the same for values that are known to be in the domain, int64 of shape `(n,)`."""
 
     def check_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return values as int64 of shape `(n,)`.

@@ -137,7 +137,8 @@ class CollectionSpec:
             ValueOutsideDomainError: naming the position of the first bad label, never the label.
         """
         source = entropy or SystemEntropy()
-        return self.mechanism.privatize(self.domain.place(labels, entropy=source), entropy=source)
+        # Where a label is placed is a value of the mechanism: there is nothing to check.
+        return self.mechanism.randomise(self.domain.place(labels, entropy=source), source)
 
     def frame(
         self,

@@ -28,49 +28,40 @@ class BlockDecoder(DisclosedBlocks):
         self._contrast = (2 * threshold - WORD) / WORD
         by_order = np.argsort(layout.orders, kind="stable")
         orders = layout.orders[by_order]
-        self._first_slot = np.empty_like(layout.starts)
-        self._first_slot[by_order] = np.cumsum(orders) - orders
+        first_slot = np.empty_like(layout.starts)
+        first_slot[by_order] = np.cumsum(orders) - orders
         self._runs = _runs_of_equal(orders)
         # Report y of block j sits in slot first_slot[j] + y - starts[j].
-        self._slot_of_report: Indices | None = None
-        if np.any(self._first_slot != layout.starts):
-            moved = np.repeat(self._first_slot - layout.starts, layout.orders)
+        self._slot_of_report: Indices | slice = slice(None)
+        if np.any(first_slot != layout.starts):
+            moved = np.repeat(first_slot - layout.starts, layout.orders)
             self._slot_of_report = np.arange(layout.outputs) + moved
         self.scratch = 1.0 if len(self._runs) == 1 else 3.0
-
-    def _base(self, at: slice) -> Indices:
-        """Return the first slot of the block of each of these values."""
-        return self._first_slot[self._layout.blocks.of_value[at]]
 
     def _scale(self, at: slice | Integers) -> Floats:
         return np.where(self._layout.mask[at] == 0, 1.0, self._c)
 
     def _transform(self, reports: NDArray[Number]) -> NDArray[Number]:
-        """Return the transforms of all blocks of a vector over reports, in slots."""
-        slots = reports
-        if self._slot_of_report is not None:
-            slots = np.empty_like(reports)
-            slots[self._slot_of_report] = reports
-        return self._transform_slots(slots)
-
-    def _transform_slots(self, slots: NDArray[Number]) -> NDArray[Number]:
+        """Return the transforms of all blocks of a vector over reports, each in its place."""
         if len(self._runs) == 1:
             order, count = self._runs[0]
-            return walsh_hadamard(slots.reshape(count, order)).reshape(-1)
-        result = np.empty_like(slots)
+            return walsh_hadamard(reports.reshape(count, order)).reshape(-1)
+        slots = np.empty_like(reports)
+        slots[self._slot_of_report] = reports
         start = 0
         for order, count in self._runs:
             end = start + order * count
-            result[start:end] = walsh_hadamard(slots[start:end].reshape(count, order)).ravel()
+            slots[start:end] = walsh_hadamard(slots[start:end].reshape(count, order)).ravel()
             start = end
-        return result
+        return slots[self._slot_of_report]
 
     def shares(self, statistic: Statistic) -> Floats:
         """Return `c T[row]` of each value, T the exact integer transform of its block's counts."""
         transformed = self._transform(statistic)
         totals = np.empty(self._layout.blocks.size)
         for at in parts(totals.size):
-            totals[at] = self._scale(at) * transformed[self._base(at) + self._layout.row[at]]
+            places = self._layout.offset[at] + self._layout.row[at]
+            totals[at] = self._scale(at) * transformed[places]
         return totals
 
     def second_moments(self, statistic: Statistic) -> Floats:
@@ -109,18 +100,18 @@ class BlockDecoder(DisclosedBlocks):
 
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: each block's weights in their rows, transformed."""
-        slots = np.zeros(self._layout.outputs)
+        rows = np.zeros(self._layout.outputs)
         for at in parts(weights.size):
-            slots[self._base(at) + self._layout.row[at]] = weights[at] * self._scale(at)
-        decoded = self._transform_slots(slots)
-        return decoded if self._slot_of_report is None else decoded[self._slot_of_report]
+            places = self._layout.offset[at] + self._layout.row[at]
+            rows[places] = weights[at] * self._scale(at)
+        return self._transform(rows)
 
     def expect(self, function: Floats) -> Floats:
         """Return `(T[0] + t T[row]) / K_j` of each value, T the transform of its block, t = 1/c."""
         transformed = self._transform(np.asarray(function, dtype=np.float64))
         means = np.empty(self._layout.blocks.size)
         for at in parts(means.size):
-            base = self._base(at)
+            base = self._layout.offset[at]
             contrast = np.where(self._layout.mask[at] == 0, 0.0, self._contrast)
             sums = transformed[base] + contrast * transformed[base + self._layout.row[at]]
             means[at] = sums / (self._layout.mask[at] + 1)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy, bernoulli
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.walsh import move_to_sign, positive
 from ldpstream.mechanisms.families.block.decoder import BlockDecoder
 from ldpstream.mechanisms.families.block.layout import BlockLayout
@@ -86,19 +86,17 @@ class BlockHadamard(BlockSymbols):
         """Return the one of all blocks: two rows share a quarter of the positions with sign +1."""
         return [of_supports(self.worst_ratio(), Fraction(1, 2), Fraction(1, 4))]
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         Two words a value: n for the signs, then n for the positions. Sharing one word would leave
         the sign's probability short of 64 bits. K_j is a power of two, so a mask draws uniformly.
         """
-        checked = self.check_values(values)
-        source = entropy or SystemEntropy()
-        wanted = bernoulli(source, self.threshold, len(checked))
-        words = source.words(len(checked)).view(np.int64)
+        signs, positions = entropy.words(2 * len(values)).reshape(2, -1)
+        wanted = signs < np.uint64(self.threshold)
         layout = self.layout
-        drawn = words & layout.mask[checked]
-        return layout.offset[checked] + move_to_sign(layout.row[checked], drawn, wanted)
+        drawn = positions.view(np.int64) & layout.mask[values]
+        return layout.offset[values] + move_to_sign(layout.row[values], drawn, wanted)
 
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries, by fast transforms of all blocks of one size."""

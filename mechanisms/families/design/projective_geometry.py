@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import (
     Entropy,
-    SystemEntropy,
     bernoulli_each,
     uniform_below,
 )
@@ -74,24 +73,22 @@ class ProjectiveGeometry(DesignMechanism):
             "blocks": {"count": self.blocks.count, "sha256": self.blocks.digest},
         }
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         n words decide who reports an orthogonal point. Then, by ascending size of the blocks, the
         points of all values in blocks of that size are drawn.
         """
-        checked = self.check_values(values)
-        source = entropy or SystemEntropy()
-        layout, block = self.layout, self.blocks.of_value[checked]
-        wanted = bernoulli_each(source, layout.thresholds[block])
-        place = self.blocks.position[checked]
-        points = np.zeros(len(checked), dtype=np.int64)
+        layout, block = self.layout, self.blocks.of_value[values]
+        wanted = bernoulli_each(entropy, layout.thresholds[block])
+        place = self.blocks.position[values]
+        points = np.zeros(len(values), dtype=np.int64)
         kinds = layout.kinds[block]
         for kind in np.unique(kinds).tolist():
             if self.sizes[kind] > 1:
                 here = np.flatnonzero(kinds == kind)
                 geometry = self.geometry(self.sizes[kind])
-                points[here] = draw_points(geometry, source, place[here], wanted[here])
+                points[here] = draw_points(geometry, entropy, place[here], wanted[here])
         return layout.starts[block] + points
 
 

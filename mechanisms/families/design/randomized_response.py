@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
 from ldpstream.mechanisms.exact.entropy import (
     Entropy,
-    SystemEntropy,
     bernoulli_each,
     uniform_below_each,
 )
@@ -61,18 +60,16 @@ class RandomizedResponse(DesignMechanism):
             "blocks": {"count": self.blocks.count, "sha256": self.blocks.digest},
         }
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         n words decide who reports the own value; n more, and again one for each that is rejected,
         draw one of the other values of the block.
         """
-        checked = self.check_values(values)
-        source = entropy or SystemEntropy()
-        layout, block = self.layout, self.blocks.of_value[checked]
-        own = bernoulli_each(source, layout.thresholds[block])
+        layout, block = self.layout, self.blocks.of_value[values]
+        own = bernoulli_each(entropy, layout.thresholds[block])
         others = layout.orders[block] - 1
-        drawn = uniform_below_each(source, np.maximum(others, 1))
-        place = self.blocks.position[checked]
+        drawn = uniform_below_each(entropy, np.maximum(others, 1))
+        place = self.blocks.position[values]
         other = drawn + (drawn >= place)
         return layout.starts[block] + np.where(own | (others == 0), place, other)

@@ -24,7 +24,7 @@ from ldpstream.mechanisms.channels.certificate import (
 )
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, sign_threshold
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.families.l1.bit_rows import ones_from, packed_bernoulli, row_bytes
 from ldpstream.mechanisms.families.l1.bits_decoder import L1BitsDecoder
 from ldpstream.mechanisms.families.l1.sign_sums import add_products
@@ -154,18 +154,17 @@ class L1Bits(StepMechanism):
             return certify_by_enumeration(self.id, policy, self.channel(), self.disclosed())
         return certify_steps(self.id, policy, ratio, self.disclosed())
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)`, into reports, uint8 `(n, report_bytes)`.
 
         A report's coins, 1 where an entry is kept, come from `bit_rows.packed_bernoulli`, over many
         reports at once.
         """
-        checked, source = self.check_values(values), entropy or SystemEntropy()
-        reports = np.empty((len(checked), self.report_bytes), dtype=np.uint8)
+        reports = np.empty((len(values), self.report_bytes), dtype=np.uint8)
         step = max(1, _CHUNK_BYTES // self.report_bytes)
-        for start in range(0, len(checked), step):
-            plain = self._plain(checked[start : start + step])
-            kept = packed_bernoulli(source, self.threshold, plain.size).reshape(plain.shape)
+        for start in range(0, len(values), step):
+            plain = self._plain(values[start : start + step])
+            kept = packed_bernoulli(entropy, self.threshold, plain.size).reshape(plain.shape)
             reports[start : start + step] = plain ^ (~kept & self._used)
         return reports
 

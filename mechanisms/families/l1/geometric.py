@@ -25,7 +25,7 @@ from ldpstream.mechanisms.channels.certificate import (
 )
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, geometric_threshold
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
 from ldpstream.mechanisms.families.l1.geometric_axis import GeometricAxis
 from ldpstream.mechanisms.families.l1.geometric_decoder import L1GeometricDecoder
@@ -110,17 +110,16 @@ class L1Geometric(StepMechanism, SymbolMechanism):
             return certify_by_enumeration(self.id, policy, self.channel(), self.disclosed())
         return certify_steps(self.id, policy, ratio, self.disclosed())
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         See `exact.geometric` for the draws; a dimension of one value draws nothing.
         """
-        checked = self.check_values(values)
         extents = np.array(self.extents, dtype=np.int64)
         strides = np.append(np.cumprod(extents[:0:-1])[::-1], 1)
-        coordinates = checked[:, None] // strides % extents
-        last = np.tile(extents - 1, len(checked))
-        moved = self._noise.move(entropy or SystemEntropy(), coordinates.ravel(), last)
+        coordinates = values[:, None] // strides % extents
+        last = np.tile(extents - 1, len(values))
+        moved = self._noise.move(entropy, coordinates.ravel(), last)
         reports: Reports = moved.reshape(coordinates.shape) @ strides
         return reports
 

@@ -21,7 +21,7 @@ from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.families.lip.certificate import certify_lip
 from ldpstream.mechanisms.families.lip.decoder import LipDecoder
 from ldpstream.mechanisms.families.lip.domain import PriorDomain
@@ -136,15 +136,14 @@ class Lip(SymbolMechanism):
         """The thresholds by value: all are above 0 and below 2^64."""
         return np.array([t for pair in self.thresholds for t in pair], dtype=np.uint64)
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         One word a value: bit 1 where it is below the value's threshold. The level stays.
         """
-        checked = self.check_values(values)
-        words = (entropy or SystemEntropy()).words(len(checked))
-        ones = words < self._table[checked]
-        return (checked & -2) | ones
+        words = entropy.words(len(values))
+        ones = words < self._table[values]
+        return (values & -2) | ones
 
     def decoder(self) -> LipDecoder:
         """Return the decoder of linear queries: unbiased whatever the priors are."""

@@ -23,7 +23,7 @@ from ldpstream.mechanisms.channels.certificate import (
     certify_by_structure,
 )
 from ldpstream.mechanisms.channels.channel import Channel
-from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
+from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.families.matrix.channel import channel_of_rows, refuse_many
 from ldpstream.mechanisms.families.matrix.choice import least_error
 from ldpstream.mechanisms.families.matrix.decoder import MatrixDecoder
@@ -198,16 +198,15 @@ class Matrix(Mechanism):
             violation=told_apart(self._realised.group, self.pairs),
         )
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports, int64 `(n, width)`.
 
         The group comes first where there are several, then the noisy rows.
         """
-        checked = self.check_values(values)
-        noisy = self.rows.privatize(checked, entropy or SystemEntropy())
+        noisy = self.rows.privatize(values, entropy)
         if self._groups == 1:
             return noisy
-        return np.concatenate([self._realised.group[checked][:, None], noisy], axis=1)
+        return np.concatenate([self._realised.group[values][:, None], noisy], axis=1)
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
         """Encode n reports as uint8 of shape `(n, report_bytes)`."""

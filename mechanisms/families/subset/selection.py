@@ -22,7 +22,7 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
 from ldpstream.mechanisms.channels.channel import MOST_WORK, Channel, refuse_large
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy, bernoulli_each
+from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_each
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
 from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
 from ldpstream.mechanisms.families.subset.layout import SubsetLayout
@@ -159,22 +159,20 @@ class SubsetSelection(BlockMechanism):
             return super().block_blankets()
         return [of_supports(one.ratio, *one.shares) for one in several]
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 `(n,)` in `0..k-1`, into reports, uint8 `(n, report_bytes)`.
 
         n words decide who reports the own value; then, by ascending size of the blocks, the subsets
         of all values in blocks of that size are drawn. The rows are the encoded reports.
         """
-        checked = self.check_values(values)
-        source = entropy or SystemEntropy()
-        layout, block = self.layout, self.blocks.of_value[checked]
-        wanted = bernoulli_each(source, layout.thresholds[block])
-        place, kinds = self.blocks.position[checked], layout.kinds[block]
-        masks = np.zeros((len(checked), layout.mask_bytes), dtype=np.uint8)
+        layout, block = self.layout, self.blocks.of_value[values]
+        wanted = bernoulli_each(entropy, layout.thresholds[block])
+        place, kinds = self.blocks.position[values], layout.kinds[block]
+        masks = np.zeros((len(values), layout.mask_bytes), dtype=np.uint8)
         for kind in np.unique(kinds).tolist():
             here, subsets = np.flatnonzero(kinds == kind), self.subsets[kind]
             if subsets.size > 1:
-                masks[here] = layout.pack(draw_subsets(source, subsets, place[here], wanted[here]))
+                masks[here] = layout.pack(draw_subsets(entropy, subsets, place[here], wanted[here]))
             else:
                 masks[here, 0] = 1
         return layout.write(block, masks)

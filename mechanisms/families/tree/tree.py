@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, SystemEntropy
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.tree.decoder import TreeDecoder
 from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, Level
@@ -139,18 +139,16 @@ class Tree(BlockSymbols):
         self.layout.check()
         return max(lv.channel.design.ratio for tree in self.layout.trees for lv in tree.levels)
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         n words for the levels, n for who reports a point that supports the node. Then, by ascending
         size of the blocks, level by level, the points are drawn.
         """
-        checked = self.check_values(values)
-        source = entropy or SystemEntropy()
-        words, wanted_words = source.words(len(checked)), source.words(len(checked))
-        layout, block = self.layout, self.blocks.of_value[checked]
+        words, wanted_words = entropy.words(len(values)), entropy.words(len(values))
+        layout, block = self.layout, self.blocks.of_value[values]
         reports, kinds = layout.starts[block], layout.kinds[block]
-        place = self.blocks.position[checked]
+        place = self.blocks.position[values]
         for kind in np.unique(kinds).tolist():
             tree = layout.trees[kind]
             of_kind = np.flatnonzero(kinds == kind)
@@ -159,7 +157,7 @@ class Tree(BlockSymbols):
                 here = of_kind[drawn == number]
                 wanted = wanted_words[here] < np.uint64(level.channel.design.threshold)
                 nodes = tree.nodes(level, place[here])
-                reports[here] += level.start + level.channel.draw(source, nodes, wanted)
+                reports[here] += level.start + level.channel.draw(entropy, nodes, wanted)
         return reports
 
     def decoder(self) -> CountDecoder:

@@ -171,10 +171,10 @@ class PublicWeights(Mechanism):
             proof="structure",
         )
 
-    def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise the values of pairs, int64 `(n,)`; their weights stay as they are."""
-        own, weights = np.divmod(self.check_values(values), self.weights)
-        return self._row(self.values.encode(self.values.privatize(own, entropy=entropy)), weights)
+        own, weights = np.divmod(values, self.weights)
+        return self._row(self.values.encode(self.values.randomise(own, entropy)), weights)
 
     def _row(self, own: NDArray[np.uint8], weights: NDArray[np.int64]) -> Reports:
         little = weights.astype("<i8").view(np.uint8).reshape(-1, 8)[:, : self.weight_bytes]
