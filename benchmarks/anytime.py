@@ -102,14 +102,14 @@ def ask(setting: Setting) -> Asked:
     query = queries.set_query(members)
     if not (isinstance(queries, SetDecoder) and isinstance(query, CountQuery)):
         raise TypeError("expected a mechanism whose statistic counts symbols")
-    pairs = np.stack([queries.of_output.astype(np.float64), np.round(query.h, 9)])
+    pairs = np.stack([queries.outputs.of_place.astype(np.float64), np.round(query.h, 9)])
     (group, atoms), of_output = np.unique(pairs, axis=1, return_inverse=True)
     joint = np.zeros((2, atoms.size))
     for value, row in enumerate(setting.mechanism.channel().rows):
         for output, probability in row.items():
             place = of_output.reshape(-1)[output]
             joint[int(members[value]), place] += setting.shares[value] * float(probability)
-    quietest, noisiest = queries.groups.value_extremes(query.noise)
+    quietest, noisiest = queries.groups.extremes(query.noise)
     return Asked(
         setting=setting,
         query=query,

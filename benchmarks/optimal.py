@@ -147,7 +147,7 @@ def measured(mechanism: Mechanism, setting: Setting, repetitions: int, seed: int
     case = Case("", mechanism, "", setting.shares, RESPONDENTS)
     errors = []
     for _, statistic in draw_by_privatizing(case, repetitions, seed):
-        estimates = np.array([query.total(statistic) for query in queries]) / RESPONDENTS
+        estimates = np.array([query.sums(statistic)[0] for query in queries]) / RESPONDENTS
         errors.append(float(((estimates - truth) ** 2).mean()))
     return RESPONDENTS * float(np.mean(errors))
 

@@ -3,7 +3,7 @@
 Nothing here is clipped to [0, 1]: projections are a separate, named step (`projection`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Self, Unpack
 
@@ -87,16 +87,17 @@ def estimate_values(
         ValueError: where the statistic does not count n reports, or an option is impossible.
     """
     many = mechanism.size
-    if values is None:
-        sums = value_sums(mechanism, statistic, n, decoded=decoded)
-        return _bound(sums, mechanism, statistic, n, Options(**options), np.int64, many)
     if options.get("simultaneous") and options.get("family") is None:
-        options["family"] = mechanism.size
+        options["family"] = many
     # Of a single column numpy adds the rows in another order.
-    asked = np.repeat(values, 2) if values.size == 1 else values
+    asked = np.repeat(values, 2) if values is not None and values.size == 1 else values
     sums = value_sums(mechanism, statistic, n, values=asked, decoded=decoded)
-    found = _bound(sums, mechanism, statistic, n, Options(**options), asked.__getitem__, many)
-    return found.take(slice(values.size))
+    chosen = Options(**options)
+    found = bound(sums, n, chosen)
+    if chosen.method in OTHERWISE:
+        line, listed = Line.of(mechanism, statistic), np.arange(many) if asked is None else asked
+        found = _with_likelihood(found, sums, line, chosen, listed, many)
+    return found if asked is values else found.take(slice(1))
 
 
 def estimate_sets(
@@ -118,46 +119,40 @@ def estimate_sets(
             or an option is impossible.
     """
     check_counts(mechanism, statistic, n)
-    decoder = prepare_queries(mechanism)
     indicators = (indicator(mechanism.size, members) for members in sets)
-    sums = set_sums(decoder, statistic, indicators)
-    return _bound(sums, mechanism, statistic, n, Options(**options), sets.__getitem__, len(sets))
+    sums = set_sums(prepare_queries(mechanism), statistic, indicators)
+    chosen = Options(**options)
+    found = bound(sums, n, chosen)
+    if chosen.method in OTHERWISE:
+        line = Line.of(mechanism, statistic)
+        found = _with_likelihood(found, sums, line, chosen, sets, len(sets))
+    return found
 
 
-def _bound(
+def _with_likelihood(
+    found: Estimate,
     sums: Sums,
-    mechanism: Mechanism,
-    statistic: Statistic,
-    n: int,
+    line: Line,
     options: Options,
-    members: Callable[[int], Integers | np.signedinteger],
+    sets: Sequence[Integers] | Integers,
     many: int,
 ) -> Estimate:
-    """Return the estimates of sets, `members(i)` being the values of the i-th, with their bounds.
+    """Return estimates of sets with bounds by likelihood where these pay.
 
-    `many` is the length of the list that they are out of.
-
-    Raises:
-        ValueError: where bounds by likelihood are asked of a mechanism that has none.
+    `sets[i]` are the values of the i-th, and `many` is the length of the list that they are out of.
     """
-    found = bound(sums, n, options)
-    if options.method not in OTHERWISE:
-        return found
-    line = Line.of(mechanism, statistic)
-    chosen = pays(sums, n, found.form, options, many=many)
+    chosen = pays(sums, found.n, found.form, options, many=many)
     if not chosen.any():
         return found
     profile = Profile.of(line, options.method, options.confidence)
     low, high, form = found.low.copy(), found.high.copy(), found.form.copy()
     for place in np.flatnonzero(chosen).tolist():
         inside = np.zeros(line.size, dtype=np.bool_)
-        inside[members(place)] = True
+        inside[sets[place]] = True
         low[place], high[place] = profile.share(inside)
         form[place] = options.method
-    lowest, highest = (
-        np.where(chosen, end, before)
-        for end, before in ((low, found.lowest), (high, found.highest))
-    )
+    lowest = np.where(chosen, low, found.lowest)
+    highest = np.where(chosen, high, found.highest)
     return replace(found, low=low, high=high, lowest=lowest, highest=highest, form=form)
 
 
@@ -218,9 +213,9 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     if otherwise is not None:
         found = bound(sums, n, replace(options, method=otherwise))
         return replace(found, method=options.method)
-    factor = options.sampling.factor(options.estimand)
     if options.estimand == "respondents" or n == 0:
         return _independent(sums, n, options)
+    factor = options.sampling.factor(options.estimand)
     as_if = replace(options, estimand="population" if factor else "respondents")
     plain = _independent(sums, n, as_if)
     if factor not in (0.0, 1.0):
@@ -263,11 +258,7 @@ def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Opti
 
 
 def _independent(sums: Sums, n: int, options: Options) -> Estimate:
-    """Return the estimates where each report is another device's.
-
-    With `normal` and `bernstein` of many statistics at once too: sums of shape `(..., q)`, each row
-    a call of its own.
-    """
+    """Return the estimates where each report is another device's."""
     if n == 0:
         undefined = np.full(sums.total.size, np.nan)
         value = se = influence = undefined

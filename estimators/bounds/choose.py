@@ -91,8 +91,8 @@ def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
         return Ends(low, high, low, high, np.where(known, "known", options.method))
     known = known | (sums.spread <= 0.0) if options.estimand == "population" else known
     rule = _padded if options.method == "padded" else _proved
-    lowest, highest, form = rule(sums, n, se, level, options)
-    lowest, highest = (np.where(known, value, end) for end in (lowest, highest))
+    chosen = rule(sums, n, se, level, options)
+    lowest, highest = (np.where(known, value, end) for end in (chosen.low, chosen.high))
     if options.estimand == "population":
         bottom, top = sums.bottom, sums.top
     else:
@@ -103,7 +103,7 @@ def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
         high=np.where(known, value, high),
         lowest=lowest,
         highest=highest,
-        form=np.where(known, "known", form),
+        form=np.where(known, "known", chosen.form),
     )
 
 
@@ -149,24 +149,24 @@ def _padded(
     se: Floats,  # noqa: ARG001  # plug-in errors are what these bounds do without
     level: float,
     options: Options,
-) -> tuple[Floats, Floats, Forms]:
+) -> "_Chosen":
     """Return the bounds of `padded` before they are cut, and their forms."""
     out = _Chosen.of(sums)
     many, z = ~out.two, quantile(level)
     if n < _FEWEST:
         out.put(many, "range", lambda _: (n * sums.bottom / n, n * sums.top / n))
     elif options.estimand == "population":
-        out.put(many, "padded", lambda _: padded(sums, n, level))
+        out.put(many, "padded", lambda _: padded(sums, n, z))
     else:
-        out.put(many, "noise", lambda _: noisy(sums, n, level))
+        out.put(many, "noise", lambda _: noisy(sums, n, z))
     if not out.two.any():
-        return out.ends
+        return out
     tosses = out.tosses
     if options.estimand == "respondents":
         # A group without reports has no noise: it is known, and has no score.
         some = out.two & (sums.ceiling > 0.0)
         smooth = some & (noise_deviation(tosses) >= _SMOOTH * max(1.0, z**2 / 4.0))
-        ends = score(tosses, level)
+        ends = score(tosses, z)
         smooth &= np.isfinite(ends[0])
         part = tosses.reports / n
         out.put(smooth, "score", lambda _: (ends[0] * part, ends[1] * part))
@@ -175,23 +175,21 @@ def _padded(
             "enumerated",
             lambda at: _enumerated(out.at(at), (ends[0][at], ends[1][at]), n, level),
         )
-        return out.ends
+        return out
     blocks = out.two & _in_blocks(sums)
     alone = out.two & ~blocks
     few = np.minimum(tosses.decisive, tosses.reports - tosses.decisive) < FEW * z**2
     proved = few | options.simultaneous
-    out.put(alone & ~proved, "wilson", lambda _: wilson(tosses, level))
+    out.put(alone & ~proved, "wilson", lambda _: wilson(tosses, z))
     out.put(alone & proved, "clopper-pearson", lambda at: clopper_pearson(out.at(at), level))
-    ends = in_block(tosses, n, level)
+    ends = in_block(tosses, n, z)
     scored = blocks & (tosses.reports >= FEW_IN_BLOCK * z**2) & np.isfinite(ends[0])
     out.put(scored, "block", lambda _: ends)
     out.put(blocks & ~scored, "product", lambda at: product(out.at(at), n, level))
-    return out.ends
+    return out
 
 
-def _proved(
-    sums: Sums, n: int, se: Floats, level: float, options: Options
-) -> tuple[Floats, Floats, Forms]:
+def _proved(sums: Sums, n: int, se: Floats, level: float, options: Options) -> "_Chosen":
     """Return the bounds of `exact` before they are cut, and their forms: proved at every n."""
     out = _Chosen.of(sums)
     value = sums.total / n
@@ -206,17 +204,17 @@ def _proved(
     out.put(~out.two, "bernstein", bernstein)
     if options.estimand == "respondents":
         some = out.two & (sums.ceiling > 0.0)
-        ends = score(out.tosses, level)
+        ends = score(out.tosses, quantile(level))
         out.put(
             some,
             "enumerated",
             lambda at: _enumerated(out.at(at), (ends[0][at], ends[1][at]), n, level),
         )
-        return out.ends
+        return out
     blocks = out.two & _in_blocks(sums)
     out.put(out.two & ~blocks, "clopper-pearson", lambda at: clopper_pearson(out.at(at), level))
     out.put(blocks, "product", lambda at: product(out.at(at), n, level))
-    return out.ends
+    return out
 
 
 def _in_blocks(sums: Sums) -> Bools:
@@ -263,10 +261,6 @@ class _Chosen:
             np.full(shape, np.nan),
             np.full(shape, "", dtype=_TEXT),
         )
-
-    @property
-    def ends(self) -> tuple[Floats, Floats, Forms]:
-        return self.low, self.high, self.form
 
     def at(self, places: Bools) -> Tosses:
         """Return the tosses at some places, arrays `(m,)`."""

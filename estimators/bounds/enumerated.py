@@ -79,24 +79,21 @@ def below(a: Floats, n: Floats, own: Floats, other: Floats, most: Floats) -> Flo
     at = first[:, None] + steps
     inside = at <= last[:, None]
     at = np.where(inside, at, last[:, None])
-    weights = np.where(inside, _probability(at, size[:, None], chance[:, None]), 0.0)
     # The other's distribution function at `most - at`: its probabilities, added up from the least.
     left = (most - first)[:, None] - steps
     possible = (left >= 0.0) & (left <= rest[:, None])
-    found = _probability(np.clip(left, 0.0, rest[:, None]), rest[:, None], turned[:, None])
+    # The binomial probabilities of both.
+    some = np.stack([at, np.clip(left, 0.0, rest[:, None])])
+    many, p = np.stack([size, rest])[..., None], np.stack([chance, turned])[..., None]
+    ways = gammaln(many + 1.0) - gammaln(some + 1.0) - gammaln(many - some + 1.0)
+    weights, found = np.exp(ways + xlogy(some, p) + xlog1py(many - some, -p))
+    weights = np.where(inside, weights, 0.0)
     held = np.cumsum(np.where(possible, found, 0.0)[:, ::-1], axis=1)[:, ::-1]
     # What is below the least of them: an incomplete beta integral.
     least = left[:, -1] - 1.0
-    some = (least >= 0.0) & (least < rest)
-    ends = np.where(some, rest - least, 1.0), np.where(some, least + 1.0, 1.0)
+    inner = (least >= 0.0) & (least < rest)
+    ends = np.where(inner, rest - least, 1.0), np.where(inner, least + 1.0, 1.0)
     integral = betainc(*ends, 1.0 - turned)
-    held += np.where(some, integral, np.where(least < 0.0, 0.0, 1.0))[:, None]
+    held += np.where(inner, integral, np.where(least < 0.0, 0.0, 1.0))[:, None]
     summed: Floats = (weights * held).sum(axis=1)
     return np.clip(summed, 0.0, 1.0)
-
-
-def _probability(at: Floats, size: Floats, chance: Floats) -> Floats:
-    """Return the binomial probabilities."""
-    ways = gammaln(size + 1.0) - gammaln(at + 1.0) - gammaln(size - at + 1.0)
-    found: Floats = np.exp(ways + xlogy(at, chance) + xlog1py(size - at, -chance))
-    return found

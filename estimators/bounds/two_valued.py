@@ -7,10 +7,11 @@ symmetric designs and Hadamard response in one block are of this kind; D is then
 of the population, and a sum of two of the respondents.
 
 Every form returns two arrays, the least and the largest share that agrees with D, and is not cut to
-[0, 1]. Arrays broadcast; `level` is the error allowed, in (0, 1).
+[0, 1]. Arrays broadcast; `level` is the error allowed, in (0, 1), and `z` its `quantile`.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -36,22 +37,22 @@ class Tosses:
     own: Floats
     other: Floats
 
-    @property
+    @cached_property
     def some(self) -> Floats:
         """N, and 1 where there are none: whoever uses the rest knows."""
         return np.maximum(self.reports, 1.0)
 
-    @property
+    @cached_property
     def share(self) -> Floats:
         """The unbiased estimate of the share among the N reports."""
         return self.to_share(self.decisive / self.some)
 
-    @property
+    @cached_property
     def own_noise(self) -> Floats:
         """The variance of one decoded report of a user inside."""
         return self.own * (1.0 - self.own) / (self.own - self.other) ** 2
 
-    @property
+    @cached_property
     def other_noise(self) -> Floats:
         """The same of a user outside."""
         return self.other * (1.0 - self.other) / (self.own - self.other) ** 2
@@ -66,9 +67,8 @@ def quantile(level: float) -> float:
     return float(-ndtri(level / 2.0))
 
 
-def wilson(tosses: Tosses, level: float) -> Pair:
+def wilson(tosses: Tosses, z: float) -> Pair:
     """Return Wilson's interval of `D/N`, as shares of the population."""
-    z = quantile(level)
     n, d = tosses.some, tosses.decisive
     centre = d + z**2 / 2.0
     half = z * np.sqrt(d * (n - d) / n + z**2 / 4.0)
@@ -96,13 +96,12 @@ def clopper_pearson_parts(successes: Floats, trials: Floats, level: float) -> Pa
     return np.where(some, low, 0.0), np.where(missing, high, 1.0)
 
 
-def score(tosses: Tosses, level: float) -> Pair:
+def score(tosses: Tosses, z: float) -> Pair:
     """Return the respondents' score interval, each end half a person wider; NaN where it is empty.
 
     All theta with `N (share - theta)^2 <= z^2 (v1 theta + v0 (1 - theta))`. The share is a whole
     number of people over N: without their halves the interval covers 0.79 at worst, with them 0.93.
     """
-    z = quantile(level)
     n, share, outside = tosses.some, tosses.share, tosses.other_noise
     slope = z**2 * (tosses.own_noise - outside) / n
     square = slope**2 + 4.0 * slope * share + 4.0 * z**2 * outside / n
@@ -119,7 +118,7 @@ def noise_deviation(tosses: Tosses) -> Floats:
     return deviation
 
 
-def in_block(tosses: Tosses, n: int, level: float) -> Pair:
+def in_block(tosses: Tosses, n: int, z: float) -> Pair:
     """Return a score interval of the population's share, of a value in a disclosed block.
 
     `tosses` are the block's, n the number of all reports: all theta with
@@ -127,7 +126,6 @@ def in_block(tosses: Tosses, n: int, level: float) -> Pair:
     right sides holds where either does: the hull of two quadratics' solutions. NaN where neither
     has any.
     """
-    z = quantile(level)
     part = tosses.reports / n
     share = tosses.share * part
     v1, v0 = tosses.own_noise, tosses.other_noise

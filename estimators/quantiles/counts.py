@@ -54,7 +54,7 @@ class CountPrefixes:
         groups = decoder.groups
         cuts = Cuts.of(groups, positions)
         table = np.zeros((6, cuts.group.size))
-        shape = cuts.ranks, decoder.of_output.size
+        shape = cuts.ranks, decoder.outputs.of_place.size
         kept = np.empty(shape) if shape[0] * shape[1] <= _KEPT else None
         for ranks, plain in _plain(decoder, cuts):
             anchors = decoder.best_anchors(plain)
@@ -66,8 +66,8 @@ class CountPrefixes:
             for rank, own, h, moments in zip(ranks, anchors, decoded, expected, strict=True):
                 at = np.flatnonzero(cuts.rank == rank)
                 noise = remove_rounding(moments, (cuts.rank_of_value <= rank).astype(np.float64))
-                measures = [own, *groups.value_extremes(noise), *decoder.output_extremes(h)]
-                measures.append(groups.sum_values(noise) / positions.size)
+                measures = [own, *groups.extremes(noise), *decoder.outputs.extremes(h)]
+                measures.append(groups.sums(noise) / positions.size)
                 table[:, at] = np.stack(measures)[:, cuts.group[at]]
         held = np.cumsum(np.bincount(positions, minlength=cuts.length)) / positions.size
         return cls(decoder, cuts, held, kept, *table)
@@ -84,8 +84,8 @@ class CountPrefixes:
                 continue
             for rank, h in zip(ranks, decoded, strict=True):
                 at = np.flatnonzero(cuts.rank == rank)
-                total[at] = self.decoder.sum_outputs(statistic * h)[cuts.group[at]]
-                squares[at] = self.decoder.sum_outputs(statistic * h**2)[cuts.group[at]]
+                total[at] = self.decoder.outputs.sums(statistic * h)[cuts.group[at]]
+                squares[at] = self.decoder.outputs.sums(statistic * h**2)[cuts.group[at]]
         reports = self.decoder.decoder.group_reports(statistic)[cuts.group]
         whole = cuts.accumulate(np.where(cuts.whole, reports, 0.0))
         parted = cuts.accumulate(np.where(cuts.whole, 0.0, 1.0)) > 0.5
@@ -168,7 +168,7 @@ def _plain(decoder: SetDecoder, cuts: Cuts) -> Iterator[tuple[range, Floats]]:
 
     A rank's is that of the rank before it and of the values that it adds.
     """
-    last = np.zeros(decoder.of_output.size)
+    last = np.zeros(decoder.slack.size)
     step = max(1, TOGETHER // last.size)
     for first in range(0, cuts.ranks, step):
         ranks = range(first, min(first + step, cuts.ranks))
@@ -180,7 +180,7 @@ def _plain(decoder: SetDecoder, cuts: Cuts) -> Iterator[tuple[range, Floats]]:
 
 
 def _anchored(decoder: SetDecoder, cuts: Cuts, rank: int, plain: Floats, anchors: Floats) -> Floats:
-    of_output = decoder.of_output
+    of_output = decoder.outputs.of_place
     h = plain + anchors[of_output] * decoder.slack
     h[cuts.whole_groups(rank, decoder.groups.count)[of_output]] = 1.0
     return h

@@ -33,7 +33,7 @@ class Cuts:
     @classmethod
     def of(cls, groups: Groups, positions: Integers) -> Self:
         """Cut groups at each of their values' positions, int64 `(k,)` >= 0."""
-        pairs = np.stack([groups.of_value, positions])
+        pairs = np.stack([groups.of_place, positions])
         (group, position), cut_of_value = np.unique(pairs, axis=1, return_inverse=True)
         sizes = np.bincount(group, minlength=groups.count)
         starts = np.cumsum(sizes) - sizes

@@ -18,7 +18,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.queries.groups import Groups, all_in_one, group_extremes, sum_groups
+from ldpstream.estimators.queries.groups import Groups
 from ldpstream.estimators.queries.linear import LinearQueries
 from ldpstream.estimators.queries.queries import Queries, Query
 from ldpstream.mechanisms.interface.decoder import (
@@ -65,31 +65,25 @@ class CountQuery(Query):
     of_square: Floats
 
     # Plain sums, not dot products: numpy adds them in one order whatever the linear algebra.
-    def total(self, statistic: Statistic) -> float:
-        """Return `sum_y N[y] h(y)`."""
-        return float((statistic * self.h).sum())
-
-    def squares(self, statistic: Statistic) -> float:
-        """Return `sum_y N[y] h(y)^2`."""
-        return float((statistic * self.h**2).sum())
-
-    def offset(self, statistic: Statistic) -> float:
-        """Return the estimate of `sum_i w(x_i)^2`."""
-        return float((statistic * self.of_square).sum())
+    def sums(self, statistic: Statistic) -> tuple[float, float, float]:
+        """Return `sum_y N[y] h(y)`, `sum_y N[y] h(y)^2`, and the estimate of `sum_i w(x_i)^2`."""
+        decoders = self.h, self.h**2, self.of_square
+        total, squares, offset = (float((statistic * h).sum()) for h in decoders)
+        return total, squares, offset
 
 
 @dataclass(frozen=True)
 class SetDecoder(Queries):
     """Decodes queries of one mechanism; `slack` is `z`, float64 `(outputs,)`.
 
-    `of_output` is the group of each output, int64 `(outputs,)`. Of each group, `(count,)`:
-    `slack_noise` is the sum of its values' noise in `z`, float64, and `sizes` the number of its
-    values, int64. `mass` is that of `CountDecoder.output_mass`.
+    `groups` are those of the values, `outputs` the same groups of the outputs. Of each group,
+    `(count,)`: `slack_noise` is the sum of its values' noise in `z`, float64, and `sizes` the
+    number of its values, int64. `mass` is that of `CountDecoder.output_mass`.
     """
 
     decoder: CountDecoder
     groups: Groups
-    of_output: Integers
+    outputs: Groups
     slack: Floats
     slack_noise: Floats
     sizes: Integers
@@ -98,18 +92,17 @@ class SetDecoder(Queries):
     @classmethod
     def of(cls, mechanism: Mechanism, decoder: CountDecoder) -> Self:
         """Prepare a mechanism with its decoder: one decode, shared by all queries."""
-        groups, of_output = Groups.of(mechanism), decoder.output_groups()
+        groups = Groups.of(mechanism)
         ones = decoder.decode(np.ones(mechanism.size))
         slack, mass = 1.0 - ones, decoder.output_mass(ones)
-        if of_output is None:
-            of_output = all_in_one(slack.size)
+        outputs = Groups.known(decoder.output_groups(), slack.size)
         if mass is None:
-            noise = groups.sum_values(decoder.expect(slack**2))
+            noise = groups.sums(decoder.expect(slack**2))
         else:
-            noise = sum_groups(slack**2 * mass, of_output, groups.count)
-        sizes = np.bincount(groups.of_value, minlength=groups.count)
+            noise = outputs.sums(slack**2 * mass)
+        sizes = np.bincount(groups.of_place, minlength=groups.count)
         noise[noise <= ROUNDING * sizes] = 0.0
-        return cls(decoder, groups, of_output, slack, noise, sizes, mass)
+        return cls(decoder, groups, outputs, slack, noise, sizes, mass)
 
     def set_query(self, indicator: Floats) -> Query:
         """Prepare a set of values, given by its indicator, float64 `(k,)`."""
@@ -135,13 +128,13 @@ class SetDecoder(Queries):
         Each group's weights are decoded as parts of their own range. So noise that is small beside
         the squares of the weights is no rounding, and equal weights have none at all.
         """
-        least, largest = self.groups.value_extremes(weights)
+        least, largest = self.groups.extremes(weights)
         unit = np.where(largest > least, largest - least, 1.0)
-        of_value = self.groups.of_value
+        of_value = self.groups.of_place
         parts = (weights - least[of_value]) / unit[of_value]
         decoded = self.decode(parts)
         noise = self.decoder.noise_of(decoded, parts) * unit[of_value] ** 2
-        h = decoded * unit[self.of_output] + least[self.of_output]
+        h = decoded * unit[self.outputs.of_place] + least[self.outputs.of_place]
         return CountQuery(
             weights,
             noise,
@@ -174,25 +167,17 @@ class SetDecoder(Queries):
         )
         return min(most, float(np.sqrt(np.maximum(fourths[some] / noise[some], 0.0).max())))
 
-    def sum_outputs(self, function: Floats) -> Floats:
-        """Sum a function of the output over each group: `(outputs,)` -> `(count,)`."""
-        return sum_groups(function, self.of_output, self.groups.count)
-
-    def output_extremes(self, function: Floats) -> tuple[Floats, Floats]:
-        """Return the least and largest of a function of the output in each group."""
-        return group_extremes(function, self.of_output, self.groups.count)
-
     def best_anchors(self, plain: Floats) -> Floats:
         """Return the lambdas of least noise for plain decoders: `(q, outputs)` -> `(q, count)`."""
         known = self.slack_noise > 0.0
         anchors = np.zeros((len(plain), self.groups.count))
         if known.any() and self.mass is not None:
             moved = plain * (self.slack * self.mass)
-            products = np.stack([-self.sum_outputs(row) for row in moved])
+            products = np.stack([-self.outputs.sums(row) for row in moved])
             np.divide(products, self.slack_noise, out=anchors, where=known)
         elif known.any():
             expected = self.decoder.expect_each(plain * self.slack)
-            products = np.stack([-self.groups.sum_values(row) for row in expected])
+            products = np.stack([-self.groups.sums(row) for row in expected])
             np.divide(products, self.slack_noise, out=anchors, where=known)
         return anchors
 
@@ -214,7 +199,7 @@ class SetDecoder(Queries):
         if not several.size:
             return plain
         # At the extremes of epsilon rounding hides what the total saves: a whole group takes it.
-        whole = [self.groups.sum_values(indicators[at]) == self.sizes for at in several.tolist()]
+        whole = [self.groups.sums(indicators[at]) == self.sizes for at in several.tolist()]
         anchors = np.array(whole) | (self.best_anchors(plain[several]) > 0.5 + ROUNDING)
         moved = anchors.any(axis=1)
         if not moved.any():
@@ -226,8 +211,8 @@ class SetDecoder(Queries):
     def _anchored(self, weights: Floats, anchors: Floats) -> Floats:
         """Decode weights `(q, k)` with lambdas `(q, count)`."""
         # Decoding the difference, not adding slack, makes whole groups exact to the last bit.
-        rest = self.decoder.decode_each(weights - anchors[:, self.groups.of_value])
-        return rest + anchors[:, self.of_output]
+        rest = self.decoder.decode_each(weights - anchors[:, self.groups.of_place])
+        return rest + anchors[:, self.outputs.of_place]
 
 
 def _set_query(indicator: Floats, h: Floats, noise: Floats) -> CountQuery:

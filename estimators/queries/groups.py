@@ -13,30 +13,41 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Groups:
-    """A partition of values that a report discloses: one group where nothing is.
+    """A partition of the values that a report discloses, or of the outputs: one group by default.
 
-    `of_value` int64 `(k,)`, numbered `0..count-1`, none empty.
+    `of_place` is the group of each value or output, int64, numbered `0..count-1`, none empty.
     """
 
-    of_value: Integers
+    of_place: Integers
     count: int
     disclosed: bool
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> "Groups":
         """Return what the mechanism discloses."""
-        known = mechanism.decoder().groups()
-        if known is None:
-            return cls(all_in_one(mechanism.size), 1, disclosed=False)
-        return cls(known, int(known.max()) + 1, disclosed=True)
+        return cls.known(mechanism.decoder().groups(), mechanism.size)
 
-    def sum_values(self, function: Floats) -> Floats:
-        """Sum a function of the value over each group: `(k,)` -> `(count,)`."""
-        return sum_groups(function, self.of_value, self.count)
+    @classmethod
+    def known(cls, groups: Integers | None, size: int) -> "Groups":
+        """Return these groups of so many places; None: one."""
+        if groups is None:
+            return cls(all_in_one(size), 1, disclosed=False)
+        return cls(groups, int(groups.max()) + 1, disclosed=True)
 
-    def value_extremes(self, function: Floats) -> tuple[Floats, Floats]:
-        """Return the least and largest of a function of the value in each group."""
-        return group_extremes(function, self.of_value, self.count)
+    def sums(self, function: Floats) -> Floats:
+        """Sum a function of the place over each group, float64 `(count,)`."""
+        if self.count == 1:
+            return np.array([function.sum()])
+        return np.bincount(self.of_place, function, self.count).astype(np.float64)
+
+    def extremes(self, function: Floats) -> tuple[Floats, Floats]:
+        """Return the least and largest of a function of the place in each group."""
+        if self.count == 1:
+            return np.array([function.min()]), np.array([function.max()])
+        least, largest = np.full(self.count, np.inf), np.full(self.count, -np.inf)
+        np.minimum.at(least, self.of_place, function)
+        np.maximum.at(largest, self.of_place, function)
+        return least, largest
 
 
 def all_in_one(size: int) -> Integers:
@@ -52,21 +63,4 @@ def known_totals(mechanism: Mechanism, statistic: Statistic, n: int) -> tuple[In
     """
     groups = Groups.of(mechanism)
     reports = mechanism.decoder().group_reports(statistic)
-    return groups.of_value, reports / n if n else np.full(groups.count, np.nan)
-
-
-def sum_groups(function: Floats, group: Integers, count: int) -> Floats:
-    """Sum a function over each of `count` groups, given the group of each of its places."""
-    if count == 1:
-        return np.array([function.sum()])
-    return np.bincount(group, function, count).astype(np.float64)
-
-
-def group_extremes(function: Floats, group: Integers, count: int) -> tuple[Floats, Floats]:
-    """Return the least and largest of a function in each group."""
-    if count == 1:
-        return np.array([function.min()]), np.array([function.max()])
-    least, largest = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(least, group, function)
-    np.maximum.at(largest, group, function)
-    return least, largest
+    return groups.of_place, reports / n if n else np.full(groups.count, np.nan)

@@ -24,17 +24,12 @@ class LinearQuery(Query):
 
     decoder: LinearDecoder
 
-    def total(self, statistic: Statistic) -> float:
-        """Return `sum_i h(y_i)`."""
-        return self.decoder.total(self.weights, statistic)
-
-    def squares(self, statistic: Statistic) -> float:
-        """Return the estimate of `sum_i (Q h^2)[x_i]`."""
-        return self.decoder.total(self.noise + self.weights**2, statistic)
-
-    def offset(self, statistic: Statistic) -> float:
-        """Return the estimate of `sum_i w(x_i)^2`."""
-        return self.decoder.total(self.weights**2, statistic)
+    def sums(self, statistic: Statistic) -> tuple[float, float, float]:
+        """Return `sum_i h(y_i)`, the estimate of `sum_i (Q h^2)[x_i]`, and of `sum_i w(x_i)^2`."""
+        squares = self.weights**2
+        weights = self.weights, self.noise + squares, squares
+        total, moment, offset = (self.decoder.total(w, statistic) for w in weights)
+        return total, moment, offset
 
 
 @dataclass(frozen=True)

@@ -33,16 +33,11 @@ class Query(ABC):
     deviation: float
 
     @abstractmethod
-    def total(self, statistic: Statistic) -> float:
-        """Return `sum_i h(y_i)`."""
+    def sums(self, statistic: Statistic) -> tuple[float, float, float]:
+        """Return `sum_i h(y_i)`, `sum_i h(y_i)^2` and an unbiased estimate of `sum_i w(x_i)^2`.
 
-    @abstractmethod
-    def squares(self, statistic: Statistic) -> float:
-        """Return `sum_i h(y_i)^2`, or an unbiased estimate of its mean."""
-
-    @abstractmethod
-    def offset(self, statistic: Statistic) -> float:
-        """Return an unbiased estimate of `sum_i w(x_i)^2`."""
+        The second may be an unbiased estimate of its mean.
+        """
 
 
 class Queries(ABC):

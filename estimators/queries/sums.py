@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.queries.groups import Groups, all_in_one, group_extremes
+from ldpstream.estimators.queries.groups import Groups, all_in_one
 from ldpstream.estimators.queries.queries import Queries, Query
 from ldpstream.mechanisms.interface.decoder import LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -182,19 +182,16 @@ def query_sums(
 ) -> Sums:
     """Return the sums of prepared queries; `indicators` says that all weights are 0 or 1."""
     groups, reports = queries.groups, queries.decoder.group_reports(statistic)
-    of_value = groups.of_value, groups.count
     rows = []
     for query in prepared:
-        quietest, noisiest = group_extremes(query.noise, *of_value)
-        moments = group_extremes(query.noise + query.weights**2, *of_value)[1]
-        lightest, heaviest = group_extremes(query.weights, *of_value)
+        quietest, noisiest = groups.extremes(query.noise)
+        moments = groups.extremes(query.noise + query.weights**2)[1]
+        lightest, heaviest = groups.extremes(query.weights)
         of_groups = reports, heaviest, noisiest
         tosses = _set_tosses(query, groups, *of_groups) if indicators else (0.0, 0.0, 0.0)
         rows.append(
             (
-                query.total(statistic),
-                query.squares(statistic),
-                query.offset(statistic),
+                *query.sums(statistic),
                 float((reports * quietest).sum()),
                 float((reports * noisiest).sum()),
                 query.least,
@@ -237,7 +234,7 @@ def _set_tosses(
         return float(reports.sum()), 1.0, 0.0
     if held.size != 1 or noisiest.sum() > noisiest[held[0]]:
         return nothing
-    inside = groups.of_value == held[0]
+    inside = groups.of_place == held[0]
     weights, noise = query.weights[inside], query.noise[inside]
     most = (query.largest - weights) * (weights - query.least)
     if (np.abs(noise - most) > _ROUNDING * spread**2).any():

@@ -194,7 +194,7 @@ def test_the_benchmarks_windows_are_those_of_the_estimators():
         members = indicator(setting.mechanism.size, np.array(setting.members))
         of_output = [
             int(np.flatnonzero((asked.group == g) & np.isclose(asked.atoms, h))[0])
-            for g, h in zip(queries.of_output, asked.query.h, strict=True)
+            for g, h in zip(queries.outputs.of_place, asked.query.h, strict=True)
         ]
         statistic = np.zeros(len(of_output), dtype=np.int64)
         for atom, count in enumerate(counts[0].sum(axis=0)):

@@ -70,11 +70,11 @@ JOINT = {
 def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: str, estimand: str):
     mechanism, statistic, n = JOINT[case][0], JOINT[case][1](), 200
     groups, decoder = Groups.of(mechanism), prepare_queries(mechanism)
-    one_of_each_group = np.unique(groups.of_value, return_index=True)[1]
+    one_of_each_group = np.unique(groups.of_place, return_index=True)[1]
     sets = [np.arange(mechanism.size - 1), one_of_each_group]
     weights = [indicator(mechanism.size, members) for members in sets]
     noises = [decoder.set_query(w).noise for w in weights]
-    ends = [groups.value_extremes(noise) for noise in noises]
+    ends = [groups.extremes(noise) for noise in noises]
     options = {"method": "normal", "simultaneous": True, "estimand": estimand}
     values = estimate_values(mechanism, statistic, n, **options)
     as_set = estimate_sets(mechanism, statistic, n, sets, **options)

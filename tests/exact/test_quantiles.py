@@ -107,7 +107,7 @@ def test_simultaneous_prefixes_of_several_groups_widen_by_their_noisiest_group(
     so_far = 0.0
     for position in range(length - 1):
         weights = (order <= position).astype(np.float64)
-        least, most = decoder.groups.value_extremes(
+        least, most = decoder.groups.extremes(
             decoder.decoder.noise_of(decoder.decode(weights), weights)
         )
         own = float((most - least).max())
