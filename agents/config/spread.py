@@ -80,7 +80,7 @@ def sampling_between(
     spread: SpreadConfig | None, window: WindowSpec, start_ms: int, end_ms: int
 ) -> Sampling:
     """Return how the reports of a span of whole panes are drawn; of an empty one, one a device."""
-    first, panes = window.pane(start_ms), (end_ms - start_ms) // window.pane_ms
+    first, panes = start_ms // window.pane_ms, (end_ms - start_ms) // window.pane_ms
     if panes < 1:
         return ONE_REPORT_EACH
     if spread is None:

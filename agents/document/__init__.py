@@ -5,7 +5,6 @@ own module, so that whoever only reads documents does not load them.
 """
 
 from ldpstream.agents.document.model import (
-    Calibration,
     EstimateDocument,
     LinearEstimate,
     QuantileEstimate,
@@ -13,6 +12,7 @@ from ldpstream.agents.document.model import (
     ValueEstimate,
     Window,
 )
+from ldpstream.agents.document.prior_fields import Calibration
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import Range
 

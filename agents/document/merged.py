@@ -10,25 +10,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.agents.document.basis import Bools, Floats, Integers
 from ldpstream.agents.document.model import MergedBlocks
-from ldpstream.agents.state.context import WindowTotals
-from ldpstream.mechanisms.wire.spec import CollectionSpec
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LISTED: Final = 1_000
 """Most runs of blocks that a document names."""
-
-
-def hidden_values(spec: CollectionSpec, merged: Bools) -> Bools:
-    """Return which values are in merged blocks, bool `(k,)`."""
-    groups = spec.mechanism.decoder().groups()
-    assert groups is not None, "only what discloses blocks merges them"
-    return merged[groups]
 
 
 def whole_sets(hidden: Bools, sets: Sequence[Integers]) -> Bools:
@@ -44,18 +31,8 @@ def whole_queries(hidden: Bools, weights: Floats) -> Bools:
     return whole
 
 
-def merged_blocks(spec: CollectionSpec, totals: WindowTotals, merged: Bools) -> MergedBlocks:
-    """Return the document's field `merged`."""
+def merged_blocks(merged: Bools, count: int) -> MergedBlocks:
+    """Return the document's field `merged`, of blocks `(blocks,)` that hold so many reports."""
     edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
     runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
-    return MergedBlocks(
-        blocks=int(merged.sum()),
-        runs=runs[:LISTED].tolist(),
-        count=merged_reports(spec, totals),
-    )
-
-
-def merged_reports(spec: CollectionSpec, totals: WindowTotals) -> int:
-    """Return the number of reports of merged blocks."""
-    reports = spec.mechanism.decoder().group_reports(totals.statistic)
-    return int(reports[totals.merged].sum())
+    return MergedBlocks(blocks=int(merged.sum()), runs=runs[:LISTED].tolist(), count=count)

@@ -6,43 +6,21 @@ bin `[low, high]`), and an undefined number is null, never NaN.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import Field, JsonValue, TypeAdapter
 
 from ldpstream.agents.document.columns import Part as EntryPart
 from ldpstream.agents.document.columns import to_columns, to_frame
+from ldpstream.agents.document.part import Number, Part
 from ldpstream.agents.document.picture import draw_entries, new_axes
+from ldpstream.agents.document.prior_fields import Calibration, MmseEstimate
 from ldpstream.agents.query.options import Projection
 from ldpstream.estimators.bounds.options import Estimand, Form, Method
-from ldpstream.estimators.lip.methods import CredibleMethod, Suspicion
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-Number = float | None
-"""A finite number, or null where it is undefined."""
-
-
-class Part(BaseModel):
-    """A part of a document: closed, and never changed once written."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @classmethod
-    def of(cls, given: set[str], fields: dict[str, Any]) -> Self:
-        """Return the part of values for all its fields, of which those `given` are written.
-
-        `model_construct` without its search for aliases and defaults, in a fifth of the time: for
-        the many values of a list. The part keeps both arguments.
-        """
-        part = cls.__new__(cls)
-        object.__setattr__(part, "__dict__", fields)
-        object.__setattr__(part, "__pydantic_fields_set__", given)
-        object.__setattr__(part, "__pydantic_extra__", None)
-        object.__setattr__(part, "__pydantic_private__", None)
-        return part
 
 
 class Window(Part):
@@ -156,53 +134,6 @@ class QuantileEstimate(Part):
     )
 
 
-class MmseEstimate(Part):
-    """The Bayesian estimate of the second value's share among the respondents: priors and reports.
-
-    Right as far as the priors are; the distribution needs none. Where the reports contradict the
-    priors all numbers are null, and `withheld` says so.
-    """
-
-    value: JsonValue = Field(description="The domain's second value")
-    share: Number = Field(description="Mean of the posterior, `sum E[X | Y] / n`")
-    count: Number = Field(description="The share times n")
-    se: Number = Field(description="Standard deviation of the posterior of the share")
-    low: Number = Field(description="Lower credible bound, whatever the priors in their levels")
-    high: Number = Field(description="Upper credible bound, whatever the priors in their levels")
-    method: CredibleMethod = Field(description="anytime is exact here; anytime-exact is it too")
-    withheld: str | None = Field(
-        default=None, description="What is wrong with the priors; absent where nothing is withheld"
-    )
-
-
-class LevelCalibration(Part):
-    """A level of prior and epsilon whose reports contradict it."""
-
-    prior: list[float] = Field(description="Least and largest prior of the level")
-    epsilon: float
-    n: int = Field(description="Reports of this level")
-    observed: float = Field(description="Share of reports of 1")
-    expected: list[float] = Field(description="Least and largest share that its priors give")
-    p_value: float = Field(description="Adjusted for all levels tested")
-
-
-class Calibration(Part):
-    """Whether the reports agree with the priors: a test at this moment, adjusted for all levels."""
-
-    p_value: float = Field(description="The smallest of all tests, adjusted; small: a wrong prior")
-    significance: float = Field(description="Below it a prior is called wrong")
-    wrong: bool = Field(description="Whether p_value is below significance: mmse is then withheld")
-    suspicion: Suspicion | None = Field(
-        description="What the priors are, in common where possible; null unless they are wrong"
-    )
-    together: dict[Suspicion, float] = Field(
-        description="p-values of what the priors of all levels may have in common, adjusted"
-    )
-    levels: int = Field(description="Levels tested: those with reports")
-    flagged: int = Field(description="Levels whose own p-value is below significance")
-    worst: list[LevelCalibration] = Field(description="The first 20 of these, worst first")
-
-
 class LostMessages(Part):
     """What the source's retention deleted before it was read, and may belong to the span."""
 
@@ -290,8 +221,8 @@ class EstimateDocument(Part):
     distribution: list[ValueEstimate] = Field(
         default=[], description="The largest shares, or the whole domain in its own order"
     )
-    ranges: list[RangeEstimate] = []
-    quantiles: list[QuantileEstimate] = []
+    ranges: list[RangeEstimate] = Field(default=[])
+    quantiles: list[QuantileEstimate] = Field(default=[])
     active: ActiveEstimate | None = Field(
         default=None, description="Only where the collection says how devices spread their budgets"
     )

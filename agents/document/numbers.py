@@ -6,7 +6,7 @@ from typing import Final, TypedDict, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.document.model import Number
+from ldpstream.agents.document.part import Number
 from ldpstream.estimators.bounds.options import Form
 from ldpstream.estimators.estimate import Estimate
 from ldpstream.estimators.forged import forged_reports

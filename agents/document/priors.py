@@ -3,7 +3,8 @@
 import math
 from typing import Final
 
-from ldpstream.agents.document.model import Calibration, LevelCalibration, MmseEstimate, Part
+from ldpstream.agents.document.part import Part
+from ldpstream.agents.document.prior_fields import Calibration, LevelCalibration, MmseEstimate
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Method

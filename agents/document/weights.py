@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -18,22 +17,9 @@ from ldpstream.estimators.weights import estimate_public_weights, estimate_weigh
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Integers = NDArray[np.int64]
 Entry = TypeVar("Entry", ValueEstimate, RangeEstimate)
-
-
-def of_values_alone(
-    spec: CollectionSpec, totals: WindowTotals
-) -> tuple[CollectionSpec, WindowTotals]:
-    """Return what estimates of the values need: weights summed out, which is exact."""
-    alone = spec.mechanism.marginal(totals.statistic)
-    if alone is None:
-        return spec, totals
-    mechanism, statistic = alone
-    only = replace(spec, domain=spec.domain.estimated, mechanism=mechanism)
-    return only, replace(totals, statistic=statistic)
 
 
 def weigh_values(

@@ -134,8 +134,8 @@ class Publisher:
         span = window.start_ms, window.end_ms
 
         def make() -> EstimateDocument:
-            made = compose(engine.config, add_up(engine.context, taken), window=span, final=False)
-            return made.model_copy(update={"partial": True}) if engine.partial else made
+            totals = add_up(engine.context, taken)
+            return compose(engine.config, totals, window=span, final=False, partial=engine.partial)
 
         # A large domain takes too long to block the event loop.
         document = await asyncio.to_thread(make)

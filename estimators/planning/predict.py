@@ -79,7 +79,7 @@ def _noises(
     if not isinstance(queries, LinearQueries):
         yield from ((query.weights, query.noise) for query in prepare(rows))
         return
-    each, step = iter(rows), max(1, TOGETHER // queries.groups.of_value.size)
+    each, step = iter(rows), max(1, TOGETHER // queries.groups.of_place.size)
     while some := list(islice(each, step)):
         yield from zip(some, queries.decoder.noise_each(np.stack(some)), strict=True)
 
