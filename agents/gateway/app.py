@@ -15,7 +15,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.gateway import ANY_ORIGIN
 from ldpstream.agents.gateway.refusal import RETRY_SECONDS, TITLES, UploadRefusedError
 from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
-from ldpstream.agents.http.access import Access, check_site
+from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
 from ldpstream.agents.metrics.gateway import GatewayMetrics
@@ -176,8 +176,6 @@ async def _metrics(request: web.Request) -> web.Response:
     if served.metrics_access is None:
         detail = "expected worker.token or worker.open_to_everybody in the configuration"
         raise UploadRefusedError(403, "metrics", detail)
-    check_site(request)
-    served.metrics_access.check_name(request)
     served.metrics_access.check(request)
     metrics, uploads = served.metrics, served.uploads
     metrics.queue.set(uploads.waiting)

@@ -56,11 +56,19 @@ class Access:
         return hmac.compare_digest(shown, self.token) and scheme.lower() == "bearer"
 
     def check(self, request: web.Request) -> None:
-        """Refuse a request without the token.
+        """Refuse a request under somebody else's name, for another site, or without the token.
 
         Raises:
-            AnswerError: 401.
+            AnswerError: 421 as `check_name`, 403, or 401.
         """
+        self.check_name(request)
+        # A browser asks on behalf of a page of another site or origin. It would not show the answer
+        # to that page, but computing it has a price. Without the header it is no browser, or an old
+        # one.
+        if request.headers.get("Sec-Fetch-Site", "none").lower() not in _OWN_SITES:
+            raise AnswerError(
+                403, "Sec-Fetch-Site: expected same-origin or none, got another site's"
+            )
         if not self.allows(request):
             raise AnswerError(401, "expected the header Authorization: Bearer, and the right token")
 
@@ -82,19 +90,6 @@ class Access:
 
     def _is_forwarded(self, request: web.Request) -> bool:
         return is_trusted(request.remote or "", self.trusted_proxies)
-
-
-def check_site(request: web.Request) -> None:
-    """Refuse what a browser asks for on behalf of a page of another site or origin.
-
-    It would not show the answer to that page, but computing it has a price. Without the header
-    it is no browser, or an old one.
-
-    Raises:
-        AnswerError: 403.
-    """
-    if request.headers.get("Sec-Fetch-Site", "none").lower() not in _OWN_SITES:
-        raise AnswerError(403, "Sec-Fetch-Site: expected same-origin or none, got another site's")
 
 
 def is_loopback(host: str) -> bool:

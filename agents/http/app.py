@@ -7,14 +7,14 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.document.answers import Problem
-from ldpstream.agents.http.access import Access, check_site
+from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.keys import ACCESS, BODIES, FEEDS, METRICS, PIPELINE, QUEUES
 from ldpstream.agents.http.limits import BODY_BYTES
 from ldpstream.agents.http.openapi import describe_api
-from ldpstream.agents.http.operations import OPERATIONS, Handler
-from ldpstream.agents.http.parameters import AnswerError, Parameter, check_names
+from ldpstream.agents.http.operations import OPERATIONS, Handler, Operation
+from ldpstream.agents.http.parameters import AnswerError, check_names
 from ldpstream.agents.http.receiving import (
     Bodies,
     BodyRefusedError,
@@ -27,6 +27,8 @@ from ldpstream.agents.served.served import ServedPipeline
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
 
+CHECKED: Final = web.AppKey("checked", dict[Handler, Operation])
+"""The operations by their handlers: what is checked before each."""
 ARRIVING_BYTES: Final = 4 * BODY_BYTES
 """Of all bodies that have not arrived to their end."""
 _HEADERS: Final = {
@@ -64,33 +66,19 @@ def build_http(
     app[ACCESS] = access or Access()
     app[BODIES] = Bodies(lambda: ARRIVING_BYTES)
     app[FEEDS] = Feeds(app[QUEUES])
-    for operation in OPERATIONS:
-        handler = _checked(operation.handler, operation.parameters, public=operation.public)
+    described = Operation(path="/openapi.json", summary="This", handler=_description(), answer=None)
+    operations = (*OPERATIONS, described)
+    app[CHECKED] = {operation.handler: operation for operation in operations}
+    for operation in operations:
         if operation.body is not None:
-            app.router.add_post(operation.path, handler)
+            app.router.add_post(operation.path, operation.handler)
         else:
-            app.router.add_get(operation.path, handler, allow_head=not operation.endless)
-    app.router.add_get("/openapi.json", _checked(_description(), ()))
+            app.router.add_get(operation.path, operation.handler, allow_head=not operation.endless)
     assets = load_assets()
     app.router.add_get("/", _static(assets.pop("index.html")))
     for name, asset in assets.items():
         app.router.add_get(f"/page/{name}", _static(asset))
     return app
-
-
-def _checked(
-    handler: Handler, parameters: tuple[Parameter, ...], *, public: bool = False
-) -> Handler:
-    names = {parameter.name: parameter for parameter in parameters}
-
-    async def checked(request: web.Request) -> web.StreamResponse:
-        if not public:
-            check_site(request)
-            request.app[ACCESS].check(request)
-        check_names(request.query, names)
-        return await handler(request)
-
-    return checked
 
 
 def _description() -> Handler:
@@ -127,8 +115,16 @@ async def _end_computing(app: web.Application) -> None:
 async def _errors_as_json(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
+    access = request.app[ACCESS]
     try:
-        request.app[ACCESS].check_name(request)
+        # Neither the page's own files nor paths that there are not are among the operations.
+        operation = request.app[CHECKED].get(request.match_info.handler)
+        if operation is None or operation.public:
+            access.check_name(request)
+        else:
+            access.check(request)
+        if operation is not None:
+            check_names(request.query, operation.parameters)
         return await handler(request)
     except AnswerError as error:
         headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None

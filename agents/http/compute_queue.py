@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.http.apart import AnswerProcess, EndedError
-from ldpstream.agents.http.job import Job
+from ldpstream.agents.http.job import Answer, MakeJob, answered, tagged
 from ldpstream.agents.http.limits import CHEAP_BYTES, WAITING_LIMIT
 from ldpstream.agents.http.parameters import AnswerError
 
@@ -15,30 +16,19 @@ _IDLE_SECONDS: Final = 60.0
 """After which the process for costly answers ends."""
 
 
+@dataclass
 class _Queue:
     """One turn at a time, first come, first served."""
 
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._waiting = 0
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        if self._waiting >= WAITING_LIMIT:
-            raise AnswerError(503, f"{WAITING_LIMIT} requests wait already: try again later")
-        self._waiting += 1
-        try:
-            await self._lock.acquire()
-        finally:
-            self._waiting -= 1
-        try:
-            yield
-        finally:
-            self._lock.release()
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: int = 0
 
 
-Compute: TypeAlias = Callable[[CollectionConfig, Job], Awaitable[bytes]]
-"""What a turn allows, once. It raises AnswerError, 503, where the answer's process ended."""
+Compute: TypeAlias = Callable[[CollectionConfig, MakeJob, frozenset[str]], Awaitable[Answer]]
+"""What a turn allows, once: to make a job, and its answer unless the reader knows its tag.
+
+It raises AnswerError, 503, where the answer's process ended.
+"""
 
 
 class ComputeQueues:
@@ -59,16 +49,22 @@ class ComputeQueues:
         Raises:
             AnswerError: 503, where too many wait already.
         """
-        if cost_bytes <= max(CHEAP_BYTES, published_bytes):
-            async with self._cheap.turn():
-                yield _in_thread
-            return
-        async with self._costly.turn():
-            if self._ending is not None:
-                self._ending.cancel()
-            try:
-                yield self._in_process
-            finally:
+        cheap = cost_bytes <= max(CHEAP_BYTES, published_bytes)
+        queue = self._cheap if cheap else self._costly
+        if queue.waiting >= WAITING_LIMIT:
+            raise AnswerError(503, f"{WAITING_LIMIT} requests wait already: try again later")
+        queue.waiting += 1
+        try:
+            await queue.lock.acquire()
+        finally:
+            queue.waiting -= 1
+        if not cheap and self._ending is not None:
+            self._ending.cancel()
+        try:
+            yield _in_thread if cheap else self._in_process
+        finally:
+            queue.lock.release()
+            if not cheap:
                 loop = asyncio.get_running_loop()
                 self._ending = loop.call_later(_IDLE_SECONDS, self._process.end)
 
@@ -78,12 +74,17 @@ class ComputeQueues:
             self._ending.cancel()
         await asyncio.to_thread(self._process.end)
 
-    async def _in_process(self, config: CollectionConfig, job: Job) -> bytes:
+    async def _in_process(
+        self, config: CollectionConfig, make: MakeJob, known: frozenset[str]
+    ) -> Answer:
+        job, tag = await asyncio.to_thread(tagged, config, make)
+        if known & {tag, "*"}:
+            return Answer(tag, None)
         try:
-            return await asyncio.to_thread(self._process.body, config, job)
+            return Answer(tag, await asyncio.to_thread(self._process.body, config, job))
         except EndedError as error:
             raise AnswerError(503, "its computation was ended: ask for less") from error
 
 
-async def _in_thread(config: CollectionConfig, job: Job) -> bytes:
-    return await asyncio.to_thread(job.body, config)
+def _in_thread(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> Awaitable[Answer]:
+    return asyncio.to_thread(answered, config, make, known)

@@ -6,6 +6,7 @@ whoever has the answer already is told so without anything being estimated.
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import ETag, web
@@ -14,7 +15,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
-from ldpstream.agents.http.job import Job, written
+from ldpstream.agents.http.job import Answer, Job, written
 from ldpstream.agents.http.keys import BODIES, QUEUES
 from ldpstream.agents.http.limits import BODY_BYTES, CHEAP_BYTES, check_cost
 from ldpstream.agents.http.lookup import (
@@ -24,9 +25,9 @@ from ldpstream.agents.http.lookup import (
     kept_windows,
     readable_collection,
 )
-from ldpstream.agents.http.parameters import AnswerError, parse_moment, read_time
+from ldpstream.agents.http.parameters import AnswerError, read_time
 from ldpstream.agents.http.question import address_options, body_options, read_body
-from ldpstream.agents.partition.answers import answer
+from ldpstream.agents.partition.answers import answer as snapshot_of
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cells import decode_final
 from ldpstream.agents.state.gathered import BehindError
@@ -42,8 +43,7 @@ async def estimate(request: web.Request) -> web.Response:
     """Answer the estimate document of a span of whole panes, by default the newest window."""
     served = readable_collection(request)
     options = address_options(request.query, served.config)
-    start_ms, end_ms = read_time(request.query, "start"), read_time(request.query, "end")
-    return await _answer(request, served, start_ms, end_ms, options)
+    return await _answer(request, served, request.query, options)
 
 
 async def estimate_posted(request: web.Request) -> web.Response:
@@ -53,43 +53,43 @@ async def estimate_posted(request: web.Request) -> web.Response:
         raise AnswerError(415, "Content-Type: expected application/json")
     asked = read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES))
     options = body_options(asked, served.config)
-    start_ms = None if asked.start is None else parse_moment("start", str(asked.start))
-    end_ms = None if asked.end is None else parse_moment("end", str(asked.end))
-    return await _answer(request, served, start_ms, end_ms, options)
+    times = {"start": asked.start, "end": asked.end}
+    given = {name: str(time) for name, time in times.items() if time is not None}
+    return await _answer(request, served, given, options)
 
 
 async def stored_final(request: web.Request) -> web.Response:
     """Answer the final document of a window, as it was stored and published."""
     served = readable_collection(request)
     form = wanted_format(request)
-    start_ms = parse_moment("start", request.match_info["start"])
-    window = served.context.window
+    start_ms, window = read_time(request.match_info, "start"), served.context.window
     record = None
-    if start_ms % window.hop_ms == 0:
+    if start_ms is not None and start_ms % window.hop_ms == 0:
         record = served.replicas[0].cells.get(Name("final", start_ms // window.hop_ms))
     if record is None:
         raise AnswerError(404, "start: expected the start of a final window that is kept")
     body = decode_final(record.value)
     tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
-    if _has(_known(request), tag):
-        return _tagged(request, tag, None, form)
+    if _known(request) & {tag, "*"}:
+        return _tagged(request, Answer(tag, None), form)
     if form == "csv":
         body = written(EstimateDocument.model_validate_json(body), form)
-    return _tagged(request, tag, body, form)
+    return _tagged(request, Answer(tag, body), form)
 
 
 async def _answer(
     request: web.Request,
     served: ServedCollection,
-    start_ms: int | None,
-    end_ms: int | None,
+    times: Mapping[str, str],
     options: EstimateOptions,
 ) -> web.Response:
+    start_ms, end_ms = read_time(times, "start"), read_time(times, "end")
     config, form = served.config, wanted_format(request)
+    # 1. What it costs says where it waits for its turn.
     cost_bytes, published_bytes = await asyncio.to_thread(_costs, config, options)
     check_cost(cost_bytes, published_bytes, options)
     async with request.app[QUEUES].turn(cost_bytes, published_bytes) as compute:
-        # What is counted meanwhile is in the answer: the state is looked at when its turn has come.
+        # 2. What is counted meanwhile is in the answer: only now the state is looked at.
         if start_ms is None and end_ms is None:
             known = kept_windows(served)
             if not known:
@@ -98,12 +98,12 @@ async def _answer(
         span = check_span(served, start_ms, end_ms)
         final = is_final(served, span[1])
         try:
-            taken = answer(served.context, served.replicas, *span, final=final)
+            taken = snapshot_of(served.context, served.replicas, *span, final=final)
         except BehindError as error:
             raise being_read(served) from error
 
-        def begin() -> tuple[Job, str]:
-            job = Job(
+        def make() -> Job:
+            return Job(
                 totals=add_up(served.context, taken),
                 window=span,
                 final=final,
@@ -111,11 +111,10 @@ async def _answer(
                 form=form,
                 partial=served.partial,
             )
-            return job, job.tag(config)
 
-        job, tag = await asyncio.to_thread(begin)
-        body = None if _has(_known(request), tag) else await compute(config, job)
-    return _tagged(request, tag, body, form)
+        # 3. Added up, tagged, and estimated unless the reader has the answer.
+        answer = await compute(config, make, _known(request))
+    return _tagged(request, answer, form)
 
 
 def _costs(config: CollectionConfig, options: EstimateOptions) -> tuple[int, int]:
@@ -126,26 +125,22 @@ def _costs(config: CollectionConfig, options: EstimateOptions) -> tuple[int, int
 
 
 def _known(request: web.Request) -> frozenset[str]:
-    """Return the tags of the answers that the reader says it has; a star is any."""
+    """Return the tags of the answers that the reader says it has; a star stands for any."""
     if request.method == "POST":
         return frozenset()
     return frozenset([one.value for one in request.if_none_match or ()])
 
 
-def _has(known: frozenset[str], tag: str) -> bool:
-    return tag in known or "*" in known
-
-
-def _tagged(request: web.Request, tag: str, body: bytes | None, form: Format) -> web.Response:
-    has = body is None
+def _tagged(request: web.Request, answer: Answer, form: Format) -> web.Response:
+    has = answer.body is None
     response = web.Response(
         status=304 if has else 200,
-        body=body,
+        body=answer.body,
         headers={"Cache-Control": CHECK_AGAIN, "Vary": "Accept"},
     )
     if not has:
         response.content_type = CONTENT_TYPES[form]
         response.charset = "utf-8" if form == "csv" else None
     if request.method != "POST":
-        response.etag = ETag(tag)
+        response.etag = ETag(answer.tag)
     return response

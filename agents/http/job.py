@@ -1,7 +1,9 @@
 """What an answer is made of: picklable, so that it can be computed in any thread or process."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy.version import version as scipy_version
@@ -49,11 +51,39 @@ class Job:
     def body(self, config: CollectionConfig) -> bytes:
         """Return the answer."""
         document = compose(
-            config, self.totals, window=self.window, final=self.final, options=self.options
+            config,
+            self.totals,
+            window=self.window,
+            final=self.final,
+            options=self.options,
+            partial=self.partial,
         )
-        if self.partial:
-            document = document.model_copy(update={"partial": True})
         return written(document, self.form)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer's tag, and what it says; None where the reader has it."""
+
+    tag: str
+    body: bytes | None
+
+
+MakeJob: TypeAlias = Callable[[], Job]
+"""Adds up what a job needs, which takes too long for the event loop."""
+
+
+def tagged(config: CollectionConfig, make: MakeJob) -> tuple[Job, str]:
+    """Return a job with its tag."""
+    job = make()
+    return job, job.tag(config)
+
+
+def answered(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> Answer:
+    """Return the answer to a job, computed here unless its tag is known; a star is any."""
+    job = make()
+    tag = job.tag(config)
+    return Answer(tag, None if known & {tag, "*"} else job.body(config))
 
 
 def written(document: EstimateDocument, form: Format) -> bytes:

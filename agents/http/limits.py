@@ -79,6 +79,8 @@ def check_size(options: EstimateOptions, published: EstimateOptions, domain: Dom
             "quantile", f"a domain of at most {QUANTILE_VALUES_LIMIT} values, got {size}"
         )
     check_work(len(options.ranges), len(options.linear), published, domain)
+    if options.method not in OTHERWISE:
+        return
     asked = _by_likelihood(options, size)
     most = max(LIKELIHOOD_LIMIT // (100 + size), _by_likelihood(published, size))
     if asked > most:

@@ -1,6 +1,6 @@
 """Parameters of requests: what there is, and reading them with errors that name them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -91,12 +91,13 @@ ESTIMATE: Final = (
 )
 
 
-def check_names(query: MultiMapping[str], names: Mapping[str, Parameter]) -> None:
+def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> None:
     """Refuse parameters that there are not, and those given twice that may be given once.
 
     Raises:
         AnswerError: 400, naming the parameter.
     """
+    names = {parameter.name: parameter for parameter in parameters}
     for name in dict.fromkeys(query.keys()):
         if name not in names:
             expected = f"one of {', '.join(names)}" if names else "no parameters"
@@ -105,22 +106,15 @@ def check_names(query: MultiMapping[str], names: Mapping[str, Parameter]) -> Non
             raise AnswerError(400, f"{name}: expected once, got {len(query.getall(name))} times")
 
 
-def read_time(query: MultiMapping[str], name: str) -> int | None:
+def read_time(given: Mapping[str, str], name: str) -> int | None:
     """Return a time in epoch milliseconds, None where it is not given.
 
     Raises:
         AnswerError: 400, where it is no time.
     """
-    text = query.get(name)
-    return None if text is None else parse_moment(name, text)
-
-
-def parse_moment(name: str, text: str) -> int:
-    """Return a time in epoch milliseconds.
-
-    Raises:
-        AnswerError: 400, where it is no time.
-    """
+    text = given.get(name)
+    if text is None:
+        return None
     try:
         return parse_time(text)
     except ValueError:

@@ -7,14 +7,8 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.http.limits import check_number, check_size, check_work
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.offered import check_offered
-from ldpstream.agents.query.options import (
-    WORDS,
-    EstimateOptions,
-    EstimateRequest,
-    read_options,
-    request_options,
-)
+from ldpstream.agents.query.offered import read_options, request_options
+from ldpstream.agents.query.options import WORDS, EstimateOptions, EstimateRequest
 
 
 def address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
@@ -27,8 +21,7 @@ def address_options(query: MultiMapping[str], config: CollectionConfig) -> Estim
     domain = config.spec.domain.estimated
     try:
         check_number(asked)
-        options = read_options(config.options, domain, asked)
-        check_offered(options, config.spec)
+        options = read_options(config.options, config.spec, asked)
         check_size(options, config.options, domain)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
@@ -59,8 +52,7 @@ def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOp
     try:
         # Weights by label take as much as the domain: refused before they are made.
         check_work(len(asked.ranges or ()), len(asked.linear or ()), config.options, domain)
-        options = request_options(config.options, domain, asked)
-        check_offered(options, config.spec)
+        options = request_options(config.options, config.spec, asked)
         check_size(options, config.options, domain)
     except QueryError as error:
         raise AnswerError(400, f"{WORDS[error.name].name}: expected {error.expected}") from error

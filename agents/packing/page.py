@@ -10,7 +10,7 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.config import WorkerConfig
-from ldpstream.agents.http.access import Access, check_site
+from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.connections import Bounds
 from ldpstream.agents.http.listening import listening
 from ldpstream.agents.http.parameters import AnswerError
@@ -67,8 +67,6 @@ async def serve_page(
 
     async def exposition(request: web.Request) -> web.Response:
         try:
-            check_site(request)
-            access.check_name(request)
             access.check(request)
         except AnswerError as error:
             return web.json_response({"error": error.text}, status=error.status)

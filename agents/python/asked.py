@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.errors import unknown_key
-from ldpstream.agents.query.offered import check_offered
-from ldpstream.agents.query.options import EstimateOptions, EstimateRequest, request_options
+from ldpstream.agents.query.offered import request_options
+from ldpstream.agents.query.options import EstimateOptions, EstimateRequest
 
 
 def asked_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> EstimateRequest:
@@ -42,9 +42,7 @@ def asked_options(
     request = asked_request(asked, options)
     if request.start is not None or request.end is not None:
         raise ValueError("start: expected none, because the reports are taken all together")
-    found = request_options(collection.options, collection.spec.domain.estimated, request)
-    check_offered(found, collection.spec)
-    return found
+    return request_options(collection.options, collection.spec, request)
 
 
 def _plain(value: Any) -> Any:

@@ -1,12 +1,53 @@
-"""Which estimates by likelihood, or by a power law, suit a mechanism; refused by name elsewhere."""
+"""What is asked of a collection, as its options: refused by name what it does not offer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.options import EstimateOptions
+from ldpstream.agents.query.options import SETTINGS, WORDS, EstimateOptions, EstimateRequest
+from ldpstream.agents.query.settings import Setting
 from ldpstream.estimators.bounds.options import OTHERWISE
 from ldpstream.estimators.bounds.power import CORRELATED
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+
+def read_options(
+    defaults: EstimateOptions, spec: CollectionSpec, asked: Mapping[str, Sequence[str]]
+) -> EstimateOptions:
+    """Return `defaults` with what was asked for put in its place.
+
+    `asked` holds texts as users write them, by their word ("range", "top"); other words are passed
+    over. Ranges and quantiles, if there are any, replace all of the defaults'.
+
+    Raises:
+        QueryError: naming the word, for an invalid text, or one that does not fit the collection.
+    """
+    known = [(WORDS[word], texts) for word, texts in asked.items() if word in WORDS and texts]
+    return _with(defaults, spec, [(one, one.read(texts)) for one, texts in known])
+
+
+def request_options(
+    defaults: EstimateOptions, spec: CollectionSpec, asked: EstimateRequest
+) -> EstimateOptions:
+    """Return the same of a request; an empty list of queries asks for none.
+
+    Raises:
+        QueryError: naming the word, for what does not fit the collection.
+    """
+    given = [(one, getattr(asked, one.name)) for one in SETTINGS]
+    return _with(defaults, spec, [(one, value) for one, value in given if value is not None])
+
+
+def _with(
+    defaults: EstimateOptions, spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]
+) -> EstimateOptions:
+    domain = spec.domain.estimated
+    options = replace(defaults, **{one.name: one.resolve(value, domain) for one, value in given})
+    check_offered(options, spec)
+    return options
 
 
 def likelihood_offered(spec: CollectionSpec) -> bool:

@@ -246,36 +246,3 @@ KEYS: Final[Mapping[str, Key]] = {
     for key in getattr(hint, "__metadata__", ())
 }
 """All that is configured, by name."""
-
-
-def read_options(
-    defaults: EstimateOptions, domain: Domain, asked: Mapping[str, Sequence[str]]
-) -> EstimateOptions:
-    """Return `defaults` with what was asked for put in its place.
-
-    `asked` holds texts as users write them, by their word ("range", "top"); other words are passed
-    over. Ranges and quantiles, if there are any, replace all of the defaults'.
-
-    Raises:
-        QueryError: naming the word, for an invalid text, or one that does not fit the domain.
-    """
-    known = [(WORDS[word], texts) for word, texts in asked.items() if word in WORDS and texts]
-    return _with(defaults, domain, [(one, one.read(texts)) for one, texts in known])
-
-
-def request_options(
-    defaults: EstimateOptions, domain: Domain, asked: EstimateRequest
-) -> EstimateOptions:
-    """Return the same of a request; an empty list of queries asks for none.
-
-    Raises:
-        QueryError: naming the word, for what does not fit the domain.
-    """
-    given = [(one, getattr(asked, one.name)) for one in SETTINGS]
-    return _with(defaults, domain, [(one, value) for one, value in given if value is not None])
-
-
-def _with(
-    defaults: EstimateOptions, domain: Domain, given: Sequence[tuple[Setting, Any]]
-) -> EstimateOptions:
-    return replace(defaults, **{one.name: one.resolve(value, domain) for one, value in given})

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import click
 
 from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.offered import check_offered
-from ldpstream.agents.query.options import SETTINGS, EstimateOptions, read_options
+from ldpstream.agents.query.offered import read_options
+from ldpstream.agents.query.options import SETTINGS, EstimateOptions
 from ldpstream.agents.query.settings import Setting
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -54,8 +54,6 @@ def resolve_options(
         Refused: naming the option, where one is impossible, or does not fit the collection.
     """
     try:
-        options = read_options(defaults, spec.domain.estimated, asked)
-        check_offered(options, spec)
+        return read_options(defaults, spec, asked)
     except QueryError as error:
         raise Refused(f"--{error}") from error
-    return options

@@ -19,8 +19,8 @@ from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.pipeline.contexts import make_context
 from ldpstream.agents.pipeline.windowed import WindowedTable
-from ldpstream.agents.query.offered import check_offered
-from ldpstream.agents.query.options import EstimateRequest, request_options
+from ldpstream.agents.query.offered import request_options
+from ldpstream.agents.query.options import EstimateRequest
 from ldpstream.agents.state.view import add_up, windows
 from ldpstream.agents.testing.owner import Owner
 from ldpstream.agents.testing.seeded import SeededEntropy
@@ -183,8 +183,7 @@ class Driver:
         taken = answer(self._context, self._replicas, *span, final=one.final)
         options = self.collection.options
         if asked is not None:
-            options = request_options(options, self.collection.spec.domain.estimated, asked)
-            check_offered(options, self.collection.spec)
+            options = request_options(options, self.collection.spec, asked)
         totals = add_up(self._context, taken)
         return compose(self.collection, totals, window=span, final=one.final, options=options)
 

@@ -9,7 +9,7 @@ import pytest
 
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.compose import compose, final_content
-from ldpstream.agents.query.options import read_options
+from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.estimators.estimate import estimate_values
 from tests.property.documents import BLOCKS, LINE, collection, totals, written
@@ -47,7 +47,7 @@ def test_published_means_are_those_that_are_asked_for():
     document = written(compose(config, given, window=None, final=False))
     assert list(document) == [*FIELDS[:-2], "linear", *FIELDS[-2:]]
     asked = read_options(
-        EstimateOptions(), config.spec.domain, {"linear": [f"sevenths:{str(weights)[1:-1]}"]}
+        EstimateOptions(), config.spec, {"linear": [f"sevenths:{str(weights)[1:-1]}"]}
     )
     plain = collection(BLOCKS)
     assert compose(plain, given, window=None, final=False, options=asked).linear == (

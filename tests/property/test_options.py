@@ -9,9 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.options import EstimateOptions, read_options
+from ldpstream.agents.query.offered import read_options
+from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import Range, make_range, parse_range
+from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Domain, Grid, Labels, Size, Sizes, parse_domain
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+
+def spec_of(domain: Domain) -> CollectionSpec:
+    blocks = Blocks(np.zeros(domain.size, dtype=np.int64))
+    return CollectionSpec("c", "c", domain, BlockHadamard(1.0, blocks), 1_000)
 
 
 def domain_of(**table: Any) -> Domain:
@@ -96,19 +105,17 @@ def test_what_cannot_be_asked_is_refused_by_name(
     domain: Domain, asked: dict[str, Any], message: str
 ):
     with pytest.raises(QueryError) as caught:
-        read_options(EstimateOptions(), domain, asked)
+        read_options(EstimateOptions(), spec_of(domain), asked)
     assert str(caught.value).startswith(message)
 
 
 def test_what_is_asked_replaces_the_defaults_and_nothing_else():
-    domain = Size(10)
+    spec = spec_of(Size(10))
     defaults = EstimateOptions(ranges=(Range("r", ((0, 1),)),), quantiles=(0.5,), top=3)
-    assert read_options(defaults, domain, {}) == defaults
-    asked = read_options(
-        defaults, domain, {"top": ["all"], "range": ["2..3"], "confidence": ["0.9"]}
-    )
+    assert read_options(defaults, spec, {}) == defaults
+    asked = read_options(defaults, spec, {"top": ["all"], "range": ["2..3"], "confidence": ["0.9"]})
     assert asked.top is None
     assert asked.ranges == (Range("2..3", ((2, 3),)),)
     assert asked.confidence == 0.9
     assert (asked.quantiles, asked.method, asked.estimand) == ((0.5,), "padded", "respondents")
-    assert read_options(defaults, domain, {"quantile": ["0.1"]}).quantiles == (0.1,)
+    assert read_options(defaults, spec, {"quantile": ["0.1"]}).quantiles == (0.1,)

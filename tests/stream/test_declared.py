@@ -16,14 +16,13 @@ from ldpstream.agents.config.tables import CollectionTable, PublishTable
 from ldpstream.agents.document.answers import Collection
 from ldpstream.agents.http import build_http
 from ldpstream.agents.http.openapi import describe_api
+from ldpstream.agents.query.offered import read_options, request_options
 from ldpstream.agents.query.options import (
     KEYS,
     SETTINGS,
     WORDS,
     EstimateOptions,
     EstimateRequest,
-    read_options,
-    request_options,
 )
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.options import asked_texts, resolve_options
@@ -85,13 +84,12 @@ def test_the_client_asks_with_the_same_model() -> None:
 
 def test_every_way_of_asking_means_the_same() -> None:
     config = serve_collections({"ages": AGES}).collections["ages"].config
-    domain = config.spec.domain
     for word, (text, value) in EXAMPLES.items():
         setting = WORDS[word]
-        found = read_options(config.options, domain, {word: [text]})
+        found = read_options(config.options, config.spec, {word: [text]})
         assert getattr(found, setting.name) != getattr(config.options, setting.name), word
         asked = EstimateRequest.model_validate({setting.name: value})
-        assert request_options(config.options, domain, asked) == found
+        assert request_options(config.options, config.spec, asked) == found
         written: Any = True if setting.text.schema["type"] == "boolean" else text
         written = (text,) if setting.each else written
         command = {**dict.fromkeys(WORDS), word: written}

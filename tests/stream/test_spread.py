@@ -11,7 +11,7 @@ from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.document.flat import document_rows
-from ldpstream.agents.query.options import read_options
+from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.state.context import WindowTotals
 from tests.seeded import SeededEntropy
 from tests.stream.cli import configured, invoke, refused
@@ -40,7 +40,7 @@ def document(config: CollectionConfig, *, hours: int = 1, **asked: str) -> Estim
     mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
     totals = WindowTotals(0, hours * HOUR_MS, statistic, 1_000, late=0, rejected=0)
     words = {word: [text] for word, text in asked.items()}
-    options = read_options(config.options, config.spec.domain, words)
+    options = read_options(config.options, config.spec, words)
     return compose(config, totals, window=(0, hours * HOUR_MS), final=True, options=options)
 
 
