@@ -77,6 +77,23 @@ class UnbrokenProbes:
     def __init__(self, gap_ms: int) -> None:
         self._gap_ms = gap_ms
         self._series: tuple[int, int] | None = None
+        # Whether a report came since the last fetch, and when the fetch was sent that brought one.
+        self._came = False
+        self._came_ms: int | None = None
+
+    def came(self) -> None:
+        """Restart the series: a report of this state came, with the fetch that is told of next."""
+        self._came = True
+        self.broken()
+
+    def asked(self, asked_ms: int | None, *, at_end: bool) -> None:
+        """Note a fetch that was sent then, if that is known, and whether it left nothing unread."""
+        if self._came:
+            self._came, self._came_ms = False, asked_ms
+        if not at_end or asked_ms is None:
+            self.broken()
+        elif self._came_ms is None or asked_ms > self._came_ms:
+            self.probed(asked_ms)
 
     def broken(self) -> None:
         """Restart the series: something arrived, or may have arrived unseen."""

@@ -27,6 +27,7 @@ from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import lost_panes, windows_with
+from ldpstream.agents.state.windows import WindowSpec
 
 FINALS_BYTES: Final = 4 << 20
 """Finals stay in memory until they are published: above this size no more are decided."""
@@ -110,3 +111,16 @@ def store_finals(
     nothing = work.published == work.final and not decision.contents
     published = decision.final if nothing else work.published
     return replace(work, final=decision.final, published=published)
+
+
+def expire(window: WindowSpec, cells: OwnedCells, work: Head, published: int) -> Head:
+    """Drop the panes that expire from the cells; return the head including that.
+
+    Windows below `published` are recorded as published.
+    """
+    first = min(window.expired(work.clock), window.first_pane(published))
+    if first <= work.expired:
+        return work
+    gone = work.gone + cells.expire(first)
+    gaps = tuple(gap for gap in work.gaps if gap.last >= first)
+    return replace(work, expired=first, gone=gone, gaps=gaps)

@@ -79,7 +79,7 @@ class Flushes:
 
     `base` is the winning head that the next flush continues; `flight` the head of the flush in
     flight, None if there is none; `outcome` what the last winning head added, None before the
-    first.
+    first. `delays` are those of the reports that the next flush has counted.
     """
 
     def __init__(self, context: Context, epoch: int, base: Head) -> None:
@@ -88,16 +88,14 @@ class Flushes:
         self.flight: Head | None = None
         self.outcome: Outcome | None = None
         self._prefix = state_prefix(context)
-        self._delays = Delays()
+        self.delays = self._sent = Delays()
 
-    def start(
-        self, work: Head, cells: OwnedCells, copies: tuple[Copy, ...], delays: Delays
-    ) -> Flush:
+    def start(self, work: Head, cells: OwnedCells, copies: tuple[Copy, ...]) -> Flush:
         """Return what to send to make the state in memory durable; no flush may be in flight."""
         epoch, seq = self.epoch, self.base.seq + 1
         touched = cells.flush(work.closed)
         lineage = cells.lineage(self.base.lineage, seq)
-        self._delays = delays
+        self._sent, self.delays = self.delays, Delays()
         self.flight = replace(work, epoch=epoch, seq=seq, lineage=lineage)
         return Flush(
             copies=copies,
@@ -115,6 +113,6 @@ class Flushes:
         won = self.flight
         if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
             return Settled.LOST
-        self.outcome = Outcome.between(self.base, won, self._delays)
+        self.outcome = Outcome.between(self.base, won, self._sent)
         self.base, self.flight = won, None
         return Settled.WON

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-import numpy as np
-
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import read_records
 from ldpstream.agents.partition.classify import Classified, classify
@@ -20,20 +18,20 @@ from ldpstream.agents.partition.copies import WaitingCopies, make_copies
 from ldpstream.agents.partition.counting import count
 from ldpstream.agents.partition.cutover import ALONE, SiblingHeads, decided
 from ldpstream.agents.partition.delays import Delays
-from ldpstream.agents.partition.finals import Publication, store_finals
-from ldpstream.agents.partition.flushes import Flush, Flushes, Outcome, Settled
+from ldpstream.agents.partition.finals import Publication, expire, store_finals
+from ldpstream.agents.partition.flushes import Flush, Flushes, Settled
 from ldpstream.agents.partition.gathering import hand_over
 from ldpstream.agents.partition.grouping import expired
 from ldpstream.agents.partition.loading import loadable, starting_head
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
+from ldpstream.agents.partition.skipping import ended, skipped
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.gaps import Gap, add_gap, end_gap
+from ldpstream.agents.state.gaps import Gap
 from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.shown import DEAD_LIMIT
-from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.state.windows import NEVER
 
 
@@ -46,16 +44,13 @@ class Partition:
         self._context = context
         self._accept = frozenset(spec.fingerprint for spec in context.accept)
         self._replica = replica
-        self._flushes = Flushes(context, epoch, head)
-        self._work = head
+        self.flushes = Flushes(context, epoch, head)
+        self.work = head  # the state in memory, as the next head
         self._changed = False
         self._torn = False
-        self._own = False
-        self._came_ms: int | None = None
         handed_over = head.gathered if replica.partition else NEVER
         self._cells = OwnedCells(context, epoch, head, replica.cells, handed_over=handed_over)
         self._copies = WaitingCopies()
-        self._delays = Delays()
         self._witnessed: Sequence[int] = ()
         # The gap whose end depends on the arrival of the next message.
         self._open_gap: Gap | None = None
@@ -93,15 +88,15 @@ class Partition:
         ):
             return None
         self = cls(context, replica, replica.head, epoch=epoch)
-        self._work = starting_head(context, replica.head, first, siblings, source=source)
-        self._changed = self._work.cutover != replica.head.cutover
-        self._decided = decided(self._work, siblings)
+        self.work = starting_head(context, replica.head, first, siblings, source=source)
+        self._changed = self.work.cutover != replica.head.cutover
+        self._decided = decided(self.work, siblings)
         return self
 
     @property
     def next(self) -> int:
         """The next source offset to ingest."""
-        return self._work.next
+        return self.work.next
 
     @property
     def full(self) -> bool:
@@ -116,17 +111,7 @@ class Partition:
     @property
     def base(self) -> Head:
         """The winning head that the next flush continues."""
-        return self._flushes.base
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """What the last winning head added, None before the first."""
-        return self._flushes.outcome
-
-    @property
-    def work(self) -> Head:
-        """The state in memory, as the next head."""
-        return self._work
+        return self.flushes.base
 
     def ingest(
         self,
@@ -155,17 +140,17 @@ class Partition:
         torn, self._torn = self._torn, True
         self._copies.add(make_copies(context, self.partition, records, classified))
         # 3. Count.
-        if self._open_gap is not None:
-            self._end_gap(self._open_gap, arrived, now_ms)
-        work = count(self._cells, self._work, classified)
-        self._delays += Delays.of(classified, arrived, pane_ms=context.window.pane_ms)
+        work, gap, self._open_gap = self.work, self._open_gap, None
+        if gap is not None:
+            work = ended(context, work, gap, arrived, now_ms=now_ms)
+        work = count(self._cells, work, classified)
+        self.flushes.delays += Delays.of(classified, arrived, pane_ms=context.window.pane_ms)
         self._witnessed = classified.witnessed
         # 4. The head in memory continues after these messages.
         own = len(records) > classified.batch.passed
         if own:
-            self._own = True
-            self._probes.broken()
-        self._work = replace(
+            self._probes.came()
+        self.work = replace(
             work,
             next=records[-1][0] + 1,
             closed=max(work.closed, context.window.closed(work.clock)),
@@ -174,7 +159,7 @@ class Partition:
         self._changed, self._torn = True, torn
 
     def _expect(self, offset: int) -> None:
-        if offset < self._work.next:
+        if offset < self.work.next:
             raise ValueError("expected offsets of at least next")
 
     def _classify(
@@ -184,7 +169,7 @@ class Partition:
         return classify(
             self._context,
             read_records(self._context.spec, self._accept, records, decided=decided_here),
-            self._work,
+            self.work,
             arrived=arrived,
             partition=self.partition,
             seen=self._cells.tokens,
@@ -194,52 +179,28 @@ class Partition:
     def skip_to(self, offset: int, *, now_ms: int) -> int:
         """Continue at an offset, because the source's retention deleted everything before it.
 
-        Marks all panes that the lost messages may have belonged to: those not closed yet, up to the
-        latest time that the broker may have accepted by now, allowing for this clock being behind
-        the broker's, or up to the arrival of the next message. Returns how many messages are lost,
-        not counting those that another state of the collection has decided.
+        Returns how many are lost, but for those that another state of the collection has decided.
 
         Raises:
             ValueError: if it is below `next`.
         """
         self._expect(offset)
-        work = self._work
-        lost = max(0, offset - max(work.next, self._decided.first))
-        if offset > work.next:
-            gaps = work.gaps
-            if lost:
-                window = self._context.window
-                latest_ms = now_ms + skew_limit_ms(window.grace_ms) + window.future_ms
-                last = max(work.closed, window.pane(latest_ms))
-                gaps = add_gap(gaps, Gap(work.closed, last, lost))
-                self._open_gap = gaps[-1]
-            self._work = replace(work, next=offset, lost=work.lost + lost, gaps=gaps)
-            self._changed = True
+        before, context = self.work, self._context
+        self.work, lost = skipped(context, before, offset, self._decided, now_ms=now_ms)
+        if lost:
+            self._open_gap = self.work.gaps[-1]
+        self._changed |= self.work is not before
         return lost
 
-    def _end_gap(self, gap: Gap, arrived: Arrivals, now_ms: int) -> None:
-        """End the gap before these messages at the arrival of the first of them.
-
-        If that is later than now, this clock is behind the broker's, perhaps by more than
-        tolerated: then the message determines how long the gap is.
-        """
-        window, self._open_gap = self._context.window, None
-        first_ms = int(np.atleast_1d(arrived.clock_ms)[0])
-        last = window.pane(first_ms + window.future_ms)
-        last = last if first_ms > now_ms else min(last, gap.last)
-        self._work = replace(self._work, gaps=end_gap(self._work.gaps, gap, last))
-
     def pass_over(self, offset: int) -> None:
-        """Continue at an offset, as those before it hold no records (transaction markers, say).
-
-        The head records it, too: otherwise these offsets would show as lag.
+        """Continue at an offset: those before it hold no records, and would show as lag otherwise.
 
         Raises:
             ValueError: if it is below `next`.
         """
         self._expect(offset)
-        if offset > self._work.next:
-            self._work = replace(self._work, next=offset)
+        if offset > self.work.next:
+            self.work = replace(self.work, next=offset)
             self._changed = True
 
     def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
@@ -249,32 +210,22 @@ class Partition:
         `asked_ms` is when it was sent, on the clock of `clock`, or earlier; None if not known.
         Reports of other specs do not keep a partition from being idle.
         """
-        if offset > self._work.next:
+        if offset > self.work.next:
             self.pass_over(offset)
-        if self._own:
-            self._own, self._came_ms = False, asked_ms
-        if end > self._work.end:
-            self._work = replace(self._work, end=end)
-        if offset != end or asked_ms is None:
-            self._probes.broken()
-        elif self._came_ms is None or asked_ms > self._came_ms:
-            self._probes.probed(asked_ms)
-
-    @property
-    def frames(self) -> int:
-        """The offset at which to continue reading the frames topic; it decides nothing."""
-        return self._work.frames
+        if end > self.work.end:
+            self.work = replace(self.work, end=end)
+        self._probes.asked(asked_ms, at_end=offset == end)
 
     def frames_at(self, offset: int) -> None:
         """Note at which offset to continue the frames topic; alone this is not worth a flush."""
-        self._work = replace(self._work, frames=offset)
+        self.work = replace(self.work, frames=offset)
 
     def interrupted(self) -> None:
         """Restart the idle time: the source is read in a new session, or not at all."""
         self._probes.broken()
 
     def _is_idle(self, now_ms: int) -> bool:
-        idle_ms, work = self._context.window.idle_ms, self._work
+        idle_ms, work = self._context.window.idle_ms, self.work
         # The largest end that anybody saw: a new leader may not know yet how long the log is.
         if idle_ms is None or work.end > work.next:
             return False
@@ -300,60 +251,49 @@ class Partition:
         heads = seen.heads
         if len(heads) < known_partitions:
             return
-        before = self._work
-        self._work = self._clock.advance(
-            self._work, seen, controls, idle=self._is_idle(now_ms), now_ms=now_ms
-        )
+        before = self.work
+        idle = self._is_idle(now_ms)
+        self.work = self._clock.advance(before, seen, controls, idle=idle, now_ms=now_ms)
         if self.partition == 0:
             self._decide(replicas, heads)
-            if len(heads) >= self._work.partitions and self._context.minimum > 1:
+            if len(heads) >= self.work.partitions and self._context.minimum > 1:
                 # All panes together that are gathered, and in no part, have too few reports.
-                first = max(self._work.grouped, self._work.gathered, expired(heads))
+                first = max(self.work.grouped, self.work.gathered, expired(heads))
                 self._changed |= self._releases.look(replicas, first, now_ms=now_ms)
         else:
             # An owner that has not closed these panes itself is not the owner any more.
             handed_over = min(heads[0].gathered, self.base.closed)
-            self._work = hand_over(self._cells, self._work, gathered=handed_over)
-        self._expire(heads[0].published)
+            self.work = hand_over(self._cells, self.work, gathered=handed_over)
+        self.work = expire(self._context.window, self._cells, self.work, heads[0].published)
         # Neither advancing the clock without closing a pane nor expiring, gathering or handing over
         # empty panes is worth a flush: an idle partition writes a head only when a pane closes or
         # something else changes.
-        work = self._work
+        work = self.work
         if work is not before:
             moved = replace(before, clock=work.clock, expired=work.expired, gathered=work.gathered)
             self._changed |= work != moved
 
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
-        self._work = store_finals(self._context, self._cells, self._work, replicas, heads)
-
-    def _expire(self, published: int) -> None:
-        """Drop the panes that expire; windows below `published` are recorded as published."""
-        window, work = self._context.window, self._work
-        first = min(window.expired(work.clock), window.first_pane(published))
-        if first > work.expired:
-            gone = work.gone + self._cells.expire(first)
-            gaps = tuple(gap for gap in work.gaps if gap.last >= first)
-            self._work = replace(work, expired=first, gone=gone, gaps=gaps)
+        self.work = store_finals(self._context, self._cells, self.work, replicas, heads)
 
     def flush(self) -> Flush | None:
         """Return what to send; None if nothing has changed, or a flush is in flight."""
-        if self._torn or self._flushes.flight is not None or not self._changed:
+        if self._torn or self.flushes.flight is not None or not self._changed:
             return None
         self._changed = False
-        delays, self._delays = self._delays, Delays()
-        return self._flushes.start(self._work, self._cells, self._copies.take(), delays)
+        return self.flushes.start(self.work, self._cells, self._copies.take())
 
     def settle(self) -> Settled:
         """Return who won, as our own replica shows it; after LOST this object must be dropped."""
-        return Settled.LOST if self._torn else self._flushes.settle(self._replica.head)
+        return Settled.LOST if self._torn else self.flushes.settle(self._replica.head)
 
     def publications(self) -> list[Publication]:
         """Return the finals that a winning head has stored and that are not marked published.
 
         Only partition 0 has any. Call `mark_published` when all of them have been sent.
         """
-        self._offered = self._flushes.base.final
-        finals = self._cells.finals(self._work.published, self._offered)
+        self._offered = self.flushes.base.final
+        finals = self._cells.finals(self.work.published, self._offered)
         if not finals:
             self.mark_published()
         span = self._context.window.span
@@ -361,7 +301,7 @@ class Partition:
 
     def mark_published(self) -> None:
         """Let the next head record that the last result of `publications` has been published."""
-        if self._offered > self._work.published:
+        if self._offered > self.work.published:
             self._cells.forget_finals(self._offered)
-            self._work = replace(self._work, published=self._offered)
+            self.work = replace(self.work, published=self._offered)
             self._changed = True

@@ -107,9 +107,9 @@ class InFlightFlushes:
                 what = f"collection {self._title}: partition {held.partition}"
                 self._complaints.note(held.partition, error, what)
             elif await self._settled(held) is Settled.WON:
-                assert held.state.outcome is not None
+                assert held.state.flushes.outcome is not None
                 seconds = time.monotonic() - held.flushed
-                self._owner.won(held, flush.next, held.state.outcome, seconds)
+                self._owner.won(held, flush.next, held.state.flushes.outcome, seconds)
                 self._complaints.over(held.partition)
                 return
             self._owner.lost(held, refused=error is not None)

@@ -254,7 +254,7 @@ class PackedIntake(Intake):
     def _read_frames(self, held: OwnedPartition) -> None:
         reading = self._reading[held.partition]
         reading.at_end = False
-        reading.session = self._frames.begin(self._topic(held.partition), held.state.frames)
+        reading.session = self._frames.begin(self._topic(held.partition), held.state.work.frames)
 
     def _reads(self, held: OwnedPartition) -> bool:
         return self._reader.reads(self._source(held.partition))

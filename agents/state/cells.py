@@ -96,8 +96,11 @@ def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
     Raises:
         RecordError: if the value is of another version, malformed or of another length.
     """
-    total = chunk_sum(data)
-    _, code, stated, _ = _CHUNK.unpack_from(data)
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, "chunk of counts")
+    if len(data) < _CHUNK.size:
+        raise RecordError("changelog chunk of counts has the wrong length")
+    _, code, stated, total = _CHUNK.unpack_from(data)
     kind = code & ~_SPARSE
     if stated != length or kind >= len(_TYPES):
         raise RecordError(f"changelog chunk has {stated} counts, expected {length}")

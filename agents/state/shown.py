@@ -60,6 +60,12 @@ class Shown:
         """Return the names of a pane's live cells, finals with their window's first pane."""
         return self._live.index.names(pane)
 
+    def chunks(self, pane: int) -> list[tuple[int, bytes]]:
+        """Return the chunks of a pane's statistic, as `(number, value)`."""
+        live = self._live
+        names = [name for name in live.index.names(pane) if name.kind == "count"]
+        return [(name.chunk, live.by_name[name].value) for name in names]
+
     def totals(self, pane: int) -> Totals:
         """Return a pane's totals; zeros if it has none."""
         return self._live.totals(pane)

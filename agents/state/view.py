@@ -91,15 +91,13 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
     for replica in replicas:
         if replica.head is not None:
             rejected += sum(replica.head.rejected.values())
-        cells = replica.cells
         for pane in replica.panes(first, end):
             pane_totals = replica.totals(pane)
             late += pane_totals.late
             if replica.partition and pane < own:
                 continue
             n += pane_totals.n
-            names = (name for name in replica.names(pane) if name.kind == "count")
-            chunks += [(name.chunk, cells[name].value) for name in names]
+            chunks += replica.chunks(pane)
     missing = lost_between(replicas, first, end)
     return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, lost=missing)
 

@@ -124,4 +124,4 @@ class WindowSpec:
 
     def closing(self, final: int) -> int:
         """Return the first pane that no window below `final` contains."""
-        return NEVER if final == NEVER else self.first_pane(final - 1) + self.size_panes
+        return NEVER if final == NEVER else (final - 1) * self.hop_panes + self.size_panes

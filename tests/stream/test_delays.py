@@ -32,8 +32,8 @@ def taken(window: WindowSpec, *, n: int = 2_000) -> tuple[Partition, Delays]:
         arrived = Arrivals(arrived_ms[some], arrived_ms[some])
         part.ingest(list(enumerate(values, start)), now_ms=NOW_MS + 700_000, arrived=arrived)
     settle(replica, part)
-    assert part.outcome is not None
-    return part, part.outcome.delays
+    assert part.flushes.outcome is not None
+    return part, part.flushes.outcome.delays
 
 
 @pytest.mark.parametrize("grace_ms", [0, 1_000, 30_000, 300_000])
@@ -55,8 +55,10 @@ def test_delays_are_from_event_to_arrival_also_of_what_is_dated_too_far_ahead():
     part.ingest(list(enumerate(values)), now_ms=NOW_MS)
     assert part.work.rejected["future"] == 1
     settle(replica, part)
-    assert part.outcome is not None
-    counts = dict(zip((*DELAY_MS, None), part.outcome.delays.delay.counts.tolist(), strict=True))
+    assert part.flushes.outcome is not None
+    counts = dict(
+        zip((*DELAY_MS, None), part.flushes.outcome.delays.delay.counts.tolist(), strict=True)
+    )
     assert {bound: n for bound, n in counts.items() if n} == {-5_000: 1, 0: 2, 100: 2}
 
 
@@ -69,14 +71,20 @@ def test_what_is_decided_later_is_of_the_next_head():
     records = [(at, *record) for at, record in enumerate([*flush.cells, flush.head])]
     replica.read(records, position=len(records), end=len(records))
     part.settle()
-    assert part.outcome is not None
-    assert (part.outcome.counted, part.outcome.delays.lateness.counts.sum()) == (1, 1)
+    assert part.flushes.outcome is not None
+    assert (part.flushes.outcome.counted, part.flushes.outcome.delays.lateness.counts.sum()) == (
+        1,
+        1,
+    )
     again = part.flush()
     assert again is not None
     records = [(at, *record) for at, record in enumerate([*again.cells, again.head], 99)]
     replica.read(records, position=200, end=200)
     part.settle()
-    assert (part.outcome.counted, part.outcome.delays.lateness.counts.sum()) == (2, 2)
+    assert (part.flushes.outcome.counted, part.flushes.outcome.delays.lateness.counts.sum()) == (
+        2,
+        2,
+    )
 
 
 def test_the_histograms_are_exported_in_seconds():

@@ -29,7 +29,7 @@ def held(partition: int) -> OwnedPartition:
     state: Any = SimpleNamespace(
         partition=partition,
         full=True,
-        outcome=object(),
+        flushes=SimpleNamespace(outcome=object()),
         flush=lambda: SimpleNamespace(next=1),
         settle=lambda: Settled.WON,
     )

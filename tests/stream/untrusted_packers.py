@@ -28,7 +28,6 @@ ID = bytes(range(16))
 class Counted(Ingested):
     """Stands for the state machine, which is full now and then, or passes over what comes."""
 
-    frames: int = 0
     passing: bool = False
     work: Head = field(default_factory=lambda: Head(source=ID))
 
@@ -38,7 +37,7 @@ class Counted(Ingested):
             self.work = replace(self.work, n=self.work.n + len(records))
 
     def frames_at(self, offset: int) -> None:
-        self.frames = offset
+        self.work = replace(self.work, frames=offset)
 
 
 class Frames(Log):

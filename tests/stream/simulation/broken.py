@@ -135,7 +135,7 @@ class FromCommitted(Worker):
         super().load(p)
         if fresh and p in self.held:
             part = self.held[p].part
-            part._work = replace(part._work, next=self.world.committed[p])
+            part.work = replace(part.work, next=self.world.committed[p])
 
 
 # 7: what is decided becomes real with the head.
@@ -146,7 +146,7 @@ class LateUnsaid(Watched):
 
     def clock(self, **moment: object) -> None:
         super().clock(**moment)
-        self._work = replace(self._work, closed=self.base.closed)
+        self.work = replace(self.work, closed=self.base.closed)
 
 
 class LostUncounted(Watched):

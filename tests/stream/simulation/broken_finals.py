@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Self
+from typing import Any, Self
 
+from ldpstream.agents.partition.clock import SeenHeads
 from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
@@ -22,7 +23,7 @@ class FinalsFromMemory(Watched):
     """Finals are decided by the clock in memory, not yet in a winning head."""
 
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
-        super()._decide(replicas, [self._work, *heads[1:]])
+        super()._decide(replicas, [self.work, *heads[1:]])
 
 
 class PublishFirst(Worker):
@@ -43,9 +44,9 @@ class MarkFirst(Worker):
         held = self.held.get(p)
         if held:
             part = held.part
-            finals = part._cells.finals(part._work.published, part._work.final)
+            finals = part._cells.finals(part.work.published, part.work.final)
             part.todo = {**getattr(part, "todo", {}), **dict(finals)}
-            part._work = replace(part._work, published=part._work.final)
+            part.work = replace(part.work, published=part.work.final)
 
     def publish(self, p: int) -> None:
         held = self.held.get(p)
@@ -69,8 +70,12 @@ class MarkUnsent(Watched):
 class ExpireAlone(Watched):
     """A pane expires by its own partition's clock, final or not."""
 
-    def _expire(self, published: int) -> None:
-        super()._expire(FAR // self._context.window.hop_panes)
+    def clock(
+        self, *, replicas: Sequence[Replica], seen: SeenHeads | None = None, **given: Any
+    ) -> None:
+        seen, published = seen or SeenHeads.of(replicas), FAR // self._context.window.hop_panes
+        heads = tuple(replace(head, published=published) for head in seen.heads)
+        super().clock(replicas=replicas, seen=replace(seen, heads=heads), **given)
 
 
 class NewPartitionOpen(Watched):
@@ -78,7 +83,7 @@ class NewPartitionOpen(Watched):
 
     def prepare(self) -> None:
         super().prepare()
-        self._work = replace(self._work, closed=self.base.closed, clock=self.base.clock)
+        self.work = replace(self.work, closed=self.base.closed, clock=self.base.clock)
 
 
 class NewPartitionAtOnce(Watched):
@@ -99,7 +104,7 @@ class PartitionsForgotten(Watched):
     """Finals wait for the partitions that the worker knows of, not for those in the head."""
 
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
-        self._work = replace(self._work, partitions=0)
+        self.work = replace(self.work, partitions=0)
         super()._decide(replicas, heads)
 
 

@@ -35,7 +35,7 @@ class Pipelined(Worker):
     def flush(self, p: int) -> None:
         held = self.held.get(p)
         if held and held.flight and held.flight.head_sent and self.acknowledged(held.flight):
-            flushes = held.part._flushes
+            flushes = held.part.flushes
             flushes.base, flushes.flight = flushes.flight, None
             held.flight = None
         super().flush(p)
@@ -58,7 +58,7 @@ class Retry(Worker):
             return
         part, before = held.part, held.flight.flush
         fates, part.fates = held.flight.fates + part.fates, []
-        part._flushes.flight, part._changed = None, True
+        part.flushes.flight, part._changed = None, True
         again = part.flush()
         cells = {**dict(before.cells), **dict(again.cells)}
         sends = [self.world.send_copy(p, copy) for copy in (*before.copies, *again.copies)]

@@ -51,17 +51,17 @@ class PackedWorker(Worker):
             super().ingest(p)
             return
         part, frames = held.part, self.world.frames[p]
-        if not frames.start <= part.frames <= len(frames.log):
+        if not frames.start <= part.work.frames <= len(frames.log):
             part.frames_at(frames.start)
         for _ in range(rng.choice([1, 1, 3])):
-            if part.frames == len(frames.log):
+            if part.work.frames == len(frames.log):
                 if rng.random() < 0.5:
                     super().ingest(p)
                 return
-            if not self.packed(p, part, frames.log[part.frames]):
+            if not self.packed(p, part, frames.log[part.work.frames]):
                 super().ingest(p)
                 return
-            part.frames_at(part.frames + 1)
+            part.frames_at(part.work.frames + 1)
 
     def packed(self, p: int, part: Watched, value: bytes) -> bool:
         """Take a packed message; False where the source has to be read first."""

@@ -70,7 +70,7 @@ class Times:
 
     def flushed(self, p: int, part: Watched) -> None:
         """Keep it with the head that is on its way."""
-        head = part._flushes.flight
+        head = part.flushes.flight
         if head is not None:
             self._moved[p, head.epoch, head.seq] = part.moved
 

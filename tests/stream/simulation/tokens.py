@@ -174,7 +174,7 @@ class KeptTokens(Watched):
         panes = self._cells.tokens._panes
         runs = {pane: held.runs for pane, held in panes.items()}
         for held in panes.values():
-            held.runs = [run for run in held.runs if self._flushes.flight is None]
+            held.runs = [run for run in held.runs if self.flushes.flight is None]
         made = super()._classify(*args)
         for pane, kept in runs.items():
             panes[pane].runs = kept
