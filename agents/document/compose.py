@@ -14,6 +14,7 @@ import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.spread import sampling_between
+from ldpstream.agents.document.areas import find_areas
 from ldpstream.agents.document.basis import Basis, Floats
 from ldpstream.agents.document.devices import of_devices
 from ldpstream.agents.document.linear import linear_estimates
@@ -127,6 +128,8 @@ def _further_fields(
         fields["merged"] = merged_blocks(totals.merged, basis.merged_reports)
     if options.linear:
         fields["linear"] = linear_estimates(basis, projected)
+    if options.areas:
+        fields["areas"] = find_areas(basis)
     if basis.fitted is not None:
         deviance = basis.fitted.deviance
         fields["deviance"] = deviance if math.isfinite(deviance) else None

@@ -14,6 +14,8 @@ _FIXED_BYTES: Final = 16 << 20
 """Parts of arrays that are worked on at a time."""
 _ENTRY_BYTES: Final = 2_400
 """Of a listed value: its bounds, its part of the document, and its text."""
+_AREA_BYTES: Final = 1_200
+"""Of a value of a domain whose areas are told: at most two areas, and all that bounds need."""
 
 
 def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
@@ -38,5 +40,7 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
         kept = values * (queries + (options.project != "none"))
         # A linear query decodes its squares as well.
         steps.append(decoded + 4 * statistic + (11 if options.linear else 6) * values + kept)
+    if options.areas:
+        steps.append(decoded + 4 * statistic + _AREA_BYTES * size)
     listed = size if options.top is None else min(options.top, size)
     return _FIXED_BYTES + statistic + max(steps) + _ENTRY_BYTES * listed

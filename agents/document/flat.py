@@ -28,8 +28,8 @@ HEADER: Final = (
     *("span_start", "span_end"),
     "bound",
 )
-"""`kind` is `value`, `range`, `linear` or `quantile`, `merged` for blocks that are told of together
-(its name is their runs), or `none` in a document without entries.
+"""`kind` is `value`, `range`, `area`, `linear` or `quantile`, `merged` for blocks that are told of
+together (its name is their runs), or `none` in a document without entries.
 
 The span is empty where it is the window. `name` is the value's label or the query's name, `p` the
 quantile's share. `value`, `low` and `high` are shares, means of linear queries, and labels of
@@ -95,6 +95,8 @@ def _entries(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
         yield ["value", _text(value.value), None, *_share(value)], value.bound
     for asked in document.ranges:
         yield ["range", asked.name, None, *_share(asked)], asked.bound
+    for area in document.areas.entries if document.areas is not None else ():
+        yield ["area", area.name, None, *_share(area)], area.bound
     for one in document.linear:
         numbers = (one.mean, one.total, one.se, one.low, one.high, one.influence, one.forged)
         yield ["linear", one.name, None, *numbers, *[None] * 4], one.bound

@@ -120,6 +120,43 @@ class LinearEstimate(Part):
     bound: Bound = None
 
 
+class AreaRest(Part):
+    """What is not named again inside of an area: the colour of its own on a map."""
+
+    values: int = Field(description="Number of values; 0: all of the area is named inside of it")
+    share: Share
+    low: Low
+    high: High
+
+
+class AreaEstimate(RangeEstimate):
+    """A block, or an area whose bounds exclude the even share of what surrounds it."""
+
+    name: str = Field(
+        description="`block N`, `all values`, the label of a value, or of ordered values the text "
+        "that asks for the area as a range"
+    )
+    block: int | None = Field(description="Number of the disclosed block; null where there is one")
+    inside: int | None = Field(
+        description="Entry of the area that it lies in, from 0; null of blocks"
+    )
+    box: list[list[int]] | None = Field(
+        description="The first and the last place in each dimension, from 0; its values are those "
+        "of its block in this box. Null where values have no order"
+    )
+    values: int = Field(description="Number of values")
+    rest: AreaRest | None = Field(description="Null where nothing is named inside of it")
+
+
+class Areas(Part):
+    """Shares at the resolution that the reports carry; all bounds hold together."""
+
+    rule: str = Field(description="When an area is named")
+    family: int = Field(description="Number of areas that could have been named: bounds are theirs")
+    levels: int = Field(description="Levels of areas, which share the error alike")
+    entries: list[AreaEstimate] = Field(description="All blocks; each area after what it lies in")
+
+
 class QuantileEstimate(Part):
     """The smallest value that at least the share p does not exceed."""
 
@@ -239,6 +276,7 @@ class EstimateDocument(Part):
     linear: list[LinearEstimate] = Field(
         default=[], description="Only where asked for or published; each in units of its weights"
     )
+    areas: Areas | None = Field(default=None, description="Only where asked for")
     influence: Number = Field(
         default=None,
         description="The largest influence on a share of the entries; null if there is none",

@@ -56,10 +56,11 @@ def likelihood_offered(spec: CollectionSpec) -> bool:
 
 
 def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
-    """Refuse estimates by likelihood where the mechanism has none, and a power law where it errs.
+    """Refuse areas and likelihoods where the mechanism has none, and a power law where it errs.
 
     Raises:
-        QueryError: naming `method` or `project`, what they are for, and what to ask instead.
+        QueryError: naming `method`, `project` or `areas`, what they are for, and what to ask
+            instead.
     """
     if options.project == "power" and _values_alone(spec).id in CORRELATED:
         raise QueryError(
@@ -67,6 +68,8 @@ def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
             f"simplex or another, got power, which is for values whose noise is their own: not for "
             f"{', '.join(CORRELATED)}",
         )
+    if options.areas and _values_alone(spec).size != spec.domain.estimated.size:
+        raise QueryError("areas", "a collection whose devices give values alone; ask for top=all")
     asked = {"project": options.project == "likelihood", "method": options.method in OTHERWISE}
     instead = {
         "project": "simplex",

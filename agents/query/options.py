@@ -14,7 +14,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ldpstream.agents.query.errors import refused
 from ldpstream.agents.query.linear import Linear, make_linear, parse_linear
-from ldpstream.agents.query.ranges import Range, check_quantiles, make_range, parse_range
+from ldpstream.agents.query.ranges import (
+    Range,
+    check_areas,
+    check_quantiles,
+    make_range,
+    parse_range,
+)
 from ldpstream.agents.query.settings import (
     FLAG,
     TOP,
@@ -142,6 +148,14 @@ class EstimateRequest(Asked):
             resolve=_linear,
         ),
     ] = None
+    areas: Annotated[
+        bool | None,
+        Setting(
+            text=FLAG,
+            help="Shares of all blocks, and of areas inside that differ from what surrounds them",
+            resolve=check_areas,
+        ),
+    ] = None
     estimand: Annotated[
         Estimand | None,
         Setting(
@@ -215,6 +229,7 @@ class EstimateOptions:
             resolve=each_named(make_linear),
         ),
     ] = ()
+    areas: bool = False
     sampling: Sampling = ONE_REPORT_EACH
 
     def keywords(self) -> OptionKeywords:

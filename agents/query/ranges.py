@@ -1,4 +1,4 @@
-"""Ranges and quantiles of ordered domains, as texts and as numbers."""
+"""Ranges, areas and quantiles: what a domain has of them, as texts and as numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from ldpstream.agents.query.errors import QueryError
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
 
+AREAS_LIMIT: Final = 100_000
+"""Values of a domain whose areas are told."""
 _EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact in binary
 
 _LARGEST: Final = 1e300  # of an end: larger ones are in no domain, and their differences no numbers
@@ -63,6 +65,17 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
         raise QueryError("range", f"{shape}, of numbers")
     bounds = [_ends(low, high, domain, axis) for axis, (low, high) in enumerate(pairs)]
     return Range(name, tuple(bounds))
+
+
+def check_areas(asked: bool, domain: Domain) -> bool:
+    """Return whether areas are asked for.
+
+    Raises:
+        QueryError: where a domain has too many values.
+    """
+    if asked and domain.size > AREAS_LIMIT:
+        raise QueryError("areas", f"a domain of at most {AREAS_LIMIT} values, got {domain.size}")
+    return asked
 
 
 def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, ...]:

@@ -12,7 +12,8 @@ from rich.text import Text
 from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.document.flat import runs_text
-from ldpstream.agents.document.model import LostMessages, MergedBlocks, MmseEstimate
+from ldpstream.agents.document.model import Areas, LostMessages, MergedBlocks
+from ldpstream.agents.document.prior_fields import MmseEstimate
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
@@ -52,12 +53,7 @@ def show_document(
         console.print(_with_priors(document.mmse), markup=False)
     if document.calibration is not None:
         console.print(_verdict(document.calibration), markup=False)
-    if document.ranges:
-        console.print(_shares("range", [(one.name, one) for one in document.ranges]))
-    if document.quantiles:
-        console.print(_quantiles(document))
-    if document.linear:
-        console.print(_linear(document))
+    _show_queries(document, console)
     if document.forged is not None:
         console.print(
             "forged: so many forged reports could move the number beyond its nearer bound"
@@ -69,6 +65,17 @@ def _with_priors(one: MmseEstimate) -> str:
     if one.withheld is not None:
         said = f"withheld: {one.withheld}"
     return f"with the priors, {label_text(one.value)}: {said}"
+
+
+def _show_queries(document: EstimateDocument, console: Console) -> None:
+    if document.ranges:
+        console.print(_shares("range", [(one.name, one) for one in document.ranges]))
+    if document.areas is not None:
+        _show_areas(document.areas, console)
+    if document.quantiles:
+        console.print(_quantiles(document))
+    if document.linear:
+        console.print(_linear(document))
 
 
 def _verdict(test: Calibration) -> str:
@@ -180,6 +187,29 @@ def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimat
         cells = (percent(one.share), percent(one.low), percent(one.high), count, forged)
         table.add_row(Text(name), *cells)
     return table
+
+
+def _show_areas(areas: Areas, console: Console) -> None:
+    """Print each area below what it lies in, and what is left there as `the rest`."""
+    number = f"{len(areas.entries):,} of {areas.family:,} areas"
+    console.print(f"{number} told, bounds of all together: {areas.rule}", markup=False)
+    of, depths = areas.entries, [0] * len(areas.entries)
+    table = Table()
+    table.add_column("area")
+    for column in ("values", "share", "low", "high", "forged"):
+        table.add_column(column, justify="right")
+    for place, one in enumerate(of):
+        if one.inside is not None:
+            depths[place] = depths[one.inside] + 1
+        indent = "  " * depths[place]
+        ends = (percent(one.share), percent(one.low), percent(one.high))
+        forged = "" if one.forged is None else f"{one.forged:,}"
+        table.add_row(Text(f"{indent}{one.name}"), f"{one.values:,}", *ends, forged)
+        rest = one.rest
+        if rest is not None and rest.values:
+            ends = (percent(rest.share), percent(rest.low), percent(rest.high))
+            table.add_row(Text(f"{indent}  the rest"), f"{rest.values:,}", *ends, "")
+    console.print(table)
 
 
 def _quantiles(document: EstimateDocument) -> Table:

@@ -34,6 +34,9 @@ Form = Literal[
 OTHERWISE: Final[Mapping[Method, Method]] = {"profile": "padded", "profile-exact": "exact"}
 """Methods by likelihood, and what bounds all that they do not."""
 
+CUT: Final = frozenset({"padded", "exact", *OTHERWISE})
+"""Methods whose bounds are cut to what shares can be."""
+
 ANYTIME: Final = frozenset({"anytime", "anytime-exact"})
 """Methods whose bounds may be looked at all the time."""
 

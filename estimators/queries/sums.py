@@ -15,7 +15,8 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_ROUNDING: Final = 1e-9
+ROUNDING: Final = 1e-9
+"""Of a squared spread: noise so near to the most is that of a query of two values."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floa
     spread = single.largest - single.least
     own = (single.largest - 1.0) * (1.0 - single.least)
     other = -single.largest * single.least
-    slack = _ROUNDING * spread**2
+    slack = ROUNDING * spread**2
     two = (
         (spread > 0.0)
         & (np.abs(np.minimum(own, other) - single.quietest) <= slack)
@@ -237,7 +238,7 @@ def _set_tosses(
     inside = groups.of_place == held[0]
     weights, noise = query.weights[inside], query.noise[inside]
     most = (query.largest - weights) * (weights - query.least)
-    if (np.abs(noise - most) > _ROUNDING * spread**2).any():
+    if (np.abs(noise - most) > ROUNDING * spread**2).any():
         return nothing
     return float(reports[held[0]]), (1.0 - query.least) / spread, -query.least / spread
 

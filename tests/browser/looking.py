@@ -13,6 +13,7 @@ VIEWS = (
     ("places", "map"),
     ("places", "privacy"),
     ("smokers", "values"),
+    ("modes", "overview"),
 )
 _FILLED = {"map": "#map-sum:not(:empty)", "privacy": "#settings dd"}
 _ROWS = """
@@ -24,7 +25,8 @@ table => [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => {
 
 
 async def open_view(page: Page, url: str, collection: str, view: str, more: str = "") -> None:
-    """Open a view and wait until it is drawn."""
+    """Open a view and wait until it is drawn: of the open window, unless `more` names another."""
+    more = more if "&window" in more else f"{more}&window=live"
     await page.goto("about:blank")
     await page.goto(f"{url}/#collection={collection}&view={view}{more}")
     await drawn(page, view)
@@ -32,7 +34,8 @@ async def open_view(page: Page, url: str, collection: str, view: str, more: str 
 
 async def drawn(page: Page, view: str) -> None:
     """Wait until a view shows numbers of the worker."""
-    await page.wait_for_selector("#facts:not([hidden])")
+    if view != "overview":  # It is of no single window.
+        await page.wait_for_selector("#facts:not([hidden])")
     await page.wait_for_selector(f"#{view} {_FILLED.get(view, 'tbody tr')}", state="attached")
 
 

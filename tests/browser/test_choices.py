@@ -1,14 +1,17 @@
 """What is chosen in the address, what names may be, and which lines and windows are shown."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
 from ldpstream.agents.http import serve
-from tests.browser.looking import ask, numbers, open_view, rows
+from tests.browser.looking import ask, drawn, numbers, open_view, rows
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -129,7 +132,7 @@ async def test_lists_show_what_the_address_says(page: Page, url: str) -> None:
 async def test_bounds_say_what_they_hold_for(page: Page, url: str) -> None:
     await open_view(page, url, "line", "values")
     await expect(page.locator("#bounds")).to_contain_text("for all values together")
-    await expect(page.locator("#ranges")).to_contain_text("Bounds hold for each range by itself.")
+    await expect(page.locator("#ranges")).to_contain_text("Bounds hold for all ranges together.")
     await open_view(page, url, "line", "cumulative")
     said = page.locator("#cdf-bounds")
     await expect(said).to_contain_text("for the 64 shares below together")
@@ -150,3 +153,54 @@ async def test_nothing_is_older_than_the_only_window(page: Page, url: str) -> No
     await open_view(page, url, "only", "values")
     await expect(page.locator("#older")).to_be_disabled()
     await expect(page.locator("#newer")).to_be_disabled()
+
+
+async def test_the_page_opens_on_the_newest_final_window_and_back_works(
+    page: Page, url: str
+) -> None:
+    await page.goto(f"{url}/#collection=named&view=values")
+    await drawn(page, "values")
+    windows = (await ask(url, "named/windows"))["windows"]
+    final = [one for one in windows if one["final"]]
+    newest = (final or windows)[-1]
+    await expect(page.locator("#n")).to_have_text(f"{newest['n']:,}")
+    await page.click("#tab-time")
+    await drawn(page, "time")
+    lines = await page.locator("#time-charts h3").all_inner_texts()
+    assert [unquote(part) for part in page.url.split("&") if part.startswith("lines=")]
+    await page.go_back()
+    await expect(page.locator("#values")).to_be_visible()
+    await page.go_forward()
+    await drawn(page, "time")
+    assert await page.locator("#time-charts h3").all_inner_texts() == lines
+    await page.select_option("#lines", lines[1:3])
+    await expect(page.locator("#time-charts h3")).to_have_count(2)
+
+
+async def test_a_page_that_pauses_counts_what_it_does_not_draw(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    await open_view(page, url, "line", "values")
+    await expect(page.locator("#live")).to_have_text("Live")
+    before = await page.locator("#n").inner_text()
+    await page.keyboard.press("p")
+    await expect(page.locator("#pause")).to_have_attribute("aria-pressed", "true")
+    newest = (await ask(url, "line/windows"))["windows"][-1]["window"]["start"]
+    moment = int(datetime.fromisoformat(newest).timestamp() * 1000)
+    pipeline.collections["line"].report(0, [7] * 50, times_ms=[moment] * 50)
+    await expect(page.locator("#pause")).to_contain_text("waiting")
+    assert await page.locator("#n").inner_text() == before
+    await page.click("#pause")
+    await expect(page.locator("#n")).not_to_have_text(before)
+
+
+async def test_what_is_shown_is_saved_as_a_file(page: Page, url: str, tmp_path: Path) -> None:
+    await open_view(page, url, "line", "values")
+    async with page.expect_download() as saving:
+        await page.click("#save-csv")
+    saved = await saving.value
+    assert saved.suggested_filename.startswith("line-")
+    await saved.save_as(tmp_path / "saved.csv")
+    text = (tmp_path / "saved.csv").read_text()
+    assert text.startswith("collection,start,end,n")
+    assert len(text.splitlines()) > len(await rows(page, "#value-rows"))

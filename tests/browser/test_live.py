@@ -104,11 +104,11 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(page: Page, pipeline: P
         await expect(page.locator("#token-refused")).to_have_text("That is not the token.")
         await page.fill("#token", TOKEN)
         await page.keyboard.press("Enter")
-        await expect(page.locator("#map-sum")).to_contain_text("43,750 cells")
+        await expect(page.locator("#map-sum")).to_contain_text("of 50 blocks")
         await expect(page.locator("#live")).to_have_text("Live")
         assert not await page.locator("#token-form").is_visible()
         await page.reload()
-        await expect(page.locator("#map-sum")).to_contain_text("43,750 cells")
+        await expect(page.locator("#map-sum")).to_contain_text("of 50 blocks")
         assert await page.evaluate("sessionStorage.length + localStorage.length") == 1
     assert not any(TOKEN in one for one in asked)
 

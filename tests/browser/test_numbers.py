@@ -12,6 +12,10 @@ from tests.browser.looking import ask, drawn, numbers, open_view, rows
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FINAL = "2026-11-21T10:00:00Z"
+SPAN = {"start": FINAL, "end": "2026-11-21T10:01:00Z"}
+ALL = {"simultaneous": "true"}
+TOGETHER = {"method": "anytime", **ALL}
+"""As values of an open window are asked for."""
 
 
 def text(label: Any) -> str:
@@ -39,7 +43,7 @@ def listed(entries: list[dict[str, Any]], name: str) -> list[list[Any]]:
 async def test_values_ranges_and_quantiles_of_an_open_window(
     page: Page, url: str, collection: str
 ) -> None:
-    document = await ask(url, f"{collection}/estimate", top=20, method="anytime")
+    document = await ask(url, f"{collection}/estimate", top=20, **TOGETHER)
     assert document["final"] is False
     await open_view(page, url, collection, "values")
     assert await rows(page, "#value-rows") == listed(document["distribution"], "value")
@@ -60,7 +64,7 @@ async def test_values_ranges_and_quantiles_of_an_open_window(
 
 
 async def test_a_final_window_is_bounded_as_configured(page: Page, url: str) -> None:
-    document = await ask(url, "modes/estimate", top=20, start=FINAL, end="2026-11-21T10:01:00Z")
+    document = await ask(url, "modes/estimate", top=20, **SPAN, **ALL)
     assert document["method"] == "padded"
     await open_view(page, url, "modes", "values", f"&window={FINAL}")
     assert await rows(page, "#value-rows") == listed(document["distribution"], "value")
@@ -68,14 +72,12 @@ async def test_a_final_window_is_bounded_as_configured(page: Page, url: str) -> 
     assert "now that it is closed" in await page.locator("#bounds").inner_text()
     await page.select_option("#method", "bernstein")
     await expect(page.locator("#bounds")).to_contain_text("bernstein")
-    wider = await ask(
-        url, "modes/estimate", top=20, start=FINAL, end="2026-11-21T10:01:00Z", method="bernstein"
-    )
+    wider = await ask(url, "modes/estimate", top=20, **SPAN, **ALL, method="bernstein")
     assert await rows(page, "#value-rows") == listed(wider["distribution"], "value")
 
 
 async def test_priors_are_told_with_their_test(page: Page, url: str) -> None:
-    document = await ask(url, "smokers/estimate", top=20, method="anytime")
+    document = await ask(url, "smokers/estimate", top=20, **TOGETHER)
     await open_view(page, url, "smokers", "values")
     said = await page.locator("#mmse").inner_text()
     assert f"{100 * document['mmse']['share']:.2f}% have “yes”" in said
@@ -173,21 +175,10 @@ async def test_bounds_by_likelihood_are_offered_where_there_is_one(page: Page, u
 
 
 async def test_weights_stand_beside_the_shares(page: Page, url: str) -> None:
-    document = await ask(url, "floors/estimate", top=20, method="anytime")
+    document = await ask(url, "floors/estimate", top=20, **TOGETHER)
     await open_view(page, url, "floors", "values")
     weights = [numbers(e["weight"], "total", "low", "high") for e in document["distribution"]]
     assert [row[-3:] for row in await rows(page, "#value-rows")] == weights
-
-
-async def test_cells_of_a_plane_have_the_labels_of_documents(page: Page, url: str) -> None:
-    document = await ask(url, "spots/estimate", top="all", method="anytime", simultaneous="true")
-    await open_view(page, url, "spots", "map")
-    await page.click("#cells summary")
-    await page.select_option("#cell-order", "place")
-    assert await rows(page, "#cell-rows") == [
-        [text(cell["value"]), *numbers(cell, "share", "low", "high", "influence")]
-        for cell in document["distribution"]
-    ]
 
 
 async def test_series_over_windows_with_provisional_marked_apart(page: Page, url: str) -> None:
@@ -221,47 +212,31 @@ async def test_published_means_are_followed_over_windows(page: Page, url: str) -
         assert row[2:] == numbers(mean, "mean", "low", "high")
 
 
-async def test_every_cell_of_the_map_is_in_its_table(page: Page, url: str) -> None:
-    document = await ask(url, "places/estimate", top="all", method="anytime", simultaneous="true")
-    await open_view(page, url, "places", "values")
-    await page.click("#tab-map")
-    await page.wait_for_selector("#map-sum:not(:empty)")
-    cells = document["distribution"]
-    certain = sum(cell["low"] > 0 for cell in cells)
-    assert (await page.locator("#map-sum").inner_text()).startswith(f"{certain} of 43,750 cells")
-    await page.click("#cells summary")
-    await page.select_option("#cell-order", "place")
-    expected = [[text(c["value"]), *numbers(c, "share", "low", "high", "influence")] for c in cells]
-    assert await rows(page, "#cell-rows") == expected[:50]
-    await page.click("#cells-on")
-    assert await rows(page, "#cell-rows") == expected[50:100]
-    await page.select_option("#cell-order", "largest")
-    largest = sorted(range(len(cells)), key=lambda i: (-cells[i]["share"], i))[:50]
-    assert await rows(page, "#cell-rows") == [expected[i] for i in largest]
+async def test_two_windows_are_compared_with_bounds_of_the_difference(page: Page, url: str) -> None:
+    windows = [one["window"] for one in (await ask(url, "modes/windows"))["windows"]]
+    now, then = [
+        (await ask(url, "modes/estimate", **window, top="all", confidence=0.975, **ALL))[
+            "distribution"
+        ]
+        for window in windows[-2:-4:-1]
+    ]
 
+    async def without_the_first(route: Route) -> None:
+        answer = await route.fetch()
+        document = await answer.json()
+        if document["window"] == windows[-3]:
+            document["distribution"][0] |= {"share": 0.0, "low": 0.0, "high": 0.0}
+        await route.fulfill(response=answer, json=document)
 
-async def test_the_map_is_painted_and_read_out(page: Page, url: str) -> None:
-    await open_view(page, url, "places", "map")
-    canvas = (
-        "() => { const c = document.querySelector('#map-canvas'); return [c.width, c.height]; }"
-    )
-    assert await page.evaluate(canvas) == [350, 125]
-    # Megabytes of JSON are read beside the page, not by it.
-    assert [one.url.rsplit("/", 1)[1] for one in page.workers] == ["map-worker.js"]
-    before = await pixels(page)
-    assert len(before) > 50
-    await page.uncheck("#pale")
-    assert await pixels(page) != before
-    await page.focus("#map-frame")
-    for key in ("End", "PageDown", "ArrowDown", "ArrowLeft"):
-        await page.keyboard.press(key)
-    said = await page.locator("#map-readout").inner_text()
-    assert said.startswith("Place [11, 348]: ")
-    document = await ask(url, "places/estimate", top="all", method="anytime", simultaneous="true")
-    cell = document["distribution"][11 * 350 + 348]
-    assert cell["value"] == [11, 348]
-    shown = await page.locator("#map-readout data").evaluate_all("all => all.map(d => +d.value)")
-    assert shown == numbers(cell, "share", "low", "high")
+    await page.route("**/modes/estimate?*confidence=*", without_the_first)
+    await open_view(page, url, "modes", "values", "&window=&compare=before")
+    await expect(page.locator("#values-sum")).to_contain_text(f"{now[0]['value']} rose")
+    shown = {row[0]: row[5] for row in await rows(page, "#value-rows")}
+    assert shown.pop(now[0]["value"]) == now[0]["share"]
+    for one, other in zip(now[1:], then[1:], strict=True):
+        assert one["low"] <= other["high"], "the same devices in all windows"
+        assert shown[one["value"]].startswith("no difference shown")
+    await page.unroute_all(behavior="wait")
 
 
 async def test_what_is_withheld_is_not_shown(page: Page, url: str) -> None:
@@ -274,7 +249,7 @@ async def test_what_is_withheld_is_not_shown(page: Page, url: str) -> None:
     await page.route("**/modes/estimate?*", lambda route: route.fulfill(body=json.dumps(kept)))
     await page.goto(f"{url}/#collection=modes&view=values")
     await page.wait_for_selector("#withheld:not([hidden])")
-    assert "fewer than 1 reports" in await page.locator("#withheld").inner_text()
+    assert "0 of 1 reports" in await page.locator("#withheld").inner_text()
     assert not await page.locator("#value-rows").is_visible()
 
 
@@ -315,12 +290,3 @@ async def painted(page: Page, canvas: str) -> float:
     }"""
     share: float = await page.locator(canvas).evaluate(script)
     return share
-
-
-async def pixels(page: Page) -> set[int]:
-    """Return the colours of the map."""
-    script = """canvas => {
-      const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-      return [...new Set(new Uint32Array(data.buffer))];
-    }"""
-    return set(await page.locator("#map-canvas").evaluate(script))

@@ -77,21 +77,6 @@ async def test_a_window_that_expires_while_it_is_asked_for_is_no_trouble(
     assert await page.evaluate("window.said") == []
 
 
-async def test_a_map_without_its_script_does_not_hold_the_page(
-    page: Page, url: str, pipeline: Pipeline
-) -> None:
-    await page.route("**/map-worker.js", lambda route: route.abort())
-    await open_view(page, url, "places", "values")
-    await page.click("#tab-map")
-    await expect(page.locator("#problem")).to_be_visible()
-    await page.click("#tab-privacy")
-    await drawn(page, "privacy")
-    await expect(page.locator("#problem")).to_be_hidden()
-    await page.unroute("**/map-worker.js")
-    await page.click("#tab-map")
-    await expect(page.locator("#map-sum")).to_contain_text("43,750 cells")
-
-
 async def test_new_numbers_of_a_place_are_not_said_aloud(
     page: Page, url: str, pipeline: Pipeline
 ) -> None:

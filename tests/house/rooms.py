@@ -34,6 +34,7 @@ ROOMS: Final = (
     "estimators/bounds",
     "estimators/likelihood",
     "estimators",
+    "estimators/areas",
     "estimators/quantiles",
     "estimators/design",
     "estimators/planning",

@@ -35,6 +35,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "range": ("0..30", ["0..30"]),
     "quantile": ("0.25", [0.25]),
     "linear": ("old:0,0,0,0,0,1,1,1,1,1", [{"name": "old", "weights": [0] * 5 + [1] * 5}]),
+    "areas": ("true", True),
     "estimand": ("population", "population"),
     "method": ("bernstein", "bernstein"),
     "simultaneous": ("true", True),

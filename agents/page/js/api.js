@@ -65,11 +65,22 @@ export async function request(path, headers) {
   }
 }
 
+let askedDocument = "";
+
+/** @returns {string} The path of the document that a view asked for first; empty before. */
+export const askedFirst = () => askedDocument;
+
+/** A view is about to ask for its documents. */
+export function beginAsking() {
+  askedDocument = "";
+}
+
 /**
  * @param {string} path
  * @returns {Promise<any>}
  */
 export async function ask(path) {
+  if (path.includes("/estimate?")) askedDocument ||= path;
   return request(path, headersFor(token()));
 }
 

@@ -4,6 +4,7 @@ import { boundsText } from "./bounds.js";
 import { restyleCharts } from "./charts.js";
 import { askCurve, drawCurve, placesOf } from "./curve.js";
 import { element, say } from "./dom.js";
+import { labelText } from "./format.js";
 import { updateLikelihood } from "./likelihood.js";
 
 /** @typedef {import("./types.js").Estimate} Estimate */
@@ -46,7 +47,16 @@ async function update(shown, current) {
         "Bars across: the value of a quantile.",
     );
     drawCurve("cdf", "cumulative distribution", domain, places, estimate);
+    say(element("cdf-sum"), halfText(estimate));
   }
   await updateLikelihood(shown, quantiles, current);
   return estimate;
+}
+
+/** @param {Estimate} estimate */
+function halfText({ quantiles = [] }) {
+  const half = quantiles.find(({ p }) => p === 0.5);
+  if (!half || half.value === null) return "";
+  const [value, low, high] = [half.value, half.low, half.high].map(labelText);
+  return `Half of the reports are of ${value} or less (${low} to ${high}).`;
 }

@@ -42,31 +42,3 @@ export function scaleOfColours(dark) {
   }
   return table;
 }
-
-const PALE = 0.35; // How much of its colour a pale cell keeps.
-
-/**
- * Fill an image with the colours of values: grey for NaN, and mixed with grey where they are pale.
- *
- * @param {Uint8ClampedArray} pixels Four bytes a cell.
- * @param {Float64Array} values
- * @param {Uint8Array} pale 1 where a cell is.
- * @param {{low: number, high: number}} range Values at the ends of the scale.
- * @param {{table: Uint8ClampedArray, grey: Rgb}} colours
- */
-export function paint(pixels, values, pale, { low, high }, colours) {
-  const factor = high > low ? (STEPS - 1) / (high - low) : 0;
-  for (let cell = 0; cell < values.length; cell += 1) {
-    const at = 4 * cell;
-    const known = !Number.isNaN(values[cell]);
-    const step = known
-      ? Math.min(STEPS - 1, Math.max(0, Math.round((values[cell] - low) * factor)))
-      : 0;
-    const weight = known ? (pale[cell] ? PALE : 1) : 0;
-    for (let part = 0; part < 3; part += 1) {
-      pixels[at + part] =
-        weight * colours.table[4 * step + part] + (1 - weight) * colours.grey[part];
-    }
-    pixels[at + 3] = 255;
-  }
-}

@@ -3,6 +3,7 @@
 import { bar, scaleOf } from "./bars.js";
 import { figure } from "./dom.js";
 import { countText, decimalsFor, labelText, meanText, percentText } from "./format.js";
+import { changeCell } from "./changes.js";
 import { fillTable } from "./table.js";
 
 /** @typedef {import("./types.js").Entry} Entry */
@@ -23,8 +24,9 @@ function neededText(forged) {
  * @param {string} what The title of the names.
  * @param {{name: string, entry: Entry}[]} rows
  * @param {boolean} final
+ * @param {import("./changes.js").Changes | null} [changes] Since another window.
  */
-export function fillEntries(table, what, rows, final) {
+export function fillEntries(table, what, rows, final, changes = null) {
   const entries = rows.map(({ entry }) => entry);
   const decimals = decimalsFor(entries);
   const scale = scaleOf(entries);
@@ -40,6 +42,7 @@ export function fillEntries(table, what, rows, final) {
     { title: "per forged report", kind: "more" },
     { title: "forgeries needed", kind: "more" },
   ];
+  if (changes) columns.splice(5, 0, { title: "change" });
   if (weighed) columns.push({ title: "weight" }, { title: "its low" }, { title: "its high" });
   /** @param {number | null} share */
   const percent = (share) => figure(percentText(share, decimals), share);
@@ -58,6 +61,7 @@ export function fillEntries(table, what, rows, final) {
         figure(percentText(entry.influence, decimals + 1), entry.influence),
         neededText(entry.forged),
       ];
+      if (changes) cells.splice(5, 0, changeCell(changes.get(name), decimals));
       if (weighed) {
         const { total = null, low = null, high = null } = entry.weight ?? {};
         cells.push(...[total, low, high].map((one) => figure(countText(one), one)));

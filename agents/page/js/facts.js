@@ -13,7 +13,7 @@ import { countText, spanText } from "./format.js";
 function tile(id, value) {
   const where = element(id);
   const known = value !== undefined;
-  /** @type {HTMLElement} */ (where.parentElement).hidden = !known;
+  /** @type {HTMLElement} */ (where.closest("div")).hidden = !known;
   const text = known ? countText(value) : "";
   if (where.textContent !== text) where.replaceChildren(figure(text, value));
 }
@@ -30,6 +30,7 @@ export function forgetFacts() {
   element("facts").hidden = true;
   element("withheld").hidden = true;
   element("lost").hidden = true;
+  element("waits").hidden = true;
   say(element("forgery"), "Not known yet.");
   hideEstimates(() => true);
 }
@@ -61,7 +62,7 @@ export function drawFacts({ collection, window }, estimate) {
   const least = countText(collection.minimum);
   const why =
     n < collection.minimum
-      ? `nothing is shown of fewer than ${least} reports.`
+      ? `${countText(n)} of ${least} reports, and nothing is shown of fewer.`
       : `the newest reports wait until ${least} are together.`;
   say(element("withheld"), withheld ? `Withheld: ${why}` : "");
   const lost = estimate?.lost;

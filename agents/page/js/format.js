@@ -106,3 +106,35 @@ export function durationText(ms) {
   const [length, unit] = units.find(([length]) => ms >= length && ms % length === 0) ?? [1, "ms"];
   return `${(ms / length).toLocaleString("en")} ${unit}`;
 }
+
+/** @param {number} part */
+export function partText(part) {
+  return `${Number((100 * part).toPrecision(2))}%`;
+}
+
+/** @param {string} time RFC 3339 in UTC. */
+export function clockText(time) {
+  const { day, clock } = partsOf(time.replace(/\.\d+/, ""));
+  return day === partsOf(new Date().toISOString()).day ? clock : `${day} ${clock}`;
+}
+
+/** @param {number} ms How long ago. */
+export function ageText(ms) {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 100) return `${seconds} s`;
+  if (seconds < 6000) return `${Math.round(seconds / 60)} minutes`;
+  if (seconds < 172800) return `${Math.round(seconds / 3600)} hours`;
+  return `${Math.round(seconds / 86400)} days`;
+}
+
+/**
+ * A difference of shares in points, always with its sign.
+ *
+ * @param {number | null} difference
+ * @param {number} decimals
+ */
+export function pointsText(difference, decimals) {
+  if (difference === null) return UNDEFINED;
+  const text = percentText(difference, decimals).replace("%", "");
+  return difference > 0 && Number(text) !== 0 ? `+${text}` : text;
+}

@@ -1,34 +1,35 @@
 // The page: what is chosen, what is asked for, and which view draws it.
 
-import { ask, AnswerError, collectionPath } from "./api.js";
+import { ask, AnswerError, beginAsking } from "./api.js";
 import { isOffered, methodFor } from "./bounds.js";
 import { cdfView } from "./cdf-view.js";
-import { choose, chosen } from "./choices.js";
+import { adjust, choose, chosen } from "./choices.js";
 import { element, offer, say } from "./dom.js";
+import { offerDownloads, startDownloads } from "./downloads.js";
 import { drawFacts, forgetFacts } from "./facts.js";
-import { spanText } from "./format.js";
+import { drawHealth, noteAnswer, shownAge, statusOf } from "./health.js";
 import { follow } from "./live.js";
 import { mapView, startMap } from "./map-view.js";
+import { drawOverview, overviewView } from "./overview.js";
+import { isPaused, startPause } from "./pause.js";
 import { drawPrivacy, privacyView } from "./privacy-view.js";
 import { startTabs } from "./tabs.js";
 import { startTheme } from "./theme.js";
-import { timeView } from "./time-view.js";
+import { startTime, timeView } from "./time-view.js";
 import { showTokenForm, startTokenForm } from "./token-form.js";
 import { valuesView } from "./values-view.js";
+import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.js";
 
 /** @typedef {import("./types.js").Collection} Collection */
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").WindowState} WindowState */
 
-const NEWEST_WINDOWS = 200;
 const GONE = 410;
 const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // Of options that stay.
-const VIEWS = [valuesView, mapView, cdfView, timeView, privacyView];
+const VIEWS = [valuesView, mapView, cdfView, timeView, privacyView, overviewView];
 
 /** @param {string} id */
 const select = (id) => /** @type {HTMLSelectElement} */ (element(id));
-/** @param {WindowState} one */
-const keyOf = ({ window }) => window.start;
 
 let turn = 0; // Of choices: a slow answer must not overwrite the answer to a later one.
 let followed = "";
@@ -75,17 +76,22 @@ async function refresh(current) {
     option.hidden = option.disabled = !isOffered(collection, option.value);
   }
   const view = viewOf(collection);
-  const windows = await windowsOf(collection.name);
+  element("downloads").hidden = true;
+  element("compare-part").hidden = view !== valuesView;
+  element("choices").hidden = view === overviewView;
+  if (view === overviewView) {
+    forgetFacts();
+    element("waiting").hidden = true;
+    await drawOverview(collections, current);
+    noteAnswer();
+    return;
+  }
+  const [windows, status] = await Promise.all([
+    windowsOf(collection.name),
+    statusOf(collection.name),
+  ]);
   if (!current()) return;
-  offerWindows(windows);
-  const wanted = chosen("window");
-  const window = windows.find((one) => keyOf(one) === wanted) ?? windows.at(-1);
-  say(
-    element("instead"),
-    wanted && window && keyOf(window) !== wanted
-      ? `The window of ${wanted} is not kept: this is the newest one.`
-      : "",
-  );
+  const window = pickWindow(windows);
   if (!window) {
     say(element("waiting"), "No reports have been counted yet. This page shows them as they come.");
     element("waiting").hidden = false;
@@ -98,33 +104,19 @@ async function refresh(current) {
     collection,
     windows,
     window,
+    compared: comparedWindow(windows, window),
     method: methodFor(collection, window, chosen("method")),
   };
   say(element("waiting"), "Asking the worker for the numbers of this window.");
   element("waiting").hidden = !element("facts").hidden;
+  beginAsking();
   const estimate = await view.update(shown, current);
   if (!current()) return;
   drawFacts(shown, estimate);
+  drawHealth(collection, window, status);
+  offerDownloads(view.id);
   element("waiting").hidden = true;
-}
-
-/**
- * Return the newest windows, and before them the one that is chosen where it is older.
- *
- * @param {string} name
- * @returns {Promise<WindowState[]>}
- */
-async function windowsOf(name) {
-  const path = `${collectionPath(name)}/windows`;
-  /** @type {{windows: WindowState[]}} */
-  const { windows } = await ask(`${path}?last=${NEWEST_WINDOWS}`);
-  const start = chosen("window");
-  if (Number.isNaN(Date.parse(start)) || windows.some((one) => keyOf(one) === start)) {
-    return windows;
-  }
-  /** @type {{windows: WindowState[]}} */
-  const older = await ask(`${path}?limit=1&from=${encodeURIComponent(start)}`);
-  return [...older.windows.filter((one) => keyOf(one) === start), ...windows];
+  noteAnswer();
 }
 
 /** @param {Collection} collection */
@@ -137,25 +129,13 @@ function viewOf(collection) {
   return view;
 }
 
-/** @param {WindowState[]} windows */
-function offerWindows(windows) {
-  /** @type {[string, string][]} */
-  const options = [...windows]
-    .reverse()
-    .map((one) => [keyOf(one), `${spanText(one.window)}${one.final ? "" : " · open"}`]);
-  offer(select("window"), [["", "newest"], ...options], chosen("window"));
-  const at = select("window").selectedIndex;
-  /** @type {HTMLButtonElement} */ (element("older")).disabled = Math.max(at, 1) >= windows.length;
-  /** @type {HTMLButtonElement} */ (element("newer")).disabled = at === 0;
-}
-
 /** @param {string} name */
 function followCollection(name) {
   if (name === followed) return;
   unfollow();
   followed = name;
   tellLive(false);
-  unfollow = follow(name, update, tellLive);
+  unfollow = follow(name, () => void (isPaused() || update()), tellLive);
 }
 
 /** Show what is chosen now; what was asked for an earlier choice is not drawn any more. */
@@ -199,22 +179,11 @@ async function attempt() {
       tellProblem(
         status
           ? /** @type {Error} */ (failure).message
-          : "The worker does not answer; trying again.",
+          : `The worker does not answer; trying again.${shownAge()}`,
       );
     // Whoever was not let in follows nothing yet; the next attempt starts over.
     if (!followed) setTimeout(update, 2000);
   }
-}
-
-/** @param {number} step */
-function moveWindow(step) {
-  const list = select("window");
-  // The first option is the newest window by another name.
-  const from = list.selectedIndex === 0 && step > 0 ? 1 : list.selectedIndex;
-  const option = list.options[Math.max(0, from + step)];
-  if (!option) return;
-  choose({ window: option.value });
-  changed();
 }
 
 /**
@@ -225,7 +194,7 @@ function moveWindow(step) {
 function fit(name) {
   const options = [...select(name).options];
   const known = options.find(({ value }) => value === chosen(name));
-  if (!known && chosen(name)) choose({ [name]: "" });
+  if (!known && chosen(name)) adjust({ [name]: "" });
   const shown = (chosen(name) && known) || options.find((one) => one.defaultSelected) || options[0];
   select(name).value = shown.value;
 }
@@ -238,18 +207,22 @@ function start() {
   startTheme(() => VIEWS.forEach((view) => view.restyle?.()));
   startMap();
   startTokenForm(changed);
-  for (const name of /** @type {const} */ (["collection", "window", ...LISTS])) {
+  for (const name of /** @type {const} */ (["collection", "window", "compare", ...LISTS])) {
     const list = select(name);
     list.addEventListener("change", () => {
       choose(
-        name === "collection" ? { collection: list.value, window: "" } : { [name]: list.value },
+        name === "collection"
+          ? { collection: list.value, window: "", compare: "", lines: "", zoom: "" }
+          : { [name]: list.value },
       );
       changed();
     });
   }
   element("choices").addEventListener("submit", (event) => event.preventDefault());
-  element("older").addEventListener("click", () => moveWindow(1));
-  element("newer").addEventListener("click", () => moveWindow(-1));
+  startWindows(changed);
+  startPause(changed);
+  startTime(changed);
+  startDownloads();
   addEventListener("hashchange", changed);
   changed();
 }

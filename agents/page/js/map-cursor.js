@@ -1,9 +1,15 @@
-// The cell under the pointer, or under the keyboard: arrows, Page Up and Down, Home and End.
+// The place under the pointer, or under the keyboard: arrows, Page Up and Down, Home and End;
+// plus, minus and 0 zoom.
 
 import { element } from "./dom.js";
+import { MARGIN } from "./map-picture.js";
+
+/** @typedef {import("./map-picture.js").View} View */
 
 /** @type {[number, number]} */
 let shape = [1, 1];
+/** @type {View} */
+let view = { row: 0, column: 0, rows: 1, columns: 1 };
 /** @type {[number, number] | null} */
 let at = null;
 /** @type {(cell: number) => void} */
@@ -21,36 +27,58 @@ const MOVES = {
   Home: [0, -Infinity],
   End: [0, Infinity],
 };
+/** @type {Record<string, number>} */
+const ZOOMS = { "+": 2, "=": 2, "-": 0.5, 0: 0 };
 
-/** @param {(cell: number) => void} told Called with each cell that is pointed at. */
-export function startCursor(told) {
+/**
+ * @param {(cell: number) => void} told Called with each place that is pointed at.
+ * @param {(by: number) => void} zoom
+ */
+export function startCursor(told, zoom) {
   tell = told;
   const map = element("map-frame");
   map.addEventListener("keydown", (event) => {
     const move = MOVES[event.key];
-    if (!move) return;
+    if (event.key in ZOOMS && !event.ctrlKey && !event.metaKey) zoom(ZOOMS[event.key]);
+    else if (!move) return;
     event.preventDefault();
-    const [row, column] = at ?? [0, 0];
+    if (!move) return;
+    const [row, column] = at ?? [view.row, view.column];
     point(row + move[0], column + move[1]);
   });
   map.addEventListener("focus", () => {
-    const [row, column] = at ?? [0, 0];
+    const [row, column] = at ?? [view.row, view.column];
     point(row, column);
   });
   for (const kind of /** @type {const} */ (["pointermove", "pointerdown"])) {
     map.addEventListener(kind, ({ clientX, clientY }) => {
       const box = element("map-canvas").getBoundingClientRect();
-      const row = Math.floor(((clientY - box.top) / box.height) * shape[0]);
-      point(row, Math.floor(((clientX - box.left) / box.width) * shape[1]));
+      const wide = (box.width - MARGIN.left - MARGIN.right) / view.columns;
+      const high = (box.height - MARGIN.top - MARGIN.bottom) / view.rows;
+      const row = Math.floor((clientY - box.top - MARGIN.top) / high);
+      const column = Math.floor((clientX - box.left - MARGIN.left) / wide);
+      if (row < 0 || column < 0 || row >= view.rows || column >= view.columns) return;
+      point(view.row + row, view.column + column);
     });
   }
 }
 
-/** @param {number[]} now Rows and columns. */
-export function fitCursor(now) {
+/**
+ * @param {[number, number]} now Rows and columns.
+ * @param {View} seen The part of them that is shown.
+ * @returns {number | null} The place that is pointed at, in it.
+ */
+export function fitCursor(now, seen) {
   if (now[0] !== shape[0] || now[1] !== shape[1]) at = null;
-  shape = [now[0], now[1]];
-  element("map-cursor").hidden = at === null;
+  [shape, view] = [now, seen];
+  const [row, column] = at ?? [-1, -1];
+  const inside =
+    row >= view.row &&
+    row < view.row + view.rows &&
+    column >= view.column &&
+    column < view.column + view.columns;
+  if (!inside) at = null;
+  place();
   return at === null ? null : at[0] * shape[1] + at[1];
 }
 
@@ -59,15 +87,22 @@ export function fitCursor(now) {
  * @param {number} column
  */
 function point(row, column) {
-  at = [Math.min(shape[0] - 1, Math.max(0, row)), Math.min(shape[1] - 1, Math.max(0, column))];
-  const cursor = element("map-cursor");
-  cursor.hidden = false;
-  cursor.style.top = `${(100 * (at[0] + 0.5)) / shape[0]}%`;
-  cursor.style.left = `${(100 * (at[1] + 0.5)) / shape[1]}%`;
-  cursor.style.width = `max(12px, ${100 / shape[1]}%)`;
-  cursor.style.height = `max(12px, ${100 / shape[0]}%)`;
-  if (document.activeElement === element("map-frame")) {
-    cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }
+  /** @param {number} one @param {number} first @param {number} count */
+  const within = (one, first, count) => Math.min(first + count - 1, Math.max(first, one));
+  at = [within(row, view.row, view.rows), within(column, view.column, view.columns)];
+  place();
   tell(at[0] * shape[1] + at[1]);
+}
+
+function place() {
+  const cursor = element("map-cursor");
+  cursor.hidden = at === null;
+  if (at === null) return;
+  const box = element("map-canvas").getBoundingClientRect();
+  const wide = (box.width - MARGIN.left - MARGIN.right) / view.columns;
+  const high = (box.height - MARGIN.top - MARGIN.bottom) / view.rows;
+  cursor.style.top = `${MARGIN.top + (at[0] - view.row + 0.5) * high}px`;
+  cursor.style.left = `${MARGIN.left + (at[1] - view.column + 0.5) * wide}px`;
+  cursor.style.width = `${Math.max(12, wide + 2)}px`;
+  cursor.style.height = `${Math.max(12, high + 2)}px`;
 }

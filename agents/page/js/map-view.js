@@ -1,31 +1,36 @@
-// The heat map of a grid: every cell's share or one of its bounds, and what is not told from none.
+// The map of a grid at the resolution that the reports carry: blocks, and areas that stand out.
 
+import { ask, estimatePath } from "./api.js";
 import { labelOf } from "./axis.js";
 import { boundsText } from "./bounds.js";
-import { chosen } from "./choices.js";
-import { paint, scaleOfColours } from "./colours.js";
-import { element, figure, say } from "./dom.js";
-import { labelText, percentText } from "./format.js";
-import { askAll } from "./map-asking.js";
-import { drawCells, startCells } from "./map-cells.js";
+import { adjust, chosen } from "./choices.js";
+import { element, figure, make, say } from "./dom.js";
+import { countText, labelText, percentText } from "./format.js";
 import { fitCursor, startCursor } from "./map-cursor.js";
-import { colour, isDark } from "./theme.js";
+import { drawPicture, MARGIN, mayBeNone, painter, rangeOf, restOf } from "./map-picture.js";
+import { placesOf, sentenceOf, timesEven } from "./map-places.js";
+import { fillTable } from "./table.js";
 
-/** @typedef {import("./colours.js").Rgb} Rgb */
-/** @typedef {import("./map-worker.js").Columns} Columns */
-/** @typedef {import("./types.js").Domain} Domain */
+/** @typedef {import("./types.js").AreaEntry} AreaEntry */
 /** @typedef {import("./types.js").Estimate} Estimate */
 /** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("./map-picture.js").Picture} Picture */
 
-const MOST_CELLS = 100_000; // More values the worker does not list.
+const MOST_PLACES = 100_000; // More values have no areas.
+const LISTED = 10;
+const HIGHEST = 0.6; // Of the window.
+const LEAST_WIDTH = 160; // Pixels.
+const PADDING = 40; // Of the card around it, at most.
+const LEAST_PLACES = 4; // In a view of a row.
 
-/** @type {{domain: Domain, columns: Columns} | null} */
+/** @type {Picture | null} */
 let drawn = null;
 
 /** @type {import("./types.js").View} */
 export const mapView = {
   id: "map",
-  fits: ({ domain, values }) => domain.ordered && domain.shape.length === 2 && values <= MOST_CELLS,
+  fits: ({ domain, values }) =>
+    domain.ordered && domain.shape.length === 2 && values <= MOST_PLACES,
   update,
   restyle: redraw,
 };
@@ -36,9 +41,12 @@ export function startMap() {
     readOut(cell);
     // Aloud only where somebody moves: the numbers of a place change for ever.
     say(element("map-said"), element("map-readout").textContent ?? "");
-  });
-  startCells();
-  element("pale").addEventListener("change", redraw);
+  }, zoom);
+  element("map-in").addEventListener("click", () => zoom(2));
+  element("map-out").addEventListener("click", () => zoom(0.5));
+  element("map-fit").addEventListener("click", () => zoom(0));
+  element("areas").addEventListener("toggle", fillAll);
+  new ResizeObserver(redraw).observe(element("map"));
 }
 
 /**
@@ -47,130 +55,214 @@ export function startMap() {
  * @returns {Promise<Estimate>}
  */
 async function update({ collection, window, method }, current) {
-  const { estimate, columns } = await askAll(collection.name, window.window, method);
-  if (!current() || estimate.withheld) return estimate;
-  drawn = { domain: collection.domain, columns };
-  say(element("map-bounds"), boundsText(estimate, "for all cells together"));
+  /** @type {Estimate} */
+  const estimate = await ask(
+    estimatePath(collection.name, window.window, [
+      ["top", "0"],
+      ["areas", "true"],
+      ["method", method],
+    ]),
+  );
+  if (!current() || estimate.withheld || !estimate.areas) return estimate;
+  const blocks = chosen("measure") === "blocks";
+  const all = estimate.areas.entries;
+  // Blocks alone are even: nothing is named in them.
+  const areas = blocks
+    ? all.filter(({ inside }) => inside === null).map((one) => ({ ...one, rest: null }))
+    : all;
+  const places = await placesOf(collection, areas);
+  if (!current()) return estimate;
+  const { domain } = collection;
+  const shape = /** @type {[number, number]} */ (domain.shape);
+  drawn = {
+    areas,
+    ...places,
+    shape,
+    view: viewOf(shape),
+    range: rangeOf(areas),
+    label: (axis, place) => labelOf(domain, axis, place),
+  };
+  const { family } = estimate.areas;
+  say(element("map-sum"), sentenceOf(all));
+  say(
+    element("map-bounds"),
+    "Colour is the share per place. An area has a colour of its own only where its bounds exclude " +
+      "the even share of what surrounds it. " +
+      boundsText(
+        estimate,
+        `for all ${countText(family)} areas together that could have been shown`,
+      ),
+  );
   redraw();
   return estimate;
 }
 
-/** @param {number} cell */
-function labelOfCell(cell) {
-  if (!drawn) return null;
-  const { domain } = drawn;
-  const columns = domain.shape[1];
-  const label = [
-    labelOf(domain, 0, Math.floor(cell / columns)),
-    labelOf(domain, 1, cell % columns),
-  ];
-  return /** @type {import("./types.js").Label} */ (label);
+/**
+ * The part of the grid that the address asks for: the place in the middle, and how many times as
+ * large as the whole.
+ *
+ * @param {[number, number]} shape
+ */
+function viewOf([rows, columns]) {
+  const [row, column, factor] = chosen("zoom").split(",").map(Number);
+  const times = factor > 1 ? factor : 1;
+  const high = Math.min(rows, Math.max(LEAST_PLACES, Math.round(rows / times)));
+  const wide = Math.min(columns, Math.max(LEAST_PLACES, Math.round(columns / times)));
+  /** @param {number} middle @param {number} part @param {number} whole */
+  const from = (middle, part, whole) =>
+    Math.min(whole - part, Math.max(0, Math.round((middle || 0) - part / 2)));
+  return {
+    row: from(row, high, rows),
+    column: from(column, wide, columns),
+    rows: high,
+    columns: wide,
+  };
 }
 
-/** Decimals that show three digits of the largest share. */
-function decimals() {
-  const largest = drawn ? drawn.columns.share.reduce((a, b) => (b > a ? b : a), 0) : 0;
-  return largest > 0 ? Math.min(6, Math.max(1, 2 - Math.floor(Math.log10(100 * largest)))) : 2;
+/** @param {number} by 0 for the whole. */
+function zoom(by) {
+  if (!drawn) return;
+  const { view, shape } = drawn;
+  const cell = fitCursor(shape, view);
+  const inside = cell !== null;
+  const row = inside ? Math.floor(cell / shape[1]) : view.row + view.rows / 2;
+  const column = inside ? cell % shape[1] : view.column + view.columns / 2;
+  const factor = by * (Number(chosen("zoom").split(",")[2]) || 1);
+  const least = shape[1] / view.columns > 1 || shape[0] / view.rows > 1;
+  if (by > 1 && view.rows <= LEAST_PLACES && view.columns <= LEAST_PLACES) return;
+  adjust({ zoom: factor > 1 ? `${Math.round(row)},${Math.round(column)},${factor}` : "" });
+  if (by > 1 || least) drawn.view = viewOf(shape);
+  redraw();
 }
 
 function redraw() {
-  if (!drawn) return;
-  const { domain, columns } = drawn;
-  const measure = /** @type {"share" | "low" | "high"} */ (chosen("measure") || "share");
-  const values = columns[measure];
-  const pale = new Uint8Array(values.length);
-  const wanted = /** @type {HTMLInputElement} */ (element("pale")).checked;
-  let certain = 0;
-  let highest = 0;
-  let highestOfAll = 0;
-  for (let cell = 0; cell < values.length; cell += 1) {
-    const unsure = !(columns.low[cell] > 0 || columns.high[cell] < 0);
-    if (columns.low[cell] > 0) certain += 1;
-    if (unsure && wanted) pale[cell] = 1;
-    if (!pale[cell] && values[cell] > highest) highest = values[cell];
-    if (values[cell] > highestOfAll) highestOfAll = values[cell];
-  }
-  const range = { low: 0, high: highest || highestOfAll || 1 };
-  say(
-    element("map-sum"),
-    `${certain.toLocaleString("en")} of ${values.length.toLocaleString("en")} cells have ` +
-      "bounds above 0, the others have not.",
-  );
-  draw(domain, values, pale, range);
-  drawLegend(range, measure);
-  drawCells(columns, labelOfCell, decimals());
-  const cell = fitCursor(domain.shape);
+  const frame = element("map-frame");
+  const room = frame.parentElement?.clientWidth ?? 0;
+  if (!drawn || !room) return;
+  const { view, areas } = drawn;
+  // As large as there is room, never higher than what can be seen at once.
+  const across = room - PADDING - MARGIN.left - MARGIN.right;
+  const down = HIGHEST * window.innerHeight - MARGIN.top - MARGIN.bottom;
+  const each = Math.min(across / view.columns, down / view.rows);
+  const wide = Math.max(each * view.columns, Math.min(across, LEAST_WIDTH));
+  frame.style.width = `${wide + MARGIN.left + MARGIN.right}px`;
+  frame.style.height = `${each * view.rows + MARGIN.top + MARGIN.bottom}px`;
+  drawPicture(/** @type {HTMLCanvasElement} */ (element("map-canvas")), drawn);
+  drawLegend(drawn);
+  const told = areas
+    .map((_, place) => place)
+    .filter((place) => areas[place].inside !== null)
+    .sort((a, b) => distance(b) - distance(a));
+  element("stand-out").hidden = told.length === 0;
+  fillAreas("area-rows", told.slice(0, LISTED));
+  fillAll();
+  const cell = fitCursor(drawn.shape, view);
   if (cell !== null) readOut(cell);
 }
 
-/** @returns {{table: Uint8ClampedArray, grey: Rgb}} */
-function colours() {
-  const parts = colour("unsure").match(/\d+/g) ?? [];
-  return { table: scaleOfColours(isDark()), grey: /** @type {Rgb} */ (parts.map(Number)) };
+/** @param {number} place How far from an even share, up or down alike. */
+function distance(place) {
+  const times = drawn ? timesEven(drawn.areas, place) : null;
+  return times === null ? 0 : Math.abs(Math.log(Math.max(times, 1e-3)));
+}
+
+/** The table of all areas: made only while it is open. */
+function fillAll() {
+  if (!drawn || !(/** @type {HTMLDetailsElement} */ (element("areas")).open)) return;
+  fillAreas("all-area-rows", [...drawn.areas.keys()]);
+}
+
+/** @param {AreaEntry[]} areas Decimals that show two digits of the narrowest bounds. */
+function decimalsOf(areas) {
+  const widths = areas.map(({ low, high }) => (high ?? 0) - (low ?? 0)).filter((one) => one > 0);
+  const least = widths.length ? 50 * Math.min(...widths) : 1;
+  return Math.min(6, Math.max(1, 1 - Math.floor(Math.log10(least))));
 }
 
 /**
- * @param {Domain} domain
- * @param {Float64Array} values
- * @param {Uint8Array} pale
- * @param {{low: number, high: number}} range
+ * @param {string} id
+ * @param {number[]} places Of the areas, in order.
  */
-function draw({ shape: [rows, columns] }, values, pale, range) {
-  const canvas = /** @type {HTMLCanvasElement} */ (element("map-canvas"));
-  if (canvas.width !== columns || canvas.height !== rows) {
-    canvas.width = columns;
-    canvas.height = rows;
-    // As wide as there is room, never higher than what can be seen at once, every cell visible.
-    element("map-frame").style.maxWidth = `max(${2 * columns}px, ${(65 * columns) / rows}vh)`;
-    element("map-frame").style.minWidth = `${2 * columns}px`;
-    element("map-frame").style.aspectRatio = `${columns} / ${rows}`;
-  }
-  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  const image = pen.createImageData(columns, rows);
-  paint(image.data, values, pale, range, colours());
-  pen.putImageData(image, 0, 0);
-}
-
-/**
- * @param {{low: number, high: number}} range
- * @param {string} measure
- */
-function drawLegend({ low, high }, measure) {
-  const canvas = /** @type {HTMLCanvasElement} */ (element("legend"));
-  const steps = 256;
-  canvas.width = steps;
-  canvas.height = 1;
-  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  const image = pen.createImageData(steps, 1);
-  const ramp = Float64Array.from({ length: steps }, (_, step) => step);
-  paint(image.data, ramp, new Uint8Array(steps), { low: 0, high: steps - 1 }, colours());
-  pen.putImageData(image, 0, 0);
-  const texts = [low, (low + high) / 2, high].map((share) => percentText(share, decimals()));
-  texts[0] = `${texts[0]} or less`;
-  texts.forEach((text, place) => say(element(`legend-${place}`), text));
-  say(
-    element("legend-title"),
-    measure === "share" ? "share of reports" : `${measure} bound of the share`,
+function fillAreas(id, places) {
+  if (!drawn) return;
+  const { areas } = drawn;
+  const decimals = decimalsOf(areas);
+  /** @param {number | null} share */
+  const percent = (share) => figure(percentText(share, decimals), share);
+  fillTable(
+    /** @type {HTMLTableElement} */ (element(id)),
+    [
+      { title: "area", kind: "name" },
+      { title: "block" },
+      { title: "share" },
+      { title: "low" },
+      { title: "high" },
+      { title: "against an even share" },
+      { title: "forgeries needed", kind: "more" },
+    ],
+    places.map((place) => {
+      const { name, block, share, low, high, forged } = areas[place];
+      const needed = forged === null ? "–" : figure(countText(forged), forged);
+      const against = areas[place].inside === null ? "–" : againstText(place);
+      const number = block === null ? "–" : figure(String(block), block);
+      return [name, number, percent(share), percent(low), percent(high), against, needed];
+    }),
   );
+}
+
+/** @param {number} place */
+function againstText(place) {
+  if (!drawn) return "";
+  if (mayBeNone(drawn.areas[place])) return make("span", { className: "fell" }, "▼ may be none");
+  const times = timesEven(drawn.areas, place);
+  if (times === null) return "–";
+  const rose = times > 1;
+  const text = `${rose ? "▲" : "▼"} ${Number(times.toPrecision(times < 10 ? 2 : 3))} times`;
+  return make("span", { className: rose ? "rose" : "fell" }, text);
+}
+
+/** @param {Picture} picture */
+function drawLegend({ range: [low, high], range, areas }) {
+  const canvas = /** @type {HTMLCanvasElement} */ (element("legend"));
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const paint = painter(range);
+  for (let step = 0; step < canvas.width; step += 1) {
+    pen.fillStyle = paint(low * (high / low) ** (step / (canvas.width - 1)));
+    pen.fillRect(step, 0, 1, 1);
+  }
+  const powers = Math.round(Math.log10(high / low));
+  const texts = Array.from({ length: powers + 1 }, (_, power) =>
+    labelText(Number((100 * low * 10 ** power).toPrecision(3))),
+  );
+  element("ticks").replaceChildren(...texts.map((text) => make("span", {}, `${text}%`)));
+  element("hatch-key").hidden = !areas.some(mayBeNone);
 }
 
 /** @param {number} cell */
 function readOut(cell) {
   if (!drawn) return;
-  const { share, low, high } = drawn.columns;
-  /** @param {number} value */
-  const percent = (value) => {
-    const known = Number.isNaN(value) ? null : value;
-    return figure(percentText(known, decimals()), known);
-  };
-  const unsure = !(low[cell] > 0 || high[cell] < 0);
+  const { areas, owner, shape, label } = drawn;
+  const at = owner[cell];
+  const area = areas[at];
+  const place = /** @type {import("./types.js").Label} */ ([
+    label(0, Math.floor(cell / shape[1])),
+    label(1, cell % shape[1]),
+  ]);
+  const decimals = decimalsOf(areas);
+  /** @param {number | null} value */
+  const percent = (value) => figure(percentText(value, decimals), value);
+  const { share, low, high, values } = restOf(area);
+  const of = area.rest ? `the rest of ${area.name}` : area.name;
+  const where = area.block === null || area.inside === null ? "" : ` in block ${area.block}`;
+  const exact = area.bound === "known" && !area.rest;
   element("map-readout").replaceChildren(
-    `Place ${labelText(labelOfCell(cell))}: `,
-    percent(share[cell]),
-    ", between ",
-    percent(low[cell]),
-    " and ",
-    percent(high[cell]),
-    unsure ? "; not told from 0" : "",
+    make("span", {}, `Place ${labelText(place)}: ${of}${where}, ${countText(values)} places`),
+    make(
+      "span",
+      {},
+      make("strong", {}, percent(share)),
+      ...(exact ? [", exact"] : [", between ", percent(low), " and ", percent(high)]),
+      ...(area.inside === null ? [] : ["; an even share of the block ", againstText(at)]),
+    ),
   );
 }

@@ -36,9 +36,10 @@ function pointOf(window, entry) {
  * @param {import("./types.js").Collection} collection
  * @param {WindowState[]} windows
  * @param {Estimate[]} estimates One a window.
+ * @param {string[]} names Of the values that are followed.
  * @returns {Series[]}
  */
-export function seriesOf(collection, windows, estimates) {
+export function seriesOf(collection, windows, estimates, names) {
   const newest = estimates.findLast((one) => !one.withheld);
   const ranges = (newest?.ranges ?? []).map(({ name }) => ({
     title: `Range ${name}`,
@@ -66,7 +67,7 @@ export function seriesOf(collection, windows, estimates) {
       return pointOf(window, found && { ...found, share: found.mean });
     }),
   }));
-  const values = collection.domain.ordered ? [] : valueSeries(windows, estimates, newest);
+  const values = collection.domain.ordered ? [] : valueSeries(windows, estimates, names);
   return [...ranges, ...quantiles, ...means, ...values];
 }
 
@@ -88,22 +89,37 @@ function quantilePoint(window, found) {
 }
 
 /**
- * The values with the largest shares in the newest window; only where all values are asked for.
+ * The values to follow where nobody has chosen: those with the largest shares over all windows that
+ * are final, or of all where none is. Never those of the newest alone: lines would come and go.
  *
+ * @param {Estimate[]} estimates
+ * @returns {string[]}
+ */
+export function leadersOf(estimates) {
+  const finals = estimates.filter((one) => one.final && !one.withheld);
+  /** @type {Map<string, number>} */
+  const sums = new Map();
+  for (const { distribution = [] } of finals.length ? finals : estimates) {
+    for (const { value, share } of distribution) {
+      const name = labelText(value);
+      sums.set(name, (sums.get(name) ?? 0) + (share ?? 0));
+    }
+  }
+  const sorted = [...sums].sort(([, a], [, b]) => b - a).slice(0, MOST_VALUES);
+  return sorted.map(([name]) => name);
+}
+
+/**
  * @param {WindowState[]} windows
  * @param {Estimate[]} estimates
- * @param {Estimate | undefined} newest
+ * @param {string[]} names
  * @returns {Series[]}
  */
-function valueSeries(windows, estimates, newest) {
-  const listed = [...(newest?.distribution ?? [])]
-    .sort((a, b) => (b.share ?? 0) - (a.share ?? 0))
-    .slice(0, MOST_VALUES)
-    .map(({ value }) => labelText(value));
+function valueSeries(windows, estimates, names) {
   const found = estimates.map(
     ({ distribution = [] }) => new Map(distribution.map((one) => [labelText(one.value), one])),
   );
-  return listed.map((name) => ({
+  return names.map((name) => ({
     title: name,
     share: true,
     points: windows.map((window, at) => pointOf(window, found[at].get(name))),

@@ -1,11 +1,19 @@
 // Ranges, quantiles, means and values over windows, each a chart with its table.
 
 import { drawBand, forgetChart, restyleCharts } from "./charts.js";
-import { chosen } from "./choices.js";
+import { adjust, chosen } from "./choices.js";
 import { element, figure, make, say } from "./dom.js";
-import { countText, decimalsFor, meanText, percentText, spanText, tickText } from "./format.js";
+import {
+  countText,
+  decimalsFor,
+  labelText,
+  meanText,
+  percentText,
+  spanText,
+  tickText,
+} from "./format.js";
 import { estimatesOf } from "./history.js";
-import { MOST_VALUES, seriesOf } from "./series.js";
+import { leadersOf, MOST_VALUES, seriesOf } from "./series.js";
 import { fillTable } from "./table.js";
 
 /** @typedef {import("./series.js").Point} Point */
@@ -39,7 +47,8 @@ async function update({ collection, windows, window }, current) {
     0,
     estimates.findIndex(({ withheld }) => !withheld),
   );
-  const series = seriesOf(collection, last.slice(first), estimates.slice(first));
+  const names = pickedLines(collection, estimates);
+  const series = seriesOf(collection, last.slice(first), estimates.slice(first), names);
   /** @param {boolean} final */
   const methodsOf = (final) =>
     [
@@ -60,6 +69,53 @@ async function update({ collection, windows, window }, current) {
   series.forEach((one, place) => drawSeries(figureId(place), one));
   drawReports(last);
   return estimates[last.indexOf(window)] ?? null;
+}
+
+/** @param {() => void} changed */
+export function startTime(changed) {
+  const list = /** @type {HTMLSelectElement} */ (element("lines"));
+  list.addEventListener("change", () => {
+    const names = [...list.selectedOptions].map(({ value }) => value).slice(0, MOST_VALUES);
+    adjust({ lines: names.length ? JSON.stringify(names) : "" });
+    changed();
+  });
+}
+
+/**
+ * The values that are followed: those of the address, where they stay once they are chosen.
+ *
+ * @param {import("./types.js").Collection} collection
+ * @param {import("./types.js").Estimate[]} estimates
+ * @returns {string[]}
+ */
+function pickedLines({ domain, values }, estimates) {
+  const offered = !domain.ordered && values <= MOST_VALUES_LISTED;
+  element("lines-part").hidden = !offered;
+  if (!offered) return [];
+  const all = estimates.findLast(({ distribution }) => distribution)?.distribution ?? [];
+  const labels = all.map(({ value }) => labelText(value));
+  const wanted = namesIn(chosen("lines")).filter((name) => labels.includes(name));
+  const names = wanted.length ? wanted : leadersOf(estimates);
+  if (names.length) adjust({ lines: JSON.stringify(names) });
+  const list = /** @type {HTMLSelectElement} */ (element("lines"));
+  if (
+    list.options.length !== labels.length ||
+    labels.some((one, at) => list.options[at].value !== one)
+  ) {
+    list.replaceChildren(...labels.map((name) => new Option(name, name)));
+  }
+  for (const option of list.options) option.selected = names.includes(option.value);
+  return names;
+}
+
+/** @param {string} text @returns {string[]} None where it is not a list of texts. */
+function namesIn(text) {
+  try {
+    const names = JSON.parse(text || "[]");
+    return Array.isArray(names) ? names.filter((one) => typeof one === "string") : [];
+  } catch {
+    return [];
+  }
 }
 
 /**

@@ -19,6 +19,8 @@
 /** @typedef {Entry & {value: Label}} ValueEntry */
 /** @typedef {Entry & {name: string}} RangeEntry */
 /** @typedef {{name: string, mean: number | null, total: number | null, se: number | null, low: number | null, high: number | null, influence: number | null, forged: number | null}} MeanEntry */
+/** @typedef {{values: number, share: number | null, low: number | null, high: number | null}} AreaRest */
+/** @typedef {RangeEntry & {block: number | null, inside: number | null, box: number[][] | null, values: number, rest: AreaRest | null}} AreaEntry */
 /** @typedef {{p: number, value: Label, low: Label, high: Label}} QuantileEntry */
 /** @typedef {{start: string, end: string}} Span */
 
@@ -67,6 +69,7 @@
  * @property {RangeEntry[]} [ranges]
  * @property {MeanEntry[]} [linear]
  * @property {QuantileEntry[]} [quantiles]
+ * @property {{rule: string, family: number, levels: number, entries: AreaEntry[]}} [areas]
  * @property {{blocks: number, runs: number[][], count: number}} [merged] Told of together.
  * @property {number | null} [influence]
  * @property {number | null} [forged]
@@ -108,6 +111,8 @@
  * @property {boolean} ready
  */
 
+/** @typedef {{partition: number, watermark: string | null, idle: boolean, rejected: Record<string, number>}} PartitionStatus */
+/** @typedef {{counted: number, late: number, rejected: number, problems: string[], stopped: boolean, ready: boolean, partitions: PartitionStatus[]}} Status */
 /** @typedef {{window: Span, n: number, late: number, final: boolean, published: boolean}} WindowState */
 
 /**
@@ -115,6 +120,7 @@
  * @property {Collection} collection
  * @property {WindowState[]} windows Oldest first.
  * @property {WindowState} window The window that is shown.
+ * @property {WindowState} [compared] The window that it is compared with.
  * @property {string} method How it is bounded: as chosen, or what may be watched while it is open.
  */
 

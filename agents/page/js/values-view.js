@@ -4,14 +4,18 @@ import { ask, estimatePath } from "./api.js";
 import { boundsText } from "./bounds.js";
 import { chosen } from "./choices.js";
 import { element, say } from "./dom.js";
+import { changedText, changesOf, leaderText } from "./changes.js";
 import { fillEntries, fillMeans, fillQuantiles } from "./entries.js";
-import { labelText } from "./format.js";
+import { labelText, spanText } from "./format.js";
 import { drawPriors } from "./priors.js";
 
 /** @typedef {import("./types.js").Estimate} Estimate */
 /** @typedef {import("./types.js").Shown} Shown */
 
+/** @typedef {import("./changes.js").Changes} Changes */
+
 const DEFAULT_TOP = "20";
+const MOST_COMPARED = 1000; // Values: of so many all are asked for in both windows.
 
 /** @param {string} id */
 const tableOf = (id) => /** @type {HTMLTableElement} */ (element(id));
@@ -24,32 +28,52 @@ export const valuesView = { id: "values", fits: () => true, update };
  * @param {() => boolean} current
  * @returns {Promise<Estimate>}
  */
-async function update({ collection, window, method }, current) {
+async function update({ collection, window, compared, method }, current) {
   const top = chosen("top") || DEFAULT_TOP;
-  const path = estimatePath(collection.name, window.window, [
+  /** @type {[string, string][]} */
+  const asked = [
     ["top", top],
+    ["simultaneous", "true"],
     ["method", method],
+  ];
+  const path = estimatePath(collection.name, window.window, asked);
+  const many = collection.values > MOST_COMPARED;
+  /** @type {[Estimate, Changes | null]} */
+  const [estimate, changes] = await Promise.all([
+    ask(path),
+    compared && !many ? changesOf(collection, window, compared, method) : null,
   ]);
-  /** @type {Estimate} */
-  const estimate = await ask(path);
-  if (current() && !estimate.withheld) draw(estimate);
+  if (current() && !estimate.withheld) draw(estimate, collection.values, changes, compared);
   return estimate;
 }
 
-/** @param {Estimate} estimate */
-function draw(estimate) {
+/**
+ * @param {Estimate} estimate
+ * @param {number} values Of the domain.
+ * @param {Changes | null} changes
+ * @param {Shown["compared"]} compared
+ */
+function draw(estimate, values, changes, compared) {
   const { distribution = [], ranges = [], linear = [], quantiles = [], final } = estimate;
-  const together = estimate.simultaneous ? "for all values together" : "for each value by itself";
+  say(
+    element("values-sum"),
+    [leaderText(distribution, values), changedText(changes)].join(" ").trim(),
+  );
   say(
     element("bounds"),
-    `${boundsText(estimate, together)} Estimates are unbiased and not clipped, so small ones can ` +
-      "be below 0.",
+    `${boundsText(estimate, "for all values together")} Estimates are unbiased and not clipped, ` +
+      "so small ones can be below 0." +
+      (changes && compared
+        ? ` Changes since ${spanText(compared.window)} UTC are in points; their bounds hold for all ` +
+          "values together too. “No difference shown” is no proof that there is none."
+        : ""),
   );
   fillEntries(
     tableOf("value-rows"),
     "value",
     distribution.map((entry) => ({ name: labelText(entry.value), entry })),
     final,
+    changes,
   );
   element("ranges").hidden = ranges.length === 0;
   const named = ranges.map((entry) => ({ name: entry.name, entry }));

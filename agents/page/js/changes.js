@@ -1,0 +1,119 @@
+// What differs between two windows, and what leads: only where bounds that hold together say so.
+
+import { ask, estimatePath } from "./api.js";
+import { figure, make } from "./dom.js";
+import { countText, decimalsFor, labelText, percentText, pointsText } from "./format.js";
+
+/** @typedef {import("./types.js").Collection} Collection */
+/** @typedef {import("./types.js").Estimate} Estimate */
+/** @typedef {import("./types.js").ValueEntry} ValueEntry */
+/** @typedef {import("./types.js").WindowState} WindowState */
+/** @typedef {{value: number, low: number, high: number}} Change */
+/** @typedef {Map<string, Change>} Changes By the text of a label. */
+
+const MOST_NAMED = 3;
+
+/**
+ * The differences of all shares. Each window gets half of the error, so that all bounds of both
+ * hold together: so do their differences, whether or not devices repeat their randomness.
+ *
+ * @param {Collection} collection
+ * @param {WindowState} window
+ * @param {WindowState} before
+ * @param {string} method
+ * @returns {Promise<Changes | null>}
+ */
+export async function changesOf(collection, window, before, method) {
+  const confidence = String(Number(((1 + collection.confidence) / 2).toPrecision(12)));
+  const [now, then] = await Promise.all(
+    [window, before].map(async (one) => {
+      /** @type {Estimate} */
+      const estimate = await ask(
+        estimatePath(collection.name, one.window, [
+          ["top", "all"],
+          ["simultaneous", "true"],
+          ["confidence", confidence],
+          ["method", one.final ? collection.method : method],
+        ]),
+      );
+      return estimate;
+    }),
+  );
+  if (now.withheld || then.withheld) return null;
+  const old = new Map((then.distribution ?? []).map((one) => [labelText(one.value), one]));
+  /** @type {Changes} */
+  const found = new Map();
+  for (const entry of now.distribution ?? []) {
+    const name = labelText(entry.value);
+    const was = old.get(name);
+    if (!was || entry.share === null || was.share === null) continue;
+    if (entry.low === null || entry.high === null || was.low === null || was.high === null)
+      continue;
+    const value = entry.share - was.share;
+    found.set(name, { value, low: entry.low - was.high, high: entry.high - was.low });
+  }
+  return found;
+}
+
+/** @param {Change} change */
+const isShown = ({ low, high }) => low > 0 || high < 0;
+
+/**
+ * @param {Change | undefined} change
+ * @param {number} decimals
+ */
+export function changeCell(change, decimals) {
+  if (!change) return "";
+  const { value, low, high } = change;
+  const bounds = `${pointsText(low, decimals)} to ${pointsText(high, decimals)}`;
+  const rose = value > 0;
+  const said = isShown(change)
+    ? make(
+        "span",
+        { className: rose ? "rose" : "fell" },
+        `${rose ? "▲" : "▼"} changed by `,
+        figure(pointsText(value, decimals), value),
+      )
+    : "no difference shown";
+  return make("span", { className: "change" }, said, make("small", {}, bounds));
+}
+
+/** @param {string[]} names */
+const listText = (names) =>
+  names.length <= MOST_NAMED
+    ? names.join(names.length === 2 ? " and " : ", ")
+    : `${names.slice(0, MOST_NAMED).join(", ")} and ${countText(names.length - MOST_NAMED)} more`;
+
+/** @param {Changes | null} changes */
+export function changedText(changes) {
+  if (!changes) return "";
+  const shown = [...changes].filter(([, change]) => isShown(change));
+  if (shown.length === 0) return `For none of ${countText(changes.size)} a difference is shown.`;
+  const rose = shown.filter(([, { value }]) => value > 0).map(([name]) => name);
+  const fell = shown.filter(([, { value }]) => value < 0).map(([name]) => name);
+  const said = [rose.length && `${listText(rose)} rose`, fell.length && `${listText(fell)} fell`];
+  const rest = changes.size - shown.length;
+  const others = rest ? `; for the other ${countText(rest)} no difference is shown` : "";
+  return `${said.filter(Boolean).join(", ")}${others}.`;
+}
+
+/**
+ * Which value leads: only where its bounds are above all others', and these are listed.
+ *
+ * @param {ValueEntry[]} distribution With bounds that hold together.
+ * @param {number} values Of the domain.
+ */
+export function leaderText(distribution, values) {
+  const [first, ...others] = [...distribution].sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
+  if (!first || first.share === null || first.low === null) return "";
+  const least = first.low;
+  if (others.some(({ high }) => high === null || high >= least)) {
+    return "No value is told from all others.";
+  }
+  const decimals = decimalsFor([first]);
+  /** @param {number | null} share */
+  const percent = (share) => percentText(share, decimals);
+  const bounds = `${percent(first.low).replace("%", "")} to ${percent(first.high)}`;
+  const verb = distribution.length < values ? "has the largest estimate," : "leads with";
+  return `${labelText(first.value)} ${verb} ${percent(first.share)} (${bounds}).`;
+}

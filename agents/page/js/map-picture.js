@@ -1,0 +1,266 @@
+// The picture of a map: every place in the colour of its area, lines, axes, and shares where there
+// is room. It shows a part of the grid, `view`, of whole places.
+
+import { numberOf } from "./axis.js";
+import { scaleOfColours } from "./colours.js";
+import { numberText, percentText } from "./format.js";
+import { colour, isDark } from "./theme.js";
+
+/** @typedef {import("./types.js").AreaEntry} AreaEntry */
+/** @typedef {import("./types.js").Label} Label */
+/** @typedef {{row: number, column: number, rows: number, columns: number}} View */
+/**
+ * @typedef {object} Picture
+ * @property {AreaEntry[]} areas
+ * @property {Int32Array} owner The innermost area of each place.
+ * @property {Int32Array} block The block of each place.
+ * @property {[number, number]} shape
+ * @property {View} view
+ * @property {[number, number]} range Shares per place at the ends of the colours.
+ * @property {(axis: number, place: number) => Label} label
+ */
+
+export const MARGIN = { left: 46, right: 10, top: 8, bottom: 40 };
+const LEAST_WIDTH = 58; // Of a block whose share is written in it.
+const LEAST_HEIGHT = 24;
+const LEAST_SHARE = 0.0005; // Less would be written as 0.0%.
+
+/** @param {AreaEntry} area What is not named in it again, or all of it. */
+export const restOf = (area) => area.rest ?? area;
+
+/** @param {AreaEntry} area */
+export function perPlace(area) {
+  const { share, values } = restOf(area);
+  return share === null || values === 0 ? null : share / values;
+}
+
+/** @param {AreaEntry} area Whether its bounds exclude none. */
+export function mayBeNone(area) {
+  const { low, high } = restOf(area);
+  return low !== null && high !== null && low <= 0 && high > 0;
+}
+
+/**
+ * The ends of a logarithmic scale: powers of ten around the shares per place, at most four.
+ *
+ * @param {AreaEntry[]} areas
+ * @returns {[number, number]}
+ */
+export function rangeOf(areas) {
+  const told = areas.map(perPlace).filter((one) => one !== null && one > 0);
+  if (told.length === 0) return [0.0001, 0.01];
+  const high = 10 ** Math.ceil(Math.log10(Math.max(.../** @type {number[]} */ (told))));
+  const least = 10 ** Math.floor(Math.log10(Math.min(.../** @type {number[]} */ (told))));
+  return [Math.max(least, high / 10_000), high];
+}
+
+/** @param {[number, number]} range @returns {(share: number | null) => string} */
+export function painter([low, high]) {
+  const table = scaleOfColours(isDark());
+  const last = table.length / 4 - 1;
+  return (share) => {
+    if (share === null) return colour("unsure");
+    const part = share > 0 ? Math.log(share / low) / Math.log(high / low) : 0;
+    const at = 4 * Math.round(last * Math.min(1, Math.max(0, part)));
+    return `rgb(${table[at]}, ${table[at + 1]}, ${table[at + 2]})`;
+  };
+}
+
+/** @param {string} rgb Of `painter`; what can be read on it. */
+function inkOn(rgb) {
+  const [red, green, blue] = (rgb.match(/\d+/g) ?? []).map(Number);
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#17202b" : "#ffffff";
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {string} line
+ */
+function hatching(pen, line) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 8;
+  const small = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
+  small.strokeStyle = line;
+  for (const from of [-8, 0, 8]) {
+    small.moveTo(from, 8);
+    small.lineTo(from + 8, 0);
+  }
+  small.stroke();
+  return /** @type {CanvasPattern} */ (pen.createPattern(tile, "repeat"));
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Picture} picture
+ */
+export function drawPicture(canvas, picture) {
+  const box = canvas.getBoundingClientRect();
+  const scale = window.devicePixelRatio || 1;
+  canvas.width = Math.round(box.width * scale);
+  canvas.height = Math.round(box.height * scale);
+  const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  pen.scale(scale, scale);
+  pen.fillStyle = colour("card");
+  pen.fillRect(0, 0, box.width, box.height);
+  const { view } = picture;
+  const width = (box.width - MARGIN.left - MARGIN.right) / view.columns;
+  const height = (box.height - MARGIN.top - MARGIN.bottom) / view.rows;
+  /** @param {number} row */
+  const y = (row) => MARGIN.top + (row - view.row) * height;
+  /** @param {number} column */
+  const x = (column) => MARGIN.left + (column - view.column) * width;
+  fillAreas(pen, picture, x, y);
+  drawLines(pen, picture, x, y);
+  writeShares(pen, picture, x, y);
+  drawAxes(pen, picture, x, y);
+}
+
+/** @typedef {(place: number) => number} Place */
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Picture} picture
+ * @param {Place} x
+ * @param {Place} y
+ */
+function fillAreas(pen, { areas, owner, shape, view, range }, x, y) {
+  const paint = painter(range);
+  const colours = areas.map((area) => paint(perPlace(area)));
+  const unsure = areas.map(mayBeNone);
+  const hatch = hatching(pen, colour("faint"));
+  for (let row = view.row; row < view.row + view.rows; row += 1) {
+    const first = row * shape[1];
+    const end = view.column + view.columns;
+    for (let from = view.column, to = from; from < end; from = to) {
+      const area = owner[first + from];
+      while (to < end && owner[first + to] === area) to += 1;
+      // Whole pixels, or the joints of rows would shine through.
+      const [left, top] = [Math.floor(x(from)), Math.floor(y(row))];
+      const [right, bottom] = [Math.ceil(x(to)), Math.ceil(y(row + 1))];
+      for (const style of unsure[area] ? [colours[area], hatch] : [colours[area]]) {
+        pen.fillStyle = style;
+        pen.fillRect(left, top, right - left, bottom - top);
+      }
+    }
+  }
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Picture} picture
+ * @param {Place} x
+ * @param {Place} y
+ */
+function drawLines(pen, { owner, block, shape, view }, x, y) {
+  /** @param {Int32Array} of @param {number} width @param {string} style */
+  const outline = (of, width, style) => {
+    pen.beginPath();
+    for (let row = view.row; row < view.row + view.rows; row += 1) {
+      for (let column = view.column; column < view.column + view.columns; column += 1) {
+        const at = row * shape[1] + column;
+        if (column > view.column && of[at] !== of[at - 1]) {
+          pen.moveTo(x(column), y(row));
+          pen.lineTo(x(column), y(row + 1));
+        }
+        if (row > view.row && of[at] !== of[at - shape[1]]) {
+          pen.moveTo(x(column), y(row));
+          pen.lineTo(x(column + 1), y(row));
+        }
+      }
+    }
+    pen.lineWidth = width;
+    pen.strokeStyle = style;
+    pen.stroke();
+  };
+  outline(owner, 0.7, colour("faint"));
+  outline(block, 1.8, colour("card"));
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Picture} picture
+ * @param {Place} x
+ * @param {Place} y
+ */
+function writeShares(pen, { areas, view, range }, x, y) {
+  const paint = painter(range);
+  pen.font = "600 12px system-ui, sans-serif";
+  pen.textAlign = "left";
+  pen.textBaseline = "top";
+  for (const area of areas) {
+    if (area.inside !== null || !area.box || (area.share ?? 0) < LEAST_SHARE) continue;
+    const [[top, bottom], [left, right]] = area.box;
+    const [low, high] = [
+      Math.max(left, view.column),
+      Math.min(right + 1, view.column + view.columns),
+    ];
+    const room = x(high) - x(low) >= LEAST_WIDTH && y(bottom + 1) - y(top) >= LEAST_HEIGHT;
+    if (!room || top < view.row || bottom >= view.row + view.rows) continue;
+    const ground = paint(perPlace(area));
+    pen.strokeStyle = ground;
+    pen.lineWidth = 4;
+    pen.fillStyle = inkOn(ground);
+    // On a ground of its own where an area lies below.
+    pen.strokeText(percentText(area.share, 1), x(low) + 5, y(top) + 5);
+    pen.fillText(percentText(area.share, 1), x(low) + 5, y(top) + 5);
+  }
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Picture} picture
+ * @param {Place} x
+ * @param {Place} y
+ */
+function drawAxes(pen, { view, label }, x, y) {
+  pen.fillStyle = pen.strokeStyle = colour("faint");
+  pen.font = "12px system-ui, sans-serif";
+  pen.lineWidth = 1;
+  const bottom = y(view.row + view.rows);
+  /** @param {number} axis @param {number} place */
+  const text = (axis, place) => {
+    const edge = numberOf(label(axis, place), "low");
+    return edge === null ? "" : numberText(edge);
+  };
+  pen.beginPath();
+  pen.textAlign = "center";
+  pen.textBaseline = "top";
+  for (const place of ticks(view.column, view.columns, x(1) - x(0), 56)) {
+    const at = x(place);
+    pen.moveTo(at, bottom);
+    pen.lineTo(at, bottom + 4);
+    pen.fillText(text(1, place), at, bottom + 6);
+  }
+  pen.fillText("second coordinate", x(view.column + view.columns / 2), bottom + 23);
+  pen.textAlign = "right";
+  pen.textBaseline = "middle";
+  for (const place of ticks(view.row, view.rows, y(1) - y(0), 36)) {
+    pen.moveTo(MARGIN.left - 4, y(place));
+    pen.lineTo(MARGIN.left, y(place));
+    pen.fillText(text(0, place), MARGIN.left - 6, Math.max(y(place), MARGIN.top + 5));
+  }
+  pen.stroke();
+  pen.save();
+  pen.translate(10, y(view.row + view.rows / 2));
+  pen.rotate(-Math.PI / 2);
+  pen.textAlign = "center";
+  pen.fillText("first coordinate", 0, 0);
+  pen.restore();
+}
+
+/**
+ * Places with a number: multiples of 1, 2 or 5 times a power of ten, some pixels apart.
+ *
+ * @param {number} first
+ * @param {number} count
+ * @param {number} each Pixels of a place.
+ * @param {number} apart Pixels.
+ */
+function ticks(first, count, each, apart) {
+  const wanted = Math.max(1, apart / each);
+  const power = 10 ** Math.floor(Math.log10(wanted));
+  const step = Math.ceil([1, 2, 5, 10].map((one) => one * power).find((one) => one >= wanted) ?? 1);
+  const found = [];
+  for (let at = Math.ceil(first / step) * step; at < first + count; at += step) found.push(at);
+  return found;
+}

@@ -1,0 +1,105 @@
+// Which window is shown: the newest final one, the one that is still open, or one of the address.
+
+import { ask, collectionPath } from "./api.js";
+import { choose, chosen } from "./choices.js";
+import { element, offer, say } from "./dom.js";
+import { spanText } from "./format.js";
+
+/** @typedef {import("./types.js").WindowState} WindowState */
+
+export const LIVE = "live";
+const NEWEST_WINDOWS = 200;
+
+const list = () => /** @type {HTMLSelectElement} */ (element("window"));
+/** @param {WindowState} one */
+const keyOf = ({ window }) => window.start;
+
+/**
+ * Return the newest windows, and before them those of the address that are older.
+ *
+ * @param {string} name
+ * @returns {Promise<WindowState[]>}
+ */
+export async function windowsOf(name) {
+  const path = `${collectionPath(name)}/windows`;
+  /** @type {{windows: WindowState[]}} */
+  const { windows } = await ask(`${path}?last=${NEWEST_WINDOWS}`);
+  for (const start of new Set([chosen("window"), chosen("compare")])) {
+    const known = windows.some((one) => keyOf(one) === start);
+    if (known || Number.isNaN(Date.parse(start))) continue;
+    /** @type {{windows: WindowState[]}} */
+    const older = await ask(`${path}?limit=1&from=${encodeURIComponent(start)}`);
+    windows.unshift(...older.windows.filter((one) => keyOf(one) === start));
+  }
+  return windows.sort((a, b) => Date.parse(keyOf(a)) - Date.parse(keyOf(b)));
+}
+
+/**
+ * Offer the windows, and return the one that is to be shown: an open one only where it is asked
+ * for, or where nothing is final yet.
+ *
+ * @param {WindowState[]} windows Oldest first.
+ * @returns {WindowState | undefined}
+ */
+export function pickWindow(windows) {
+  const newest = windows.at(-1);
+  const wanted = chosen("window");
+  const final = windows.findLast((one) => one.final) ?? newest;
+  const asked = wanted === LIVE ? newest : windows.find((one) => keyOf(one) === wanted);
+  const shown = asked ?? final;
+  /** @type {[string, string][]} */
+  const options = [...windows]
+    .reverse()
+    .map((one) => [keyOf(one), `${spanText(one.window)}${one.final ? "" : " · open"}`]);
+  offer(list(), [["", "newest final"], [LIVE, "live, still open"], ...options], wanted);
+  const at = shown ? windows.indexOf(shown) : 0;
+  /** @type {HTMLButtonElement} */ (element("older")).disabled = at <= 0;
+  /** @type {HTMLButtonElement} */ (element("newer")).disabled = at >= windows.length - 1;
+  say(
+    element("instead"),
+    wanted && !asked ? `The window of ${wanted} is not kept: this is the newest final one.` : "",
+  );
+  offerCompared(windows, shown);
+  element("older").dataset.to = at > 0 ? keyOf(windows[at - 1]) : "";
+  element("newer").dataset.to = at < windows.length - 1 ? keyOf(windows[at + 1]) : "";
+  return shown;
+}
+
+/**
+ * @param {WindowState[]} windows
+ * @param {WindowState | undefined} shown
+ */
+function offerCompared(windows, shown) {
+  /** @type {[string, string][]} */
+  const options = windows
+    .filter((one) => one.final && one !== shown)
+    .reverse()
+    .map((one) => [keyOf(one), spanText(one.window)]);
+  const compare = /** @type {HTMLSelectElement} */ (element("compare"));
+  offer(compare, [["", "nothing"], ["before", "the window before"], ...options], chosen("compare"));
+}
+
+/**
+ * The window that the one shown is compared with, if any.
+ *
+ * @param {WindowState[]} windows Oldest first.
+ * @param {WindowState} shown
+ */
+export function comparedWindow(windows, shown) {
+  const wanted = chosen("compare");
+  if (!wanted) return undefined;
+  if (wanted !== "before") return windows.find((one) => keyOf(one) === wanted && one !== shown);
+  return windows.findLast((one) => one.final && keyOf(one) < keyOf(shown));
+}
+
+/** @param {() => void} changed */
+export function startWindows(changed) {
+  for (const id of ["older", "newer"]) {
+    element(id).addEventListener("click", () => {
+      const { to } = element(id).dataset;
+      if (!to) return;
+      choose({ window: to });
+      changed();
+    });
+  }
+}

@@ -1,0 +1,211 @@
+"""Which areas of a tree are told: those that differ from what surrounds them, and no others.
+
+All bounds hold together: of each of the L levels with an error of a part in L, over every area of
+the level that could have been shown, named or not. Roots that reports disclose are exact among
+respondents, and cost nothing.
+
+A root is one area of even share. Inside an area with rest r (the area less what is named in it)
+every area v that could be shown there, less what is named in it, is compared with its even share
+of r: `|w_v - w_r s_v/s_r|` in units of the sum of their half-widths, s being numbers of values. The
+largest is named while it is above 1, that is while the bounds of the two exclude each other; then
+again in r, and in v. Half-widths add up, so whatever is named, every bound follows from those of
+the levels, and holds together with them.
+"""
+
+import heapq
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.areas.sums import area_sums
+from ldpstream.estimators.areas.tree import AreaTree
+from ldpstream.estimators.bounds.options import CUT, OptionKeywords, Options
+from ldpstream.estimators.estimate import Estimate, bound
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+MOST_NAMED: Final = 2_000
+"""Areas below the roots: no picture shows more. They are the ones that differ most."""
+_ROUNDING: Final = 1e-12
+
+
+@dataclass(frozen=True)
+class Areas:
+    """What is told: places in the tree int64 `(a,)`, every root among them, in the tree's order.
+
+    `inside` is the entry that an area lies in, -1 for roots. `estimate` is of whole areas;
+    `rest`, `rest_low` and `rest_high`, float64 `(a,)`, of what is not named in them again, which is
+    `rest_size` values. `family` is the number of areas that could have been shown, `levels` how
+    many parts the error has.
+    """
+
+    tree: AreaTree
+    places: Integers
+    inside: Integers
+    estimate: Estimate
+    rest: Floats
+    rest_low: Floats
+    rest_high: Floats
+    rest_size: Integers
+    family: int
+    levels: int
+
+
+def estimate_areas(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    tree: AreaTree,
+    *,
+    divided: Bools | None = None,
+    **options: Unpack[OptionKeywords],
+) -> Areas:
+    """Estimate areas at the resolution that n reports carry; all bounds hold together.
+
+    `divided`, bool `(groups,)`, says inside of which roots areas are looked for: by default all.
+
+    Raises:
+        ValueError: where the statistic does not count n reports, or an option is impossible.
+    """
+    rests = _Rests(tree, bound_areas(mechanism, statistic, n, tree, **options))
+    rests.name(divided)
+    chosen = Options(**options)
+    return rests.told(error_levels(tree, chosen), cut=chosen.method in CUT)
+
+
+def bound_areas(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    tree: AreaTree,
+    **options: Unpack[OptionKeywords],
+) -> Estimate:
+    """Estimate all areas that could be shown, in the tree's order; their bounds hold together.
+
+    Raises:
+        ValueError: as `estimate_areas`.
+    """
+    chosen = Options(**options)
+    confidence = 1.0 - (1.0 - chosen.confidence) / error_levels(tree, chosen)
+    found = []
+    for level in range(int(tree.level.max()) + 1):
+        places = np.flatnonzero(tree.level == level)
+        each = replace(chosen, confidence=confidence, simultaneous=True, family=places.size)
+        found.append((places, bound(area_sums(mechanism, statistic, n, tree, places), n, each)))
+    return replace(_in_order(found), confidence=chosen.confidence)
+
+
+def error_levels(tree: AreaTree, options: Options) -> int:
+    """Return in how many parts the error is split: roots have none where they are exact."""
+    exact = options.estimand == "respondents" or int((tree.level == 0).sum()) == 1
+    return tree.levels + (not exact)
+
+
+def _in_order(found: list[tuple[Integers, Estimate]]) -> Estimate:
+    """Return the estimates of all levels as one, in the tree's order."""
+    back = np.argsort(np.concatenate([places for places, _ in found]))
+    first = found[0][1]
+    names = [
+        field.name for field in fields(first) if isinstance(getattr(first, field.name), np.ndarray)
+    ]
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for _, one in found])[back] for name in names
+    }
+    return replace(first, **arrays)
+
+
+class _Rests:
+    """What is named so far, and of every area what is not: share, half-widths and size, `(m,)`.
+
+    `owner` is the innermost named area around each, -1 around roots.
+    """
+
+    def __init__(self, tree: AreaTree, estimate: Estimate) -> None:
+        self._tree, self._estimate = tree, estimate
+        self._share = estimate.value.copy()
+        self._whole_below = estimate.value - estimate.lowest
+        self._whole_above = estimate.highest - estimate.value
+        self._below, self._above = self._whole_below.copy(), self._whole_above.copy()
+        self._size = tree.end - tree.start
+        self._named = tree.level == 0
+        roots = np.flatnonzero(self._named)
+        self._owner = np.repeat(roots, np.diff(roots, append=tree.start.size))
+        self._owner[roots] = -1
+
+    def name(self, divided: Bools | None) -> None:
+        """Name areas, the one that differs most first, until none differs."""
+        heap: list[tuple[float, int, int]] = []
+        for root in np.flatnonzero(self._named).tolist():
+            if divided is None or divided[self._tree.group[root]]:
+                self._look(root, heap)
+        named = 0
+        while heap and named < MOST_NAMED:
+            _, area, found = heapq.heappop(heap)
+            self._name(area, found)
+            named += 1
+            self._look(area, heap)
+            self._look(found, heap)
+
+    def _look(self, area: int, heap: list[tuple[float, int, int]]) -> None:
+        """Note the area that differs most from the rest of this one, if any does."""
+        inside = slice(area + 1, self._tree.last(area))
+        rest = float(self._size[area])
+        candidates = (self._owner[inside] == area) & ~self._named[inside]
+        candidates &= (self._size[inside] > 0) & (self._size[inside] < rest)
+        places = area + 1 + np.flatnonzero(candidates)
+        if places.size == 0:
+            return
+        part = self._size[places] / rest
+        gap = self._share[places] - part * self._share[area]
+        more = gap > 0.0
+        width = np.where(more, self._below[places], self._above[places])
+        width += part * np.where(more, self._above[area], self._below[area])
+        gap = np.where(np.abs(gap) > _ROUNDING, np.abs(gap), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.nan_to_num(gap / width, nan=0.0, posinf=np.inf)
+        best = int(score.argmax())
+        if score[best] > 1.0:
+            heapq.heappush(heap, (-float(score[best]), area, int(places[best])))
+
+    def _name(self, area: int, found: int) -> None:
+        tree, inside = self._tree, slice(found + 1, self._tree.last(found))
+        owner = self._owner[inside]
+        owner[owner == area] = found
+        self._named[found] = True
+        # What is named in it already was taken from all around it before.
+        around = area + np.flatnonzero(tree.end[area:found] >= tree.end[found])
+        self._share[around] -= self._share[found]
+        self._size[around] -= self._size[found]
+        above = self._whole_below[found] - (self._above[found] - self._whole_above[found])
+        below = self._whole_above[found] - (self._below[found] - self._whole_below[found])
+        self._below[around] += below
+        self._above[around] += above
+
+    def told(self, levels: int, *, cut: bool) -> Areas:
+        """Return all that is named; `cut` keeps bounds within what shares can be."""
+        places = np.flatnonzero(self._named)
+        estimate = self._estimate.take(places)
+        entry = np.full(self._tree.start.size, -1, dtype=np.int64)
+        entry[places] = np.arange(places.size)
+        owner = self._owner[places]
+        share = self._share[places]
+        low, high = share - self._below[places], share + self._above[places]
+        if cut:
+            low, high = np.maximum(low, 0.0), np.minimum(high, estimate.high)
+        return Areas(
+            tree=self._tree,
+            places=places,
+            inside=np.where(owner < 0, -1, entry[owner]),
+            estimate=estimate,
+            rest=share,
+            rest_low=low,
+            rest_high=high,
+            rest_size=self._size[places],
+            family=entry.size,
+            levels=levels,
+        )

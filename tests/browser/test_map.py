@@ -1,0 +1,93 @@
+"""The map shows blocks and the areas in them that stand out, with the numbers of the API."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.looking import ask, numbers, open_view, rows
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.mark.parametrize("collection", ["places", "spots"])
+async def test_every_area_of_the_map_is_in_its_table(
+    page: Page, url: str, pipeline: Pipeline, collection: str
+) -> None:
+    crowd(pipeline)
+    document = await ask(url, f"{collection}/estimate", top=0, areas="true", method="anytime")
+    entries = document["areas"]["entries"]
+    await open_view(page, url, collection, "map")
+    await page.click("#areas summary")
+    shown = await rows(page, "#all-area-rows")
+    names = "share", "low", "high"
+    assert [[row[0], *row[2:5]] for row in shown] == [
+        [one["name"], *numbers(one, *names)] for one in entries
+    ]
+    named = [one for one in entries if one["inside"] is not None]
+    assert await page.locator("#area-rows tbody tr").count() == min(10, len(named))
+    assert bool(named) == (collection == "places")
+    family = f"for all {document['areas']['family']:,} areas together"
+    await expect(page.locator("#map-bounds")).to_contain_text(family)
+
+
+def crowd(pipeline: Pipeline) -> None:
+    """Let one place of the open window's map stand out."""
+    times = [START_MS + 7 * MINUTE_MS] * 6_000
+    pipeline.collections["places"].report(0, [[50, 110]] * 6_000, times_ms=times)
+
+
+async def test_the_map_is_painted_zoomed_and_read_out(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    crowd(pipeline)
+    await open_view(page, url, "places", "map")
+    document = await ask(url, "places/estimate", top=0, areas="true", method="anytime")
+    entries = document["areas"]["entries"]
+    place = max(
+        (at for at, one in enumerate(entries) if one["inside"] is not None),
+        key=lambda at: entries[at]["share"],
+    )
+    (top, _), (left, _) = entries[place]["box"]
+    before = await pixels(page)
+    assert len(before) > 5
+    await page.focus("#map-frame")
+    for key, times in (("PageDown", top // 10), ("ArrowDown", top % 10), ("ArrowRight", left)):
+        for _ in range(times):
+            await page.keyboard.press(key)
+    said = page.locator("#map-readout")
+    await expect(said).to_contain_text(f"Place [{top}, {left}]: ")
+    owner = innermost(entries, top, left)
+    await expect(said).to_contain_text(entries[owner]["name"])
+    rest = entries[owner]["rest"] or entries[owner]
+    shown = await page.locator("#map-readout data").evaluate_all("all => all.map(d => +d.value)")
+    assert shown == numbers(rest, "share", "low", "high")
+    await page.keyboard.press("+")
+    await expect(page).to_have_url(re.compile(r"zoom=\d+%2C\d+%2C2"))
+    await expect(said).to_contain_text(f"Place [{top}, {left}]: ")
+    await page.keyboard.press("0")
+    assert "zoom" not in page.url
+    await page.select_option("#measure", "blocks")
+    await expect(page.locator("#stand-out")).to_be_hidden()
+    assert await pixels(page) != before
+
+
+def innermost(entries: list[dict[str, Any]], row: int, column: int) -> int:
+    """Return the entry that a place has its colour of."""
+    found = -1
+    for at, one in enumerate(entries):
+        (top, bottom), (left, right) = one["box"]
+        if top <= row <= bottom and left <= column <= right:
+            found = at
+    return found
+
+
+async def pixels(page: Page) -> set[int]:
+    """Return the colours of the map."""
+    script = """canvas => {
+      const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      return [...new Set(new Uint32Array(data.buffer))];
+    }"""
+    return set(await page.locator("#map-canvas").evaluate(script))

@@ -1,0 +1,88 @@
+"""Areas over HTTP and in `ldpstream query`."""
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from ldpstream.agents.http import serve
+from tests.stream.querying import ldpstream, windows
+from tests.stream.serving import CITY, START_MS, Pipeline, serve_collections
+
+CROWD = {**CITY, "epsilon": 4.0}
+RINGS = {**CROWD, "domain": {"interval": [0.0, 8.0], "bins": 16}}
+WORDS = {**CROWD, "domain": {"values": [f"word {number}" for number in range(40)]}}
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    tables: dict[str, dict[str, Any]] = {
+        name: {**table, "publish": {"top": 3}}
+        for name, table in {"city": CROWD, "rings": RINGS, "words": WORDS}.items()
+    }
+    made = serve_collections(tables)
+    even = {
+        "city": [[row, column] for row in range(6) for column in range(10)] * 20,
+        "rings": [0.5 * place for place in range(16)] * 60,
+        "words": [f"word {number}" for number in range(40)] * 40,
+    }
+    loud = {"city": [[4, 7]] * 900, "rings": [3.2] * 900, "words": ["word 7"] * 900}
+    for name, served in made.collections.items():
+        labels = even[name] + loud[name]
+        served.report(0, labels, times_ms=[START_MS] * len(labels))
+    return made
+
+
+@pytest.fixture
+async def url(pipeline: Pipeline) -> AsyncIterator[str]:
+    async with serve(pipeline, port=0) as started:
+        yield started
+
+
+async def entries_of(url: str, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    (document,) = await windows(url, name, "--areas", "--top", "0")
+    areas: Any = document["areas"]
+    return areas, areas["entries"]
+
+
+@pytest.mark.parametrize(
+    ("name", "loud", "family"),
+    [("city", "4..4,7..7", 4 + 60), ("rings", "3.0..3.5", 31), ("words", "word 7", 41)],
+)
+async def test_what_stands_out_is_named_and_can_be_asked_for(
+    url: str, name: str, loud: str, family: int
+) -> None:
+    areas, entries = await entries_of(url, name)
+    named = {one["name"]: one for one in entries}
+    assert loud in named
+    assert areas["family"] >= family
+    roots = [one for one in entries if one["inside"] is None]
+    assert [one["name"] for one in roots] == (
+        [f"block {block}" for block in range(4)] if name == "city" else ["all values"]
+    )
+    assert all(one["low"] == one["share"] == one["high"] for one in roots)
+    if name == "words":
+        assert named["all values"]["rest"]["values"] == 40 - len(entries) + 1
+        return
+    asked = [one for one in entries if one["inside"] is not None]
+    ranges = [word for one in asked for word in ("--range", one["name"])]
+    (document,) = await windows(url, name, *ranges)
+    found: Any = document["ranges"]
+    for one, other in zip(asked, found, strict=True):
+        assert one["share"] == pytest.approx(other["share"])
+
+
+async def test_a_terminal_shows_each_area_below_what_it_lies_in(url: str) -> None:
+    areas, entries = await entries_of(url, "city")
+    told = (await ldpstream("query", url, "city", "--areas")).stdout
+    assert f"{len(entries)} of {areas['family']} areas told" in told
+    for one in entries:
+        assert one["name"] in told
+    assert "  the rest" in told
+    table = (await ldpstream("query", url, "city", "--areas", "--csv")).stdout
+    rows = [row for row in csv.DictReader(io.StringIO(table)) if row["kind"] == "area"]
+    assert [(row["name"], float(row["value"])) for row in rows] == [
+        (one["name"], one["share"]) for one in entries
+    ]
