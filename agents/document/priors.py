@@ -53,7 +53,7 @@ def _mmse(
     label = spec.domain.estimated.label(1)
     if withheld is not None:
         nothing = dict.fromkeys(("share", "count", "se", "low", "high"))
-        method = _CREDIBLE[options.method]
+        method = _CREDIBLE.get(options.method, "bernstein")
         return MmseEstimate(value=label, method=method, withheld=withheld, **nothing)
     found = estimate_mmse(
         mechanism,
