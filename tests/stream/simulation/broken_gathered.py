@@ -36,7 +36,7 @@ class GatheredOpen(Watched):
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         closed = max(head.closed for head in heads)
         early = [replace(head, closed=closed) for head in heads]
-        self._work = gather(self._context, self._cells, self._work, replicas, early)
+        self.work = gather(self._context, self._cells, self.work, replicas, early)
         super()._decide(replicas, heads)
 
 
@@ -47,14 +47,14 @@ class NamedLater(Watched):
 
     def prepare(self) -> None:
         super().prepare()
-        self.named = self._work.gathered
+        self.named = self.work.gathered
 
     def flush(self) -> Flush | None:
-        work, self._work = self._work, replace(self._work, gathered=self.named)
+        work, self.work = self.work, replace(self.work, gathered=self.named)
         flush = super().flush()
         if flush is not None:
             self.named = work.gathered
-        self._work = work
+        self.work = work
         return flush
 
 
@@ -64,7 +64,7 @@ class GatheredAgain(Watched):
     def prepare(self) -> None:
         super().prepare()
         if self.partition == 0:
-            self._work = replace(self._work, gathered=NEVER)
+            self.work = replace(self.work, gathered=NEVER)
 
 
 class LateHandedOver(Watched):
@@ -91,8 +91,8 @@ class HandedOverUnwon(Worker):
         if held is not None and p and owners:
             part = held.part
             known = min(max(owner.work.gathered for owner in owners), part.base.closed)
-            before, part._work = part._work, hand_over(part._cells, part._work, gathered=known)
-            part._changed |= part._work.gone != before.gone
+            before, part.work = part.work, hand_over(part._cells, part.work, gathered=known)
+            part._changed |= part.work.gone != before.gone
 
 
 class NewPartitionOpens(Watched):
