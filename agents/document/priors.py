@@ -51,16 +51,16 @@ def _mmse(
     withheld: str | None,
 ) -> MmseEstimate:
     label = spec.domain.estimated.label(1)
+    method = _CREDIBLE.get(options.method, "bernstein")
     if withheld is not None:
         nothing = dict.fromkeys(("share", "count", "se", "low", "high"))
-        method = _CREDIBLE.get(options.method, "bernstein")
         return MmseEstimate(value=label, method=method, withheld=withheld, **nothing)
     found = estimate_mmse(
         mechanism,
         totals.statistic,
         totals.n,
         confidence=options.confidence,
-        method=_CREDIBLE.get(options.method, "bernstein"),
+        method=method,
         sharpest=options.sharpest,
     )
     share, count, se, low, high = (
