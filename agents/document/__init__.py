@@ -4,14 +4,13 @@ The names here are those of the form. `compose`, which needs all estimators, is 
 own module, so that whoever only reads documents does not load them.
 """
 
-from ldpstream.agents.document.model import (
-    EstimateDocument,
+from ldpstream.agents.document.entries import (
     LinearEstimate,
     QuantileEstimate,
     RangeEstimate,
     ValueEstimate,
-    Window,
 )
+from ldpstream.agents.document.model import EstimateDocument, Window
 from ldpstream.agents.document.prior_fields import Calibration
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import Range

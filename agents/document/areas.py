@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from ldpstream.agents.document.basis import Basis, Integers
-from ldpstream.agents.document.model import AreaEstimate, AreaRest, Areas
+from ldpstream.agents.document.entries import AreaEstimate, AreaRest, Areas
 from ldpstream.agents.document.numbers import numbers
 from ldpstream.agents.document.part import Number
 from ldpstream.estimators.areas.areas import Areas as FoundAreas

@@ -17,17 +17,11 @@ from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.areas import find_areas
 from ldpstream.agents.document.basis import Basis, Floats
 from ldpstream.agents.document.devices import of_devices
+from ldpstream.agents.document.entries import QuantileEstimate, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.linear import linear_estimates
 from ldpstream.agents.document.listed import Listed, list_values
 from ldpstream.agents.document.merged import merged_blocks, whole_sets
-from ldpstream.agents.document.model import (
-    EstimateDocument,
-    LostMessages,
-    QuantileEstimate,
-    RangeEstimate,
-    ValueEstimate,
-    Window,
-)
+from ldpstream.agents.document.model import EstimateDocument, LostMessages, Window
 from ldpstream.agents.document.numbers import Numbers, numbers
 from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.weights import weigh_ranges, weigh_values

@@ -13,12 +13,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from ldpstream.agents.document.model import (
-    EstimateDocument,
-    MergedBlocks,
-    RangeEstimate,
-    ValueEstimate,
-)
+from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate
+from ldpstream.agents.document.model import EstimateDocument, MergedBlocks
 
 HEADER: Final = (
     *("collection", "start", "end", "n", "final", "withheld", "late", "rejected"),

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ldpstream.agents.document.basis import Basis, Floats
+from ldpstream.agents.document.entries import LinearEstimate
 from ldpstream.agents.document.merged import whole_queries
-from ldpstream.agents.document.model import LinearEstimate
 from ldpstream.agents.document.numbers import numbers
 from ldpstream.estimators.estimate import estimate_linear
 

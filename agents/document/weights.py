@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.document.model import RangeEstimate, ValueEstimate, WeightEstimate
+from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate, WeightEstimate
 from ldpstream.agents.document.numbers import forms
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
