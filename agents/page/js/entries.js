@@ -3,7 +3,7 @@
 import { bar, scaleOf } from "./bars.js";
 import { figure } from "./dom.js";
 import { countText, decimalsFor, labelText, meanText, percentText } from "./format.js";
-import { changeCell } from "./changes.js";
+import { changeCell } from "./views/changes.js";
 import { fillTable } from "./table.js";
 
 /** @typedef {import("./types.js").Entry} Entry */
@@ -24,7 +24,7 @@ function neededText(forged) {
  * @param {string} what The title of the names.
  * @param {{name: string, entry: Entry}[]} rows
  * @param {boolean} final
- * @param {import("./changes.js").Changes | null} [changes] Since another window.
+ * @param {import("./views/changes.js").Changes | null} [changes] Since another window.
  */
 export function fillEntries(table, what, rows, final, changes = null) {
   const entries = rows.map(({ entry }) => entry);

@@ -2,22 +2,22 @@
 
 import { ask, AnswerError, beginAsking } from "./api.js";
 import { isOffered, methodFor } from "./bounds.js";
-import { cdfView } from "./cdf-view.js";
+import { cdfView } from "./views/cdf-view.js";
 import { adjust, choose, chosen } from "./choices.js";
 import { element, offer, say } from "./dom.js";
 import { offerDownloads, startDownloads } from "./downloads.js";
 import { drawFacts, forgetFacts } from "./facts.js";
 import { drawHealth, noteAnswer, shownAge, statusOf } from "./health.js";
 import { follow } from "./live.js";
-import { mapView, startMap } from "./map-view.js";
-import { drawOverview, overviewView } from "./overview.js";
+import { mapView, startMap } from "./views/map-view.js";
+import { drawOverview, overviewView } from "./views/overview.js";
 import { isPaused, startPause } from "./pause.js";
-import { drawPrivacy, privacyView } from "./privacy-view.js";
+import { drawPrivacy, privacyView } from "./views/privacy-view.js";
 import { startTabs } from "./tabs.js";
 import { startTheme } from "./theme.js";
-import { startTime, timeView } from "./time-view.js";
+import { startTime, timeView } from "./views/time-view.js";
 import { showTokenForm, startTokenForm } from "./token-form.js";
-import { valuesView } from "./values-view.js";
+import { valuesView } from "./views/values-view.js";
 import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.js";
 
 /** @typedef {import("./types.js").Collection} Collection */

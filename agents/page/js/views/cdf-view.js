@@ -1,21 +1,21 @@
 // The cumulative distribution of an ordered line, with bands, and its quantiles with theirs.
 
-import { boundsText } from "./bounds.js";
-import { restyleCharts } from "./charts.js";
-import { askCurve, drawCurve, placesOf } from "./curve.js";
-import { element, say } from "./dom.js";
-import { labelText } from "./format.js";
+import { boundsText } from "../bounds.js";
+import { restyleCharts } from "../charts.js";
+import { askCurve, drawCurve, placesOf } from "../curve.js";
+import { element, say } from "../dom.js";
+import { labelText } from "../format.js";
 import { updateLikelihood } from "./likelihood.js";
 
-/** @typedef {import("./types.js").Estimate} Estimate */
-/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("../types.js").Estimate} Estimate */
+/** @typedef {import("../types.js").Shown} Shown */
 
 const MOST_PLACES = 64;
 const MOST_WORK = 20_000_000; // Ranges times values that the worker computes for one answer.
 const QUANTILES = ["0.05", "0.1", "0.25", "0.5", "0.75", "0.9", "0.95"];
 const MOST_VALUES_OF_QUANTILES = 4096;
 
-/** @type {import("./types.js").View} */
+/** @type {import("../types.js").View} */
 export const cdfView = {
   id: "cumulative",
   fits: ({ domain }) => domain.ordered && domain.shape.length === 1,

@@ -1,13 +1,13 @@
 // The picture of a map: every place in the colour of its area, lines, axes, and shares where there
 // is room. It shows a part of the grid, `view`, of whole places.
 
-import { numberOf } from "./axis.js";
-import { scaleOfColours } from "./colours.js";
-import { numberText, percentText } from "./format.js";
-import { colour, isDark } from "./theme.js";
+import { numberOf } from "../axis.js";
+import { scaleOfColours } from "../colours.js";
+import { numberText, percentText } from "../format.js";
+import { colour, isDark } from "../theme.js";
 
-/** @typedef {import("./types.js").AreaEntry} AreaEntry */
-/** @typedef {import("./types.js").Label} Label */
+/** @typedef {import("../types.js").AreaEntry} AreaEntry */
+/** @typedef {import("../types.js").Label} Label */
 /** @typedef {{row: number, column: number, rows: number, columns: number}} View */
 /**
  * @typedef {object} Picture

@@ -1,7 +1,7 @@
 // The place under the pointer, or under the keyboard: arrows, Page Up and Down, Home and End;
 // plus, minus and 0 zoom.
 
-import { element } from "./dom.js";
+import { element } from "../dom.js";
 import { MARGIN } from "./map-picture.js";
 
 /** @typedef {import("./map-picture.js").View} View */

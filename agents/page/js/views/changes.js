@@ -1,13 +1,13 @@
 // What differs between two windows, and what leads: only where bounds that hold together say so.
 
-import { ask, estimatePath } from "./api.js";
-import { figure, make } from "./dom.js";
-import { countText, decimalsFor, labelText, percentText, pointsText } from "./format.js";
+import { ask, estimatePath } from "../api.js";
+import { figure, make } from "../dom.js";
+import { countText, decimalsFor, labelText, percentText, pointsText } from "../format.js";
 
-/** @typedef {import("./types.js").Collection} Collection */
-/** @typedef {import("./types.js").Estimate} Estimate */
-/** @typedef {import("./types.js").ValueEntry} ValueEntry */
-/** @typedef {import("./types.js").WindowState} WindowState */
+/** @typedef {import("../types.js").Collection} Collection */
+/** @typedef {import("../types.js").Estimate} Estimate */
+/** @typedef {import("../types.js").ValueEntry} ValueEntry */
+/** @typedef {import("../types.js").WindowState} WindowState */
 /** @typedef {{value: number, low: number, high: number}} Change */
 /** @typedef {Map<string, Change>} Changes By the text of a label. */
 

@@ -1,17 +1,17 @@
 // All collections on one page: which needs attention, and how old its newest final window is.
 
-import { ask, collectionPath } from "./api.js";
-import { element, figure, make, say } from "./dom.js";
-import { ageText, countText, partText, spanText } from "./format.js";
-import { MANY_REJECTED, rejectedPart, statusOf, waitsFor } from "./health.js";
-import { fillTable } from "./table.js";
+import { ask, collectionPath } from "../api.js";
+import { element, figure, make, say } from "../dom.js";
+import { ageText, countText, partText, spanText } from "../format.js";
+import { MANY_REJECTED, rejectedPart, statusOf, waitsFor } from "../health.js";
+import { fillTable } from "../table.js";
 
-/** @typedef {import("./types.js").Collection} Collection */
-/** @typedef {{collection: Collection, windows: import("./types.js").WindowState[], status: import("./types.js").Status}} Known */
+/** @typedef {import("../types.js").Collection} Collection */
+/** @typedef {{collection: Collection, windows: import("../types.js").WindowState[], status: import("../types.js").Status}} Known */
 
 const NEWEST = 20;
 
-/** @type {import("./types.js").View} Of no collection: drawn by `drawOverview`. */
+/** @type {import("../types.js").View} Of no collection: drawn by `drawOverview`. */
 export const overviewView = { id: "overview", fits: () => true, update: async () => null };
 
 /**

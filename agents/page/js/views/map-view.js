@@ -1,19 +1,19 @@
 // The map of a grid at the resolution that the reports carry: blocks, and areas that stand out.
 
-import { ask, estimatePath } from "./api.js";
-import { labelOf } from "./axis.js";
-import { boundsText } from "./bounds.js";
-import { adjust, chosen } from "./choices.js";
-import { element, figure, make, say } from "./dom.js";
-import { countText, labelText, percentText } from "./format.js";
+import { ask, estimatePath } from "../api.js";
+import { labelOf } from "../axis.js";
+import { boundsText } from "../bounds.js";
+import { adjust, chosen } from "../choices.js";
+import { element, figure, make, say } from "../dom.js";
+import { countText, labelText, percentText } from "../format.js";
 import { fitCursor, startCursor } from "./map-cursor.js";
 import { drawPicture, MARGIN, mayBeNone, painter, rangeOf, restOf } from "./map-picture.js";
 import { placesOf, sentenceOf, timesEven } from "./map-places.js";
-import { fillTable } from "./table.js";
+import { fillTable } from "../table.js";
 
-/** @typedef {import("./types.js").AreaEntry} AreaEntry */
-/** @typedef {import("./types.js").Estimate} Estimate */
-/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("../types.js").AreaEntry} AreaEntry */
+/** @typedef {import("../types.js").Estimate} Estimate */
+/** @typedef {import("../types.js").Shown} Shown */
 /** @typedef {import("./map-picture.js").Picture} Picture */
 
 const MOST_PLACES = 100_000; // More values have no areas.
@@ -26,7 +26,7 @@ const LEAST_PLACES = 4; // In a view of a row.
 /** @type {Picture | null} */
 let drawn = null;
 
-/** @type {import("./types.js").View} */
+/** @type {import("../types.js").View} */
 export const mapView = {
   id: "map",
   fits: ({ domain, values }) =>
@@ -244,7 +244,7 @@ function readOut(cell) {
   const { areas, owner, shape, label } = drawn;
   const at = owner[cell];
   const area = areas[at];
-  const place = /** @type {import("./types.js").Label} */ ([
+  const place = /** @type {import("../types.js").Label} */ ([
     label(0, Math.floor(cell / shape[1])),
     label(1, cell % shape[1]),
   ]);

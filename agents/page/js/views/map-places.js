@@ -1,10 +1,10 @@
 // Which area each place of a map is in, and what the areas of a window say in one sentence.
 
-import { ask, collectionPath } from "./api.js";
-import { countText } from "./format.js";
+import { ask, collectionPath } from "../api.js";
+import { countText } from "../format.js";
 
-/** @typedef {import("./types.js").AreaEntry} AreaEntry */
-/** @typedef {import("./types.js").Collection} Collection */
+/** @typedef {import("../types.js").AreaEntry} AreaEntry */
+/** @typedef {import("../types.js").Collection} Collection */
 
 /** @type {Map<string, Int32Array>} Of collections whose blocks are no boxes, by fingerprint. */
 const tables = new Map();

@@ -1,8 +1,8 @@
 // Ranges, quantiles, means and values over windows, each a chart with its table.
 
-import { drawBand, forgetChart, restyleCharts } from "./charts.js";
-import { adjust, chosen } from "./choices.js";
-import { element, figure, make, say } from "./dom.js";
+import { drawBand, forgetChart, restyleCharts } from "../charts.js";
+import { adjust, chosen } from "../choices.js";
+import { element, figure, make, say } from "../dom.js";
 import {
   countText,
   decimalsFor,
@@ -11,20 +11,20 @@ import {
   percentText,
   spanText,
   tickText,
-} from "./format.js";
-import { estimatesOf } from "./history.js";
-import { leadersOf, MOST_VALUES, seriesOf } from "./series.js";
-import { fillTable } from "./table.js";
+} from "../format.js";
+import { estimatesOf } from "../history.js";
+import { leadersOf, MOST_VALUES, seriesOf } from "../series.js";
+import { fillTable } from "../table.js";
 
-/** @typedef {import("./series.js").Point} Point */
-/** @typedef {import("./series.js").Series} Series */
-/** @typedef {import("./types.js").Shown} Shown */
-/** @typedef {import("./types.js").WindowState} WindowState */
+/** @typedef {import("../series.js").Point} Point */
+/** @typedef {import("../series.js").Series} Series */
+/** @typedef {import("../types.js").Shown} Shown */
+/** @typedef {import("../types.js").WindowState} WindowState */
 
 const DEFAULT_LAST = 24;
 const MOST_VALUES_LISTED = 200;
 
-/** @type {import("./types.js").View} */
+/** @type {import("../types.js").View} */
 export const timeView = { id: "time", fits: () => true, update, restyle: restyleCharts };
 
 /**
@@ -84,8 +84,8 @@ export function startTime(changed) {
 /**
  * The values that are followed: those of the address, where they stay once they are chosen.
  *
- * @param {import("./types.js").Collection} collection
- * @param {import("./types.js").Estimate[]} estimates
+ * @param {import("../types.js").Collection} collection
+ * @param {import("../types.js").Estimate[]} estimates
  * @returns {string[]}
  */
 function pickedLines({ domain, values }, estimates) {

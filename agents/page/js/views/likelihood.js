@@ -1,10 +1,10 @@
 // The curve of largest likelihood that is still smooth, and the bounds that likelihood gives.
 
-import { boundsText } from "./bounds.js";
-import { askCurve, drawCurve, placesOf } from "./curve.js";
-import { element, say } from "./dom.js";
+import { boundsText } from "../bounds.js";
+import { askCurve, drawCurve, placesOf } from "../curve.js";
+import { element, say } from "../dom.js";
 
-/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("../types.js").Shown} Shown */
 
 const MOST_PLACES = 24; // The bounds of each take the worker some 20 ms.
 

@@ -1,14 +1,14 @@
 // What the policy promises, what leaves in the clear, and what forgers can do: in the worker's words.
 
-import { ask, estimatePath } from "./api.js";
-import { element, figure, make, say } from "./dom.js";
-import { countText, durationText, percentText } from "./format.js";
+import { ask, estimatePath } from "../api.js";
+import { element, figure, make, say } from "../dom.js";
+import { countText, durationText, percentText } from "../format.js";
 
-/** @typedef {import("./types.js").Collection} Collection */
-/** @typedef {import("./types.js").Estimate} Estimate */
-/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("../types.js").Collection} Collection */
+/** @typedef {import("../types.js").Estimate} Estimate */
+/** @typedef {import("../types.js").Shown} Shown */
 
-/** @type {import("./types.js").View} */
+/** @type {import("../types.js").View} */
 export const privacyView = { id: "privacy", fits: () => true, update };
 
 /**

@@ -1,16 +1,16 @@
 // The list of values with whiskers, the named ranges, means and quantiles of one window.
 
-import { ask, estimatePath } from "./api.js";
-import { boundsText } from "./bounds.js";
-import { chosen } from "./choices.js";
-import { element, say } from "./dom.js";
+import { ask, estimatePath } from "../api.js";
+import { boundsText } from "../bounds.js";
+import { chosen } from "../choices.js";
+import { element, say } from "../dom.js";
 import { changedText, changesOf, leaderText } from "./changes.js";
-import { fillEntries, fillMeans, fillQuantiles } from "./entries.js";
-import { labelText, spanText } from "./format.js";
-import { drawPriors } from "./priors.js";
+import { fillEntries, fillMeans, fillQuantiles } from "../entries.js";
+import { labelText, spanText } from "../format.js";
+import { drawPriors } from "../priors.js";
 
-/** @typedef {import("./types.js").Estimate} Estimate */
-/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("../types.js").Estimate} Estimate */
+/** @typedef {import("../types.js").Shown} Shown */
 
 /** @typedef {import("./changes.js").Changes} Changes */
 
@@ -20,7 +20,7 @@ const MOST_COMPARED = 1000; // Values: of so many all are asked for in both wind
 /** @param {string} id */
 const tableOf = (id) => /** @type {HTMLTableElement} */ (element(id));
 
-/** @type {import("./types.js").View} */
+/** @type {import("../types.js").View} */
 export const valuesView = { id: "values", fits: () => true, update };
 
 /**
