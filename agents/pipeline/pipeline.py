@@ -7,7 +7,6 @@ what is read goes through channels. `ldpstream.agents.worker` connects them.
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -29,6 +28,7 @@ from ldpstream.agents.kafka.refusals import (
 )
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.pipeline.clock_watch import STEP_SECONDS, ClockWatch
 from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.identity import TopicIdentity
@@ -48,12 +48,9 @@ from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import Batch, Outside, SourceReader
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch, note_error
-from ldpstream.agents.state.records import HEAD, Key, encode_key, state_prefix
 from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.stores.choice import Stores
 
-_CLOCK_SECONDS: Final = 10.0
-_CLOCK_STEP_SECONDS: Final = 0.25
 _WAIT_MS: Final = 500
 _MOST_WAIT_MS: Final = 2_000
 
@@ -195,8 +192,9 @@ class Pipeline:
         self._identity.start(admin)
         await connections.producer(self._producer)
         # Before joining the group: nothing may be decided with a wrong clock.
-        await self._ask_the_time()
-        self._spawn(self._watch_clock())
+        watch = ClockWatch(self.clock, self._all, self._group, self._producer)
+        await watch.ask()
+        self._spawn(watch.run())
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
         if any(topic is not None for topic in self._by_frames):
             self._frames.start(await connections.reader(committed_only=True, wait_ms=_WAIT_MS))
@@ -264,34 +262,10 @@ class Pipeline:
         for engine in self._all:
             engine.note(f"orders to close panes are no longer read: {problem}")
 
-    # --- the worker's clock ---------------------------------------------------------------------
-
-    async def _ask_the_time(self) -> None:
-        """Have the broker timestamp a record: the deletion of a key that no owner ever writes."""
-        engine = next(iter(self.collections.values()))
-        key = encode_key(state_prefix(engine.context), Key(HEAD, 0, 0))
-        await self._producer.send_records(engine.config.topics.changelog, 0, [(key, None)])
-
     async def clock_agrees(self) -> None:
         """Wait while this machine's clock is wrong."""
         while self.clock.wrong:  # noqa: ASYNC110 (only the broker's answers change it)
-            await asyncio.sleep(_CLOCK_STEP_SECONDS)
-
-    async def _watch_clock(self) -> None:
-        """Leave the group while this machine's clock is wrong, and rejoin afterwards."""
-        away = False
-        while True:
-            wrong = self.clock.wrong
-            if wrong and not away:
-                await asyncio.gather(*(engine.put_down() for engine in self._all))
-                away = await self._group.leave()
-            elif away and not wrong:
-                away = not await self._group.come_back()
-            await asyncio.sleep(_CLOCK_STEP_SECONDS)
-            self.clock.now_ms()
-            if self.clock.due(1.0 if wrong or self.clock.stepped else _CLOCK_SECONDS):
-                with suppress(KafkaError):
-                    await self._ask_the_time()
+            await asyncio.sleep(STEP_SECONDS)
 
     async def stop(self) -> None:
         """Flush, commit progress, and close all clients; does nothing if not started."""
