@@ -64,8 +64,13 @@ class AnswerProcess:
         self._told.clear()
         if process is not None:
             process.kill()
-            with suppress(subprocess.TimeoutExpired, BrokenPipeError):
-                process.communicate(timeout=_END_SECONDS)
+            # Waited for first: a question that was not taken breaks the pipe when it is closed.
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_SECONDS)
+            for pipe in (process.stdin, process.stdout):
+                with suppress(BrokenPipeError):
+                    assert pipe is not None
+                    pipe.close()
 
 
 def _start() -> "subprocess.Popen[bytes]":
