@@ -67,7 +67,7 @@ def test_every_order_of_the_keys_gives_each_subset_as_often(size: int, wanted: b
         members = tuple(np.flatnonzero(taken).tolist())
         assert len(members) == subsets.chosen
         assert (place in members) == wanted
-        if entropy.batches:
+        if len(entropy.left):
             counts[members] = counts.get(members, 0) + 1
     possible = [m for m in combinations(range(size), subsets.chosen) if (place in m) == wanted]
     assert sorted(counts) == possible

@@ -27,7 +27,7 @@ class Replica(Shown):
     """Stands for a replica: keys that are dead until their deletion is read."""
 
     def __init__(self, dead: int) -> None:
-        super().__init__(WindowSpec(size_ms=1, hop_ms=1))
+        super().__init__(WindowSpec(size_ms=1, hop_ms=1), 0)
         self._dead = {b"%d" % number: None for number in range(dead)}
 
     def deleted(self, key: bytes) -> None:
