@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -172,8 +173,12 @@ class CuriousWorld(World):
         if any(replica.head is None for replica in replicas):
             return
         rng, window = self.rng, self.context.window
-        served = SimpleNamespace(context=self.context, replicas=replicas)
-        spans = [(info.start_ms, info.end_ms) for info in kept_windows(served)][-6:]
+        config = SimpleNamespace(name=self.context.spec.name)
+        served = SimpleNamespace(context=self.context, replicas=replicas, config=config)
+        spans: list[tuple[int, int]] = []
+        # A worker that is behind lists no windows; it can be asked for spans nevertheless.
+        with suppress(AnswerError):
+            spans += [(info.start_ms, info.end_ms) for info in kept_windows(served)][-6:]
         latest = self.now_ms // window.pane_ms + 1
         for _ in range(4):
             first = latest - rng.randint(1, 8)
