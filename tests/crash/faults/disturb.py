@@ -61,7 +61,10 @@ class _Holding:
         ready = time.monotonic() - ended
         log.info("%6.1f %s: decided after %s", ended - self.begun + ready, kind.name, decided)
         if not reached:
-            self._result.wrong.append(f"not decided {RECOVERY_SECONDS:.0f} s after: {kind.name}")
+            self._result.wrong.append(
+                f"not decided {RECOVERY_SECONDS:.0f} s after: {kind.name}: "
+                f"{'; '.join(self._heads.behind(ends))}"
+            )
         lasted = ended - begun
         self._result.faults.append(Fault(kind.name, begun - self.begun, lasted, decided, ready))
 

@@ -1,6 +1,7 @@
 """One stream, many faults: what happened, how long recovery took, what was counted."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,9 @@ from tests.lab import Lab
 KEPT = 0.05
 """The share of messages that is sent after the last fault."""
 QUIET_SECONDS = 4.0
+PROGRESS_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
 
 
 async def run(settings: Settings, folder: Path) -> Result:
@@ -141,10 +145,21 @@ async def _settled(heads: Heads, scrapes: Scrapes) -> tuple[Counted, Counted]:
 @asynccontextmanager
 async def _watched(lab: Lab, fleet: Fleet) -> AsyncIterator[tuple[Heads, Scrapes]]:
     heads, scrapes = Heads(lab), Scrapes(fleet)
-    tasks = [asyncio.create_task(heads.run()), asyncio.create_task(scrapes.run())]
+    running = heads.run(), scrapes.run(), _tell_progress(lab, fleet, heads)
+    tasks = [asyncio.create_task(run) for run in running]
     try:
         yield heads, scrapes
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _tell_progress(lab: Lab, fleet: Fleet, heads: Heads) -> None:
+    """Log, over and over, how far every partition is, and which places have a ready worker."""
+    begun = time.monotonic()
+    while True:
+        await asyncio.sleep(PROGRESS_SECONDS)
+        nexts = (f"{n} {[h.next for h in heads.heads(n)]}" for n in lab.config.collections)
+        ready = [place.number for place in fleet.places if place.ready]
+        log.info("%6.1f ready %s; %s", time.monotonic() - begun, ready, ", ".join(nexts))

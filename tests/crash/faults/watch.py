@@ -55,7 +55,15 @@ class Heads:
 
     def reached(self, ends: Ends) -> bool:
         """Return whether everything before these offsets has been decided."""
-        return all(self.heads(name)[p].next >= end for (name, p), end in ends.items())
+        return not self.behind(ends)
+
+    def behind(self, ends: Ends) -> list[str]:
+        """Name the partitions in which something before these offsets has not been decided."""
+        return [
+            f"{name}[{p}] is at {at}, not at {end}"
+            for (name, p), end in ends.items()
+            if (at := self.heads(name)[p].next) < end
+        ]
 
     async def reach(self, ends: Ends, *, seconds: float) -> bool:
         """Wait until everything before these offsets has been decided; False if it takes longer."""
