@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.cluster import ClusterMetadata
-from aiokafka.errors import IllegalStateError, KafkaError
+from aiokafka.errors import IllegalStateError, KafkaConnectionError, KafkaError
 from faust.assignor.client_assignment import ClientAssignment
 from faust.assignor.partition_assignor import (
     MemberAssignmentMapping,
@@ -172,6 +172,19 @@ async def _silence(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPart
 
 
 class _QuietThread(AIOKafkaConsumerThread):
+    async def on_start(self) -> None:
+        """Connect; a broker that has gone away since the worker began is waited for."""
+        while not self.should_stop:
+            try:
+                await super().on_start()
+            except KafkaConnectionError as error:
+                log.debug("the group's client finds no broker yet: %r", error)
+                assert self._consumer is not None
+                await self._consumer.stop()
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
+
     async def on_thread_stop(self) -> None:
         # aiokafka's own waiting tasks cancel the task that stops a consumer while the broker is
         # away.

@@ -1,14 +1,20 @@
 """Topics and brokers that are not as expected: a clear line, and nothing counted wrong."""
 
 import asyncio
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from aiokafka import TopicPartition
+from faust.transport.drivers.aiokafka import Consumer
 
+from ldpstream.agents.faust_parts import WorkerApp
+from ldpstream.agents.faust_settings import faust_settings
+from ldpstream.agents.kafka.embedded import embedded_broker
 from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
 from tests.lab import START_MS, Lab
@@ -245,3 +251,28 @@ def test_a_worker_that_waits_for_its_first_partitions_ends_when_told(lab: Lab) -
         assert worker.errors() == ""
     finally:
         worker.kill()
+
+
+async def test_the_groups_client_waits_for_a_broker_that_has_just_gone_away(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """It left after the topics were checked, before the app started."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    bootstrap = f"127.0.0.1:{port}"
+    for comes in (True, False):
+        app = WorkerApp("late", **faust_settings(bootstrap, {}), web_enabled=False)
+        thread = cast("Consumer", app.consumer)._thread
+        starting = asyncio.create_task(thread.start())
+        await asyncio.sleep(0.3)
+        assert not starting.done()
+        async with asyncio.timeout(30):
+            if comes:
+                with embedded_broker(port=port):
+                    await starting
+                    await thread.stop()
+            else:
+                await thread.stop()
+                await starting
+        thread.thread_loop.close()
+    assert "Traceback" not in capfd.readouterr().err
