@@ -224,7 +224,6 @@ async def open_replicas(lab: StateLab) -> AsyncIterator[tuple[list[Replica], Rea
             resumed=resumed,
             on_read=note,
             on_broken=note,
-            on_error=lambda error: broken.append(repr(error)),
         )
         task = asyncio.create_task(changelog.run())
         try:

@@ -23,7 +23,6 @@ async def read_replicas(
         {TopicPartition(collection.topics.changelog, t.partition): t for t in replicas},
         on_read=lambda _: None,
         on_broken=lambda _, why: broken.append(why),
-        on_error=lambda error: broken.append(repr(error)),
     )
     task = asyncio.create_task(read.run())
     try:

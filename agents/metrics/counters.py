@@ -8,7 +8,6 @@ Labels are collections, partitions, results, reasons and the names of configured
 device, and never a value that the configuration does not list.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -21,6 +20,7 @@ from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.delays import DelayCollector
 from ldpstream.agents.metrics.gauges import PipelineCollector
 from ldpstream.agents.partition.delays import Delays
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.served.served import ServedPipeline
 from ldpstream.agents.state.packed import REASONS as PACKED_REASONS
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
@@ -127,32 +127,21 @@ class Metrics:
             self._refused_orders.labels(name)
         self.registry.register(PipelineCollector(pipeline, self._documents))
 
-    def won(
-        self,
-        collection: str,
-        *,
-        counted: int,
-        late: int,
-        rejected: Mapping[str, int],
-        lost_offsets: int = 0,
-        delays: Delays | None = None,
-        accepted: str | None = None,
-    ) -> None:
-        """Add what one won head added to its predecessor; `rejected` is by reason.
+    def won(self, collection: str, outcome: Outcome, *, accepted: str | None = None) -> None:
+        """Add what one won head added to its predecessor.
 
-        `delays` are those of the reports that it decided, if known. `accepted` is the fingerprint
-        of an accepted spec, None for the collection's own.
+        `accepted` is the fingerprint of an accepted spec, None for the collection's own.
         """
-        results = {"counted": counted, "late": late, "rejected": sum(rejected.values())}
-        for result, count in results.items():
+        rejected = sum(outcome.rejected.values())
+        counts = outcome.counted, outcome.late, rejected
+        for result, count in zip(RESULTS, counts, strict=True):
             self._reports.labels(collection, result).inc(count)
             if accepted is not None:
                 self._accepted.labels(collection, accepted, result).inc(count)
-        for reason, count in rejected.items():
+        for reason, count in outcome.rejected.items():
             self._rejected.labels(collection, reason).inc(count)
-        self._lost_offsets.labels(collection).inc(lost_offsets)
-        if delays is not None:
-            self._delays.add(collection, delays)
+        self._lost_offsets.labels(collection).inc(outcome.lost_offsets)
+        self._delays.add(collection, outcome.delays)
 
     def flushed(self, collection: str, *, seconds: float) -> None:
         """Record one flush that won, from its first cell sent until its head was read back."""

@@ -8,9 +8,9 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.flush_writer import Sending
-from ldpstream.agents.pipeline.progress import Group
+from ldpstream.agents.pipeline.services import Group
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.state.records import HEAD, Key, encode_key, state_prefix
 
@@ -26,7 +26,7 @@ class ClockWatch:
     clock: WorkerClock
     engines: Sequence[Engine]
     group: Group
-    sending: Sending
+    producer: LastingProducer
 
     async def ask(self) -> None:
         """Have the broker timestamp a record: the deletion of a key that no owner ever writes.
@@ -36,7 +36,7 @@ class ClockWatch:
         """
         engine = self.engines[0]
         key = encode_key(state_prefix(engine.context), Key(HEAD, 0, 0))
-        await self.sending.send_records(engine.config.topics.changelog, 0, [(key, None)])
+        await self.producer.send_records(engine.config.topics.changelog, 0, [(key, None)])
 
     async def run(self) -> None:
         """Leave the group while the clock is wrong, and rejoin afterwards, until cancelled."""

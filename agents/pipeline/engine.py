@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstanding
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.flush_writer import FlushWriter
+from ldpstream.agents.pipeline.flushing import FLUSH_SECONDS, FlushWriter, InFlightFlushes
 from ldpstream.agents.pipeline.identity import SourceChangedError
-from ldpstream.agents.pipeline.in_flight import FLUSH_SECONDS, InFlightFlushes
 from ldpstream.agents.pipeline.loading import Loader
 from ldpstream.agents.pipeline.rivals import Rivals
 from ldpstream.agents.pipeline.services import Services
@@ -81,7 +81,7 @@ class Engine:
         )
         self.others = SiblingSpecs()
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
-        self._writer = FlushWriter(config, services.sending, services.identity)
+        self._writer = FlushWriter(config, services.producer, services.identity)
         self._flights = InFlightFlushes(
             self.title,
             self._writer,
@@ -167,7 +167,7 @@ class Engine:
 
     async def put_down(self) -> None:
         """Flush as much as possible in a few seconds, then unload all partitions."""
-        await self._flights.drain(self._held.values(), time.monotonic() + REVOKE_SECONDS)
+        await self._flights.drain(self._held.values(), REVOKE_SECONDS)
         for partition in list(self._held):
             self._drop(partition)
 
@@ -271,14 +271,15 @@ class Engine:
     def won(self, held: OwnedPartition, following: int, outcome: Outcome, seconds: float) -> None:
         """Report a flush that won: the next offset, what it added, the seconds that it took."""
         self.news.set()
-        self._services.progress.won(
-            self.config,
-            held.partition,
-            following,
-            outcome,
-            seconds,
-            accepted=self.context.accepted,
-        )
+        config, metrics, accepted = self.config, self._services.metrics, None
+        if self.context.accepted:
+            accepted = config.spec.fingerprint.hex()
+        else:
+            # The group sees the offsets of the collection's own spec.
+            source = TopicPartition(config.topics.source, held.partition)
+            self._services.progress.won(source, following)
+        metrics.won(config.name, outcome, accepted=accepted)
+        metrics.flushed(config.name, seconds=seconds)
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""
@@ -294,4 +295,4 @@ class Engine:
             held.flight.cancel()
         if held.timer is not None:
             held.timer.cancel()
-        self.intake.end(partition)
+        self.intake.end(held)

@@ -6,8 +6,9 @@ what is read goes through channels. `ldpstream.agents.worker` connects them.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -27,27 +28,24 @@ from ldpstream.agents.kafka.refusals import (
     not_permitted,
 )
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.clock import Control
+from ldpstream.agents.partition.control import ControlError, decode_control
 from ldpstream.agents.pipeline.clock_watch import STEP_SECONDS, ClockWatch
 from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.identity import TopicIdentity
-from ldpstream.agents.pipeline.progress import Group, Progress
 from ldpstream.agents.pipeline.publisher import Publisher
 from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
-from ldpstream.agents.pipeline.services import Services
-from ldpstream.agents.pipeline.tasks import Tasks
+from ldpstream.agents.pipeline.services import Group, Progress, Services
 from ldpstream.agents.pipeline.tombstones import collect_tombstones
 from ldpstream.agents.pipeline.windowed import WindowedTable
 from ldpstream.agents.reading.changelog import ChangelogReader
-from ldpstream.agents.reading.contained import contained
+from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.reading.interval import scaled_interval
-from ldpstream.agents.reading.orders import ControlReader
-from ldpstream.agents.reading.packed_intake import PackedIntake
-from ldpstream.agents.reading.source import Batch, Outside, SourceReader
+from ldpstream.agents.reading.orders import read_orders
+from ldpstream.agents.reading.source import SourceReader
 from ldpstream.agents.served.clock import WorkerClock
-from ldpstream.agents.served.health import BrokerWatch, note_error
+from ldpstream.agents.served.health import BrokerWatch
 from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.stores.choice import Stores
 
@@ -60,8 +58,7 @@ log = logging.getLogger(__name__)
 class Pipeline:
     """The collections of one worker, by name in the configuration's order.
 
-    `channels`, by collection, carry what is read as `(take, partition, item)`, in order. The
-    receiver must call `take(partition, item)`.
+    `channels`, by collection, carry what is read.
     """
 
     def __init__(
@@ -70,42 +67,27 @@ class Pipeline:
         self.config = config
         self.metrics = metrics
         self.assigned_once = asyncio.Event()
-        self._group = group
-        self._progress = Progress(group, metrics)
-        self._frames = SourceReader(
-            (
-                p
-                for c in config.collections.values()
-                if c.topics.frames is not None
-                for p in topic_partitions(c.topics.frames, c)
-            ),
-            deliver=self._deliver_frames,
-            on_error=note_error,
-        )
-        self._identity = TopicIdentity()
-        grace_ms = min((c.window.grace_ms for c in config.collections.values()), default=0)
-        self.clock = WorkerClock(skew_limit_ms(grace_ms))
-        self._producer = LastingProducer(
-            config.kafka.bootstrap, config.kafka.options, watch=self.clock
-        )
-        self._channels = channels
-        self._services = Services(
-            self._producer, self._identity, self._progress, metrics, self.clock
-        )
-        self._ranks = make_ranks(
-            [*config.collections.values()], self._frames, channels, self._services
-        )
-        self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
-        self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
-        self._by_frames = {e.config.topics.frames: e for e in self.collections.values()}
-        shared = [(e.config.topics, (e, *e.accepted)) for e in self.collections.values()]
-        self._by_control = {topics.control: engines for topics, engines in shared}
-        self._connections = Connections(config.kafka)
-        self._stores = Stores(config.worker)
-        self._tasks = Tasks()
-        self._bad_orders: set[str] = set()
         self.failed = False
         self.broker_watch = BrokerWatch()
+        self._group = group
+        self._identity = TopicIdentity()
+        self._progress = Progress(group)
+        found = [*config.collections.values()]
+        grace_ms = min((c.window.grace_ms for c in found), default=0)
+        self.clock = WorkerClock(skew_limit_ms(grace_ms))
+        kafka = config.kafka
+        self._producer = LastingProducer(kafka.bootstrap, kafka.options, watch=self.clock)
+        services = Services(self._producer, self._identity, self._progress, metrics, self.clock)
+        packed = topic_partitions({c.topics.frames: c for c in found if c.topics.frames})
+        self._frames = SourceReader(packed)
+        self._ranks = make_ranks(found, self._frames, channels, services)
+        self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
+        self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
+        self._publishers = [Publisher(engine, services) for engine in self._all]
+        self._by_control = {e.config.topics.control: e for e in self.collections.values()}
+        self._connections = Connections(kafka)
+        self._stores = Stores(config.worker)
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def ready(self) -> bool:
@@ -194,11 +176,12 @@ class Pipeline:
         # Before joining the group: nothing may be decided with a wrong clock.
         watch = ClockWatch(self.clock, self._all, self._group, self._producer)
         await watch.ask()
-        self._spawn(watch.run())
+        self._spawn(watch.run, self._fail)
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
-        if any(topic is not None for topic in self._by_frames):
+        self._spawn(lambda: self._obey(control), self._orders_ended)
+        if any(c.topics.frames for c in self.config.collections.values()):
             self._frames.start(await connections.reader(committed_only=True, wait_ms=_WAIT_MS))
-            self._spawn(self._frames.run())
+            self._spawn(self._frames.run, self._fail)
         for rank in self._ranks:
             many = sum(engine.config.partitions for engine in rank.engines)
             wait_ms = int(scaled_interval(_WAIT_MS, many, most=_MOST_WAIT_MS))
@@ -206,53 +189,42 @@ class Pipeline:
             source = await connections.reader(committed_only=True, wait_ms=source_wait_ms(many))
             self._run_rank(rank, changelog, source)
             if rank is self._ranks[0]:
-                self._spawn(self.broker_watch.run(changelog, kafka.bootstrap))
-        orders = ControlReader(
-            control,
-            list(self._by_control),
-            on_order=self._order,
-            on_bad=self._bad_order,
-            on_error=note_error,
-        )
-        self._tasks.spawn(orders.run(), self._orders_ended)
-        for engine in self._all:
-            self._run_engine(engine)
-        self._spawn(self._progress.run())
+                watching = partial(self.broker_watch.run, changelog, kafka.bootstrap)
+                self._spawn(watching, self._fail)
+        for engine, publisher in zip(self._all, self._publishers, strict=True):
+            sweep = partial(collect_tombstones, engine, self._producer)
+            for run in (engine.run, publisher.run, sweep, engine.watch_source):
+                self._spawn(run, engine.fail)
+        self._spawn(self._progress.run, self._fail)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
         resumed = self._stores.open(rank.engines, self._identity.topic_id, others=self._all)
         by_changelog = {engine.config.topics.changelog: engine for engine in rank.engines}
-        reader = ChangelogReader(
-            changelog,
-            {
-                TopicPartition(topic, replica.partition): replica
-                for topic, engine in by_changelog.items()
-                for replica in engine.replicas
-            },
-            resumed=resumed,
-            on_read=lambda partition: by_changelog[partition.topic].replica_read(
-                partition.partition
-            ),
-            on_broken=lambda partition, why: by_changelog[partition.topic].fail(
+        replicas = {
+            TopicPartition(topic, replica.partition): replica
+            for topic, engine in by_changelog.items()
+            for replica in engine.replicas
+        }
+
+        def note(partition: TopicPartition) -> None:
+            by_changelog[partition.topic].replica_read(partition.partition)
+
+        def fail(partition: TopicPartition, why: str) -> None:
+            by_changelog[partition.topic].fail(
                 f"its state in {partition.topic}[{partition.partition}] cannot be used: {why}"
-            ),
-            on_error=note_error,
-        )
+            )
+
+        reader = ChangelogReader(changelog, replicas, resumed=resumed, on_read=note, on_broken=fail)
         rank.reader.start(source)
-        for run in (reader.run(), rank.reader.run()):
-            self._spawn(run)
+        for run in (reader.run, rank.reader.run):
+            self._spawn(run, self._fail)
 
-    def _run_engine(self, engine: Engine) -> None:
-        publisher = Publisher(engine, self._services)
-        sweeping = collect_tombstones(engine, self._producer)
-        for run in (engine.run(), publisher.run(), sweeping, engine.watch_source()):
-            self._tasks.spawn(run, engine.fail)
-
-    def _spawn(self, run: Coroutine[Any, Any, None]) -> None:
-        """Run a task that all collections depend on."""
-        self._tasks.spawn(run, self._fail)
+    def _spawn(self, run: Callable[[], Awaitable[None]], failed: Callable[[str], None]) -> None:
+        """Run a task until `stop`; call `failed` if it ends with an error."""
+        self._tasks.append(asyncio.create_task(run_contained(run, failed)))
 
     def _fail(self, problem: str) -> None:
+        """Stop everything: what has failed is what all collections depend on."""
         self.failed = True
         for engine in self._all:
             engine.fail(problem)
@@ -271,34 +243,34 @@ class Pipeline:
         """Flush, commit progress, and close all clients; does nothing if not started."""
         await self.revoked()
         await self._progress.commit()
-        await self._tasks.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
         await self._connections.close()
         self._stores.close()
 
-    # --- callbacks of the readers ----------------------------------------------------------------
-
-    def _deliver_frames(self, partition: TopicPartition, item: Batch | Outside) -> None:
-        engine = self._by_frames[partition.topic]
-        assert isinstance(engine.intake, PackedIntake)
-        take = engine.intake.take_frames
-        self._channels[engine.config.name].offer((take, partition.partition, item))
-
-    def _order(self, topic: str, control: Control) -> None:
-        for engine in self._by_control[topic]:
-            with contained(engine.fail):
-                engine.order(control)
-
-    def _bad_order(self, topic: str, offset: int, why: str) -> None:
-        """Count an invalid order; log one for each topic, since topics are read at every start."""
-        first = topic not in self._bad_orders
-        self._bad_orders.add(topic)
-        self.metrics.refused_order(self._by_control[topic][0].config.name)
-        log.log(
-            logging.WARNING if first else logging.DEBUG,
-            "topic %s, offset %d: not an order to close panes, skipped: %s; "
-            "ldpstream_refused_orders_total counts them",
-            *(topic, offset, why),
-        )
+    async def _obey(self, consumer: AIOKafkaConsumer) -> None:
+        """Pass orders to close panes on; count what is no order, and log the first of a topic."""
+        bad: set[str] = set()
+        async for record in read_orders(consumer, self._by_control):
+            engine = self._by_control[record.topic]
+            try:
+                order = decode_control(record.value or b"")
+            except ControlError as error:
+                self.metrics.refused_order(engine.config.name)
+                # Topics are read from their beginnings at every start.
+                log.log(
+                    logging.DEBUG if record.topic in bad else logging.WARNING,
+                    "topic %s, offset %d: not an order to close panes, skipped: %s; "
+                    "ldpstream_refused_orders_total counts them",
+                    *(record.topic, record.offset, error),
+                )
+                bad.add(record.topic)
+                continue
+            for one in (engine, *engine.accepted):
+                with contained(one.fail):
+                    one.order(order)
 
 
 async def _revoke(engine: Engine) -> None:

@@ -103,7 +103,7 @@ class Publisher:
     async def _send(self, span: tuple[int, int], content: bytes, *, final: bool) -> None:
         config = self._engine.config
         key = estimate_key(config.spec.fingerprint, *span, final=final)
-        await self._services.sending.send(config.topics.estimates, None, key, content)
+        await self._services.producer.send(config.topics.estimates, None, key, content)
 
     def _estimated(self, document: EstimateDocument) -> None:
         # The gauges of a collection are those of its own spec.

@@ -12,8 +12,8 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.flush_writer import Sending
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.state.shown import DEAD_LIMIT
 
@@ -27,7 +27,7 @@ _MANY_RECORDS: Final = DEAD_LIMIT // 4
 log = logging.getLogger(__name__)
 
 
-async def collect_tombstones(engine: Engine, sending: Sending) -> None:
+async def collect_tombstones(engine: Engine, producer: LastingProducer) -> None:
     """Sweep the partitions that an engine holds, until cancelled."""
     changelog, sent = engine.config.topics.changelog, dict[int, set[bytes]]()
     while True:
@@ -41,7 +41,7 @@ async def collect_tombstones(engine: Engine, sending: Sending) -> None:
         try:
             await asyncio.gather(
                 *(
-                    sending.send_records(changelog, partition, [(key, None) for key in keys])
+                    producer.send_records(changelog, partition, [(key, None) for key in keys])
                     for partition, keys in due.items()
                     if keys
                 )

@@ -15,6 +15,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
+from ldpstream.agents.served.health import note_error
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.replica import Replica
 
@@ -35,10 +36,8 @@ class ChangelogReader:
     - `on_read(partition)` is called whenever a replica has been evaluated.
     - `on_broken(partition, why)` is called when a log can no longer be trusted; it is not read any
       more.
-    - `on_error` is called for every error of the broker that may be temporary.
     - `resumed` has the offsets at which replicas continue that a local store has restored. If such
-    a
-      replica does not match its log or does not add up, the log is read once from its beginning
+      a replica does not match its log or does not add up, the log is read once from its beginning
       instead.
     """
 
@@ -50,14 +49,12 @@ class ChangelogReader:
         resumed: Mapping[TopicPartition, int] | None = None,
         on_read: Callable[[TopicPartition], None],
         on_broken: Callable[[TopicPartition, str], None],
-        on_error: Callable[[KafkaError], None],
     ) -> None:
         self._consumer = consumer
         self._replicas = dict(replicas)
         self._resumed = dict(resumed or {})
         self._on_read = on_read
         self._on_broken = on_broken
-        self._on_error = on_error
         self._seen: dict[TopicPartition, tuple[int, int]] = {}
         self._short_since_ms: dict[TopicPartition, int] = {}
         self._looked = float("-inf")
@@ -77,7 +74,7 @@ class ChangelogReader:
                 for partition in self._replicas.keys() & error.args[0]:
                     await self._give_up(partition, "its end went back: it was created again or cut")
             except KafkaError as error:
-                self._on_error(error)
+                note_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 for partition in self._due(found):
@@ -110,7 +107,7 @@ class ChangelogReader:
             try:
                 await self._consumer.seek_to_beginning(*partitions)
             except KafkaError as error:
-                self._on_error(error)
+                note_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return

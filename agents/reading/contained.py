@@ -1,7 +1,7 @@
 """Contain an unexpected error within the collection that it concerns."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -19,11 +19,12 @@ def contained(failed: Callable[[str], None]) -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:  # noqa: BLE001 (whatever it is, others have no part in it)
-        tell(failed, error)
+    except Exception as error:  # whatever it is, others have no part in it
+        log.debug("a part of the pipeline failed", exc_info=error)
+        failed(f"internal error: {error!r}"[:_MOST_CHARACTERS])
 
 
-def tell(failed: Callable[[str], None], error: BaseException) -> None:
-    """Call `failed` with an unexpected error, as text for an operator."""
-    log.debug("a part of the pipeline failed", exc_info=error)
-    failed(f"internal error: {error!r}"[:_MOST_CHARACTERS])
+async def run_contained(run: Callable[[], Awaitable[None]], failed: Callable[[str], None]) -> None:
+    """Await what `run` returns: nothing may silently depend on a task that has failed."""
+    with contained(failed):
+        await run()

@@ -22,7 +22,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
-from ldpstream.agents.reading.source import Batch, Outside, SourceReader
+from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.served.clock import Clock
 
 SHORT_SECONDS: Final = 10.0
@@ -32,7 +32,10 @@ log = logging.getLogger(__name__)
 
 
 class Channel(Protocol):
-    """The queue between a reader and the consumer of what it reads."""
+    """The queue between a reader and the consumer of what it reads.
+
+    Items are `(take, partition, item)`; the consumer must call `take(partition, item)`.
+    """
 
     def offer(self, item: Any) -> None:
         """Append an item, without waiting."""
@@ -68,62 +71,67 @@ class Intake:
         """Start reading for a loaded partition."""
         self._read(held)
 
-    def end(self, partition: int) -> None:
+    def end(self, held: OwnedPartition) -> None:
         """Stop reading a partition."""
-        self._reader.end(self._source(partition))
+        if held.session is not None:
+            held.session.end()
+            held.session = None
 
     def look(self, held: OwnedPartition) -> None:
         """Continue with waiting batches, and read lost ones again; call it at every tick."""
         self._take_waiting(held)
-        if self._lost(held, self._reader.given(self._source(held.partition))):
+        if self._lost(held, held.session):
             self._read(held)
 
     def take(self, partition: int, item: Batch | Outside) -> None:
         """Take what was read of the source; items of ended sessions are dropped."""
+        self._take_in_turn(partition, self._take, item)
+
+    def _take_in_turn(
+        self,
+        partition: int,
+        take: Callable[[OwnedPartition, Any], None],
+        item: Batch | Outside,
+    ) -> None:
         with contained(self._owner.fail):
             held = self._held.get(partition)
-            if held is not None and item.session == held.session:
-                self._in_turn(held, self._take, item)
+            if held is None:
+                return
+            if held.waiting or held.state.full:
+                held.waiting.append((take, item))
+            else:
+                take(held, item)
 
     def _take_waiting(self, held: OwnedPartition) -> None:
         while held.waiting and not held.state.full:
             take, item = held.waiting.popleft()
             take(held, item)
 
-    def _in_turn(
-        self,
-        held: OwnedPartition,
-        take: Callable[[OwnedPartition, Any], None],
-        item: Batch | Outside,
-    ) -> None:
-        if held.waiting or held.state.full:
-            held.waiting.append((take, item))
-        else:
-            take(held, item)
-
-    def _lost(self, held: OwnedPartition, given: int) -> bool:
-        """Return whether a delivered item will never be taken."""
+    def _lost(self, held: OwnedPartition, *sessions: Session | None) -> bool:
+        """Return whether an item delivered in these sessions will never be taken."""
+        given = sum(session.given for session in sessions if session is not None)
         away = given > len(held.waiting) and self._channel.empty()
         # What has just left the channel is taken before the next check, so it is not missed twice.
         held.missed = held.missed + 1 if away else 0
         return held.missed >= _MISSED
 
     def _take(self, held: OwnedPartition, item: Batch | Outside) -> None:
-        if item.session != held.session:
+        if held.session is None or item.session is not held.session:
             return
-        self._reader.taken(self._source(held.partition), item.session)
+        held.session.taken()
         if isinstance(item, Outside):
             self._outside(held, item)
-            return
-        self.end_offsets[held.partition] = item.end
-        if item.end < item.start:
-            self._short(held, item)
-            return
-        held.short_since = None
-        if item.start > held.state.next:
-            self._read(held)
-            return
-        self._ingest(held, item)
+        else:
+            self.end_offsets[held.partition] = item.end
+            short_seconds = held.session.short_for(item, self._clock.seconds())
+            if short_seconds > SHORT_SECONDS:
+                self._another(f"ends at offset {item.end}, before {item.start}")
+            elif short_seconds >= 0:
+                held.state.interrupted()
+            elif item.start > held.state.next:
+                self._read(held)
+            else:
+                self._ingest(held, item)
 
     def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
         state, following = held.state, held.state.next
@@ -137,10 +145,9 @@ class Intake:
 
     def _arrived(self, batch: Batch, now_ms: int) -> Arrivals:
         """Return when the records of a batch arrived."""
-        ago_ms = None if batch.since_ms is None else self._clock.steady_ms() - batch.since_ms
+        ahead_ms, since_ms = now_ms - self._clock.steady_ms(), batch.since_ms
         return batch.dates.arrivals(
-            since_ms=None if ago_ms is None else now_ms - ago_ms,
-            now_ms=now_ms,
+            since_ms=None if since_ms is None else since_ms + ahead_ms, now_ms=now_ms
         )
 
     def _outside(self, held: OwnedPartition, outside: Outside) -> None:
@@ -166,14 +173,6 @@ class Intake:
             )
         self._read(held)
 
-    def _short(self, held: OwnedPartition, batch: Batch) -> None:
-        """Tolerate for a while that a log ends before our next offset: its leader may be new."""
-        now = self._clock.seconds()
-        held.short_since = held.short_since or now
-        held.state.interrupted()
-        if now - held.short_since > SHORT_SECONDS:
-            self._another(f"ends at offset {batch.end}, before {batch.start}")
-
     def _another(self, how: str) -> None:
         self._owner.fail(
             f"topic {self._config.topics.source} {how}, which its state includes: it was created "
@@ -184,7 +183,12 @@ class Intake:
         """Start a session at the next offset."""
         held.state.interrupted()
         held.missed = 0
-        held.session = self._reader.begin(self._source(held.partition), held.state.next)
+        source = TopicPartition(self._config.topics.source, held.partition)
+        deliver = self._deliver(held, self.take)
+        held.session = self._reader.begin(source, held.state.next, deliver)
 
-    def _source(self, partition: int) -> TopicPartition:
-        return TopicPartition(self._config.topics.source, partition)
+    def _deliver(
+        self, held: OwnedPartition, take: Callable[[int, Batch | Outside], None]
+    ) -> Callable[[Batch | Outside], None]:
+        partition = held.partition
+        return lambda item: self._channel.offer((take, partition, item))

@@ -19,11 +19,9 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.reading.frames_reading import Due, Reading, decided_by
 from ldpstream.agents.reading.intake import SHORT_SECONDS, Channel, Intake
-from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
-from ldpstream.agents.reading.source import Batch, Outside, SourceReader
+from ldpstream.agents.reading.owned_partition import Hole, OwnedPartition, Owner
+from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.reading.taking import Taken, take
 from ldpstream.agents.served.clock import Clock
 from ldpstream.agents.state.packed import PackedError, decode_packed
@@ -33,6 +31,7 @@ SILENT_SECONDS: Final = 3.0
 itself is read."""
 NEAR_RECORDS: Final = 200_000
 """A packer that repeats messages no further back than this will soon bring something new."""
+_GONE_SECONDS: Final = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -54,166 +53,173 @@ class PackedIntake(Intake):
         super().__init__(config, held, reader, channel, owner, clock)
         self._frames = frames
         self._metrics = metrics
-        self._reading: dict[int, Reading] = {}
         # An idle time shorter than the silence limit must be detected in time.
         idle_ms = config.window.idle_ms
         self._silent_seconds = min(SILENT_SECONDS, (idle_ms or 1_000_000) / 2000)
 
     def begin(self, held: OwnedPartition) -> None:
         """Start with a loaded partition: read the frames topic from the position in its head."""
-        now = self._clock.seconds()
-        self._reading[held.partition] = Reading(heard=now, own=now)
+        frames, now = held.frames, self._clock.seconds()
+        frames.heard = frames.own = now
+        frames.decided = held.decided
         self._read_frames(held)
 
-    def end(self, partition: int) -> None:
-        """Stop reading a partition."""
-        super().end(partition)
-        self._frames.end(self._topic(partition))
-        if self._reading.pop(partition, None) is not None:
-            self._metrics.pack_lag(self._config.name, partition, None)
+    def end(self, held: OwnedPartition) -> None:
+        """Stop reading a partition, which has been dropped."""
+        super().end(held)
+        self._end_frames(held)
+        self._metrics.pack_lag(self._config.name, held.partition, None)
 
     def look(self, held: OwnedPartition) -> None:
-        """Do what is due; read the source of a partition that gets no packed messages."""
+        """Do what is due; read the source of a partition that gets no packed messages.
+
+        After a third of the silence limit without packed messages the source's end is checked; if
+        it has new messages, the packer has the other two thirds to pack them. So silence alone does
+        not count against a packer, and a packer that is down is still noticed in time.
+        """
         self._take_waiting(held)
-        reading, now = self._reading[held.partition], self._clock.seconds()
-        given = self._frames.given(self._topic(held.partition))
-        if self._lost(held, given + self._reader.given(self._source(held.partition))):
+        frames, now, silent_seconds = held.frames, self._clock.seconds(), self._silent_seconds
+        if self._lost(held, held.session, frames.session):
             self._end_source(held)
-            if reading.hole is None:
+            if frames.hole is None:
                 self._read_frames(held)
         if held.waiting:
-            reading.hear(now)
-        due = reading.due(now, silent_seconds=self._silent_seconds)
-        if due is Due.ALL:
-            reading.probing = False
-        elif due is Due.END and not self._reads(held):
-            reading.probing = True
-        if due is not Due.NOTHING and not self._reads(held):
+            frames.hear(now)
+        foreign = now - frames.own > silent_seconds
+        quiet = now - frames.heard > silent_seconds / 3
+        unpacked = frames.unpacked is not None
+        overdue = unpacked and now - (frames.unpacked or now) > silent_seconds * 2 / 3
+        needed = frames.hole is not None or (foreign and not quiet) or overdue
+        if needed:
+            frames.probing = False
+        if held.session is None and (needed or (quiet and not unpacked)):
+            frames.probing = not needed
             self._read(held)
 
     def take_frames(self, partition: int, item: Batch | Outside) -> None:
         """Take what was read of the frames topic; items of ended sessions are dropped."""
-        with contained(self._owner.fail):
-            held = self._held.get(partition)
-            if held is not None:
-                self._in_turn(held, self._take_frames, item)
+        self._take_in_turn(partition, self._take_frames, item)
 
     def _take_frames(self, held: OwnedPartition, item: Batch | Outside) -> None:
-        reading = self._reading[held.partition]
-        if item.session != reading.session:
+        session = held.frames.session
+        if session is None or item.session is not session:
             return
         if isinstance(item, Outside):
             # The frames topic begins above our position: the source has what is missing.
             held.state.frames_at(item.beginning)
             self._read_frames(held)
-        elif item.end < item.start:
-            self._taken_frames(held)
-            self._shorter(held, reading)
+            return
+        short_seconds = session.short_for(item, self._clock.seconds())
+        if short_seconds < 0:
+            self._messages(held, session, item)
+        elif short_seconds <= SHORT_SECONDS:
+            session.taken()
         else:
-            self._messages(held, reading, item)
+            held.state.frames_at(0)
+            self._read_frames(held)
 
-    def _messages(self, held: OwnedPartition, reading: Reading, batch: Batch) -> None:
+    def _messages(self, held: OwnedPartition, session: Session, batch: Batch) -> None:
         """Take packed messages one by one; those that do not fit wait."""
         now_ms = self._clock.now_ms()
         dates = batch.dates.times_ms or [now_ms] * len(batch.records)
         for place, ((offset, value), packed_ms) in enumerate(
             zip(batch.records, dates, strict=True)
         ):
-            taken = self._take_packed(held, reading, offset, value, packed_ms)
+            taken = self._take_packed(held, offset, value, packed_ms)
             if taken is Taken.FULL:
                 held.waiting.appendleft((self._take_frames, batch.rest(place)))
+            if taken in {Taken.FULL, Taken.HOLE}:
                 return
-            if taken is Taken.HOLE:
-                return
-        reading.short = False
         held.state.frames_at(batch.stop)
-        reading.at_end = batch.stop >= batch.end
-        self._taken_frames(held)
-
-    def _taken_frames(self, held: OwnedPartition) -> None:
-        self._frames.taken(self._topic(held.partition), self._reading[held.partition].session)
+        held.frames.at_end = batch.stop >= batch.end
+        session.taken()
 
     def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
         """Take what was read of the source; resume packed messages once a gap is filled."""
-        reading, state = self._reading[held.partition], held.state
-        before, decided = state.next, decided_by(state)
-        if reading.probing and any(offset >= before for offset, _ in batch.records):
+        frames, state, now = held.frames, held.state, self._clock.seconds()
+        before, hole = state.next, frames.hole
+        if frames.probing and any(offset >= before for offset, _ in batch.records):
             # After a silence the messages are left to the packer for a while.
             state.read_to(before, end=batch.end, asked_ms=None)
-            reading.unpacked = self._clock.seconds()
+            frames.unpacked = now
             self._end_source(held)
-            self._tell_lag(held.partition)
+            self._tell_lag(held)
             return
         super()._ingest(held, batch)
         if state.next > before:
             self._metrics.packed(self._config.name, "reread", state.next - before)
-        self._note_own(held, decided)
-        self._tell_lag(held.partition)
-        if reading.hole is not None:
-            self._fill(held, reading, batch)
+        frames.note_own(now, held.decided)
+        self._tell_lag(held)
+        if hole is not None and state.next >= hole.after:
+            self._filled(held)
+        elif hole and batch.stop >= batch.end and now - hole.since > SHORT_SECONDS:
+            # The source ends inside the gap: the packed message claims messages that do not exist.
+            state.frames_at(hole.offset + 1)
+            self._refuse(held.partition, hole.offset, PackedError("offsets", "beyond the source"))
+            self._read_frames(held)
 
     def _outside(self, held: OwnedPartition, outside: Outside) -> None:
         """Skip lost messages of the source only if they have not been packed either."""
-        reading, following = self._reading[held.partition], held.state.next
-        beginning = outside.beginning
-        now, known = self._clock.seconds(), self._frames.known(self._topic(held.partition))
-        if following < beginning and reading.hole is None and not reading.read(now, known=known):
-            reading.hear(now)
+        hole, following, beginning = held.frames.hole, held.state.next, outside.beginning
+        if following < beginning and hole is None and not self._exhausted(held):
+            held.frames.hear(self._clock.seconds())
             self._end_source(held)
-        elif following < beginning and reading.hole is not None and reading.after <= beginning:
-            if following < reading.after:
-                self._skip(held, reading.after)
-            self._filled(held, reading)
+        elif following < beginning and hole is not None and hole.after <= beginning:
+            if following < hole.after:
+                self._skip(held, hole.after)
+            self._filled(held)
         else:
             super()._outside(held, outside)
+
+    def _exhausted(self, held: OwnedPartition) -> bool:
+        """Return whether the frames topic has nothing more to offer.
+
+        True when all of it has been read, or when the broker has not known it for a minute: by then
+        it has been deleted.
+        """
+        frames, now = held.frames, self._clock.seconds()
+        if self._frames.known(self._topic(held)):
+            frames.unknown = None
+        elif frames.unknown is None:
+            frames.unknown = now
+        gone = frames.unknown is not None and now - frames.unknown > _GONE_SECONDS
+        return frames.at_end or gone
 
     # --- one packed message ---------------------------------------------------------------------
 
     def _take_packed(
-        self,
-        held: OwnedPartition,
-        reading: Reading,
-        offset: int,
-        value: bytes | None,
-        packed_ms: int,
+        self, held: OwnedPartition, offset: int, value: bytes | None, packed_ms: int
     ) -> Taken | None:
         """Take a packed message; return None for an unusable one."""
-        partition, state = held.partition, held.state
+        frames, partition, state = held.frames, held.partition, held.state
         try:
             packed = decode_packed(value, partition=partition, topic_id=state.work.source)
         except PackedError as error:
             self._refuse(partition, offset, error)
             return None
         self.end_offsets[partition] = max(packed.end, self.end_offsets.get(partition, 0))
-        decided, before = decided_by(state), state.next
+        before, now = state.next, self._clock.seconds()
         taken = take(state, packed, now_ms=self._clock.now_ms(), packed_ms=packed_ms)
-        self._note_own(held, decided)
+        frames.note_own(now, held.decided)
         if state.next > before:
             self._owner.took(held)
-        if taken is Taken.FULL:
+        if taken in {Taken.FULL, Taken.HOLE}:
             state.frames_at(offset)
+        if taken is Taken.FULL:
             return taken
         self._metrics.packed(self._config.name, taken.value, 1)
-        reading.packed = packed.next
-        self._tell_lag(partition)
+        frames.packed = packed.next
+        self._tell_lag(held)
         if taken is Taken.HOLE:
-            reading.hole, reading.after, reading.probing = offset, packed.after, False
-            reading.since = self._clock.seconds()
-            state.frames_at(offset)
-            self._frames.end(self._topic(partition))
-            reading.session = 0
-            if not self._reads(held):
+            self._end_frames(held)
+            frames.hole, frames.probing = Hole(offset, packed.after, now), False
+            if held.session is None:
                 self._read(held)
         elif taken is Taken.TAKEN or state.next - packed.next <= NEAR_RECORDS:
-            now = self._clock.seconds()
-            reading.hear(now)
-            if now - reading.own <= self._silent_seconds:
+            frames.hear(now)
+            if now - frames.own <= self._silent_seconds:
                 self._end_source(held)
         return taken
-
-    def _note_own(self, held: OwnedPartition, before: int) -> None:
-        if decided_by(held.state) > before:
-            self._reading[held.partition].own = self._clock.seconds()
 
     def _refuse(self, partition: int, offset: int, error: PackedError) -> None:
         self._metrics.packed(self._config.name, error.reason, 1)
@@ -222,54 +228,34 @@ class PackedIntake(Intake):
             *(self._config.topics.frames, partition, offset, error),
         )
 
-    def _fill(self, held: OwnedPartition, reading: Reading, batch: Batch) -> None:
-        """Resume packed messages when the gap before one is filled, or cannot be filled."""
-        assert reading.hole is not None
-        if held.state.next >= reading.after:
-            self._filled(held, reading)
-        elif batch.stop >= batch.end and self._clock.seconds() - reading.since > SHORT_SECONDS:
-            # The source ends inside the gap: the packed message claims messages that do not exist.
-            held.state.frames_at(reading.hole + 1)
-            self._refuse(held.partition, reading.hole, PackedError("offsets", "beyond the source"))
-            reading.hole = None
-            self._read_frames(held)
-
-    def _filled(self, held: OwnedPartition, reading: Reading) -> None:
+    def _filled(self, held: OwnedPartition) -> None:
         """Resume at the packed message before which something was missing."""
-        reading.hear(self._clock.seconds())
-        reading.hole = None
+        held.frames.hear(self._clock.seconds())
         self._end_source(held)
         self._read_frames(held)
 
-    def _shorter(self, held: OwnedPartition, reading: Reading) -> None:
-        """Start over with a frames topic that ends before our position, after some time."""
-        now = self._clock.seconds()
-        if not reading.short:
-            reading.short, reading.since = True, now
-        elif now - reading.since > SHORT_SECONDS:
-            reading.short = False
-            held.state.frames_at(0)
-            self._read_frames(held)
-
     def _read_frames(self, held: OwnedPartition) -> None:
-        reading = self._reading[held.partition]
-        reading.at_end = False
-        reading.session = self._frames.begin(self._topic(held.partition), held.state.work.frames)
+        frames = held.frames
+        frames.hole, frames.at_end = None, False
+        frames.session = self._frames.begin(
+            self._topic(held), held.state.work.frames, self._deliver(held, self.take_frames)
+        )
 
-    def _reads(self, held: OwnedPartition) -> bool:
-        return self._reader.reads(self._source(held.partition))
+    def _end_frames(self, held: OwnedPartition) -> None:
+        if held.frames.session is not None:
+            held.frames.session.end()
+            held.frames.session = None
 
     def _end_source(self, held: OwnedPartition) -> None:
         held.state.interrupted()
-        held.session = 0
-        self._reader.end(self._source(held.partition))
+        super().end(held)
 
-    def _tell_lag(self, partition: int) -> None:
-        reading = self._reading.get(partition)
-        if reading is not None and reading.packed is not None:
-            end = self.end_offsets.get(partition, reading.packed)
-            self._metrics.pack_lag(self._config.name, partition, max(0, end - reading.packed))
+    def _tell_lag(self, held: OwnedPartition) -> None:
+        packed = held.frames.packed
+        if packed is not None:
+            lag = max(0, self.end_offsets.get(held.partition, packed) - packed)
+            self._metrics.pack_lag(self._config.name, held.partition, lag)
 
-    def _topic(self, partition: int) -> TopicPartition:
+    def _topic(self, held: OwnedPartition) -> TopicPartition:
         assert self._config.topics.frames is not None
-        return TopicPartition(self._config.topics.frames, partition)
+        return TopicPartition(self._config.topics.frames, held.partition)

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
@@ -20,6 +19,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from ldpstream.agents.kafka.answers import Answers, steady_ms
 from ldpstream.agents.partition.arrival import UNDATED, Dates
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
+from ldpstream.agents.served.health import note_error
 
 POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000
@@ -43,6 +43,7 @@ Record = tuple[int, bytes | None]
 class Batch:
     """The complete contents of `[start, stop)`: offsets not in `records` do not exist.
 
+    - `session` is the `Session` in which it was read.
     - `end` is where the log ended at that time; a batch that stops there is an end-of-log probe,
       with or without records.
     - `asked_ms`, on the monotonic clock, is no later than the time at which the fetch was sent;
@@ -51,7 +52,7 @@ class Batch:
       None if none was seen.
     """
 
-    session: int
+    session: object
     start: int
     stop: int
     end: int
@@ -62,87 +63,109 @@ class Batch:
 
     def slices(self) -> "Iterator[Batch]":
         """Yield slices, at least one, each of which takes a few milliseconds to ingest."""
-        start, first = self.start, 0
-        for length in _cuts(self.records):
-            stop = self.records[first + length][0]
-            yield self._part(first, first + length, start=start, stop=stop)
-            start, first = stop, first + length
-        yield self._part(first, len(self.records), start=start, stop=self.stop)
+        first = length = size = 0
+        for place, (_, value) in enumerate(self.records):
+            added = len(value or b"")
+            if length and (length == _SLICE_RECORDS or size + added > _SLICE_BYTES):
+                yield self._part(first, place)
+                first, length, size = place, 0, 0
+            length, size = length + 1, size + added
+        yield self._part(first, len(self.records))
 
     def rest(self, place: int) -> "Batch":
         """Return what remains of it from one of its records on."""
-        start = self.records[place][0]
-        return self._part(place, len(self.records), start=start, stop=self.stop)
+        return replace(self._part(place, len(self.records)), start=self.records[place][0])
 
-    def _part(self, first: int, last: int, *, start: int, stop: int) -> "Batch":
-        records, dates = self.records[first:last], self.dates.part(first, last)
-        return replace(self, start=start, stop=stop, records=records, dates=dates)
+    def _part(self, first: int, last: int) -> "Batch":
+        return replace(
+            self,
+            start=self.records[first][0] if first else self.start,
+            stop=self.records[last][0] if last < len(self.records) else self.stop,
+            records=self.records[first:last],
+            dates=self.dates.part(first, last),
+        )
 
 
 @dataclass(frozen=True)
 class Outside:
-    """The position `asked` is outside the log, whose first offset is `beginning`."""
+    """The position `asked` is outside the log, whose first offset is `beginning`.
 
-    session: int
+    It ends its session.
+    """
+
+    session: object
     asked: int
     beginning: int
 
 
-def _cuts(records: Sequence[Record]) -> Iterator[int]:
-    """Yield the lengths of all slices except the last."""
-    length = size = 0
-    for _, value in records:
-        added = len(value or b"")
-        if length and (length == _SLICE_RECORDS or size + added > _SLICE_BYTES):
-            yield length
-            length = size = 0
-        length, size = length + 1, size + added
+@dataclass(eq=False)
+class Session:
+    """A read session of one partition, of which there is one at a time."""
 
-
-@dataclass
-class _Session:
-    """A read session of one partition; its number is unique within a reader."""
-
-    number: int
+    reader: "SourceReader"
+    partition: TopicPartition
     position: int
+    deliver: Callable[[Batch | Outside], None]
     answers: Answers
     recent: Sequence[int] = ()
     """The timestamps of the last records read, as many as `Dates` uses."""
     pending: deque[Batch | Outside] = field(default_factory=deque)
     given: int = 0
-    """How many slices are in the channel."""
+    """How many items have been delivered but not taken."""
+    short_since: float | None = None
+    """Since when its log has ended before its position."""
 
     @property
     def full(self) -> bool:
         """Whether reading must wait until something is taken."""
         return self.given >= _SLICES or bool(self.pending)
 
+    def give(self, *items: Batch | Outside) -> None:
+        """Deliver items, as many as there is room for; the others wait."""
+        self.pending.extend(items)
+        while self.pending and self.given < _SLICES:
+            self.given += 1
+            self.deliver(self.pending.popleft())
+
+    def taken(self) -> None:
+        """Note that an item has been taken."""
+        # A channel may deliver an item twice.
+        self.given = max(0, self.given - 1)
+        self.give()
+        self.reader.room.set()
+
+    def short_for(self, batch: Batch, now: float) -> float:
+        """Return for how long its log has ended before its position; negative if it does not.
+
+        In seconds, as `now` is. This is tolerated for a while: the log's leader may be new.
+        """
+        if batch.end >= batch.start:
+            self.short_since = None
+            return -1.0
+        self.short_since = now if self.short_since is None else self.short_since
+        return now - self.short_since
+
+    def end(self) -> None:
+        """Stop reading the partition, if this is still its session."""
+        self.pending.clear()
+        self.reader.end(self)
+
 
 class SourceReader:
     """Reads partitions on demand, with one consumer that the caller starts and stops.
 
-    `deliver(partition, item)` queues a `Batch` or `Outside`; `taken` must be called once it has
-    been taken. An `Outside` ends its session. `on_error` is called for all other errors of the
-    broker. With many partitions fetches are less frequent: each costs something for every
-    partition, even if it returns nothing.
+    With many partitions fetches are less frequent: each costs something for every partition, even
+    if it returns nothing.
     """
 
     def __init__(
-        self,
-        partitions: Iterable[TopicPartition],
-        *,
-        deliver: Callable[[TopicPartition, Batch | Outside], None],
-        on_error: Callable[[KafkaError], None],
-        now_ms: Callable[[], int] = steady_ms,
+        self, partitions: Iterable[TopicPartition], *, now_ms: Callable[[], int] = steady_ms
     ) -> None:
+        self.room = asyncio.Event()
         self._consumer: AIOKafkaConsumer
         self._partitions = list(partitions)
-        self._deliver = deliver
-        self._on_error = on_error
         self._now_ms = now_ms
-        self._numbers = count(1)
-        self._sessions: dict[TopicPartition, _Session] = {}
-        self._room = asyncio.Event()
+        self._sessions: dict[TopicPartition, Session] = {}
 
     def start(self, consumer: AIOKafkaConsumer) -> None:
         """Assign all partitions to a started consumer; none is read yet."""
@@ -156,39 +179,26 @@ class SourceReader:
         """Return whether the broker knew a partition when topics were last listed."""
         return partition.partition in (self._consumer.partitions_for_topic(partition.topic) or ())
 
-    def reads(self, partition: TopicPartition) -> bool:
-        """Return whether a partition is being read."""
-        return partition in self._sessions
+    def begin(
+        self, partition: TopicPartition, offset: int, deliver: Callable[[Batch | Outside], None]
+    ) -> Session:
+        """Read a partition from an offset on, and no longer in any other session of it.
 
-    def given(self, partition: TopicPartition) -> int:
-        """Return how many slices of a partition have been delivered but not taken."""
-        session = self._sessions.get(partition)
-        return 0 if session is None else session.given
-
-    def begin(self, partition: TopicPartition, offset: int) -> int:
-        """Start a session at an offset, ending any other of this partition; return its number."""
+        `deliver` queues what is read; `taken` of the session must be called for each item.
+        """
         self._consumer.seek(partition, offset)
-        answered = self._consumer.last_poll_timestamp(partition)
-        answers = Answers(answered, self._now_ms())
-        session = _Session(next(self._numbers), offset, answers)
+        answers = Answers(self._consumer.last_poll_timestamp(partition), self._now_ms())
+        session = Session(self, partition, offset, deliver, answers)
         self._sessions[partition] = session
         self._consumer.resume(partition)
-        self._room.set()
-        return session.number
+        self.room.set()
+        return session
 
-    def end(self, partition: TopicPartition) -> None:
-        """Stop reading a partition."""
-        if self._sessions.pop(partition, None) is not None:
-            self._consumer.pause(partition)
-
-    def taken(self, partition: TopicPartition, number: int) -> None:
-        """Note that a slice of a session has been taken."""
-        session = self._sessions.get(partition)
-        if session is not None and session.number == number:
-            # A channel may deliver an item twice.
-            session.given = max(0, session.given - 1)
-            self._give(partition, session)
-            self._room.set()
+    def end(self, session: Session) -> None:
+        """End a session, if it has not ended."""
+        if self._sessions.get(session.partition) is session:
+            del self._sessions[session.partition]
+            self._consumer.pause(session.partition)
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -197,7 +207,7 @@ class SourceReader:
             try:
                 behind = await self.poll()
             except KafkaError as error:
-                self._on_error(error)
+                note_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)
             read = len(self._sessions)
             if read > PARTITIONS and not behind:
@@ -218,16 +228,15 @@ class SourceReader:
                 # A fetch in flight while the partition was given away proves nothing.
                 session = self._sessions.get(partition)
                 if session is not None and session.position == offset:
-                    await self._outside(partition, session)
+                    await self._outside(session)
             return False
         # No suspension between a fetch and reading its positions: they belong together.
         for partition, session in list(self._sessions.items()):
             if partition not in waiting:
-                batch = await self._batch(partition, session, found.get(partition, ()))
+                batch = await self._batch(session, found.get(partition, ()))
                 # A probe that has to wait is outdated when it is taken.
                 if batch is not None and (batch.stop > batch.start or not session.given):
-                    session.pending.extend(batch.slices())
-                    self._give(partition, session)
+                    session.give(*batch.slices())
         if waiting and not found:
             await self._wait_for_room()
         else:
@@ -247,22 +256,15 @@ class SourceReader:
         return await self._consumer.getmany(*wanted, timeout_ms=0, max_records=most)
 
     async def _wait_for_room(self) -> None:
-        self._room.clear()
+        self.room.clear()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._room.wait(), _ROOM_SECONDS)
-
-    def _give(self, partition: TopicPartition, session: _Session) -> None:
-        while session.pending and session.given < _SLICES:
-            session.given += 1
-            self._deliver(partition, session.pending.popleft())
+            await asyncio.wait_for(self.room.wait(), _ROOM_SECONDS)
 
     async def _batch(
-        self,
-        partition: TopicPartition,
-        session: _Session,
-        found: Sequence[ConsumerRecord[bytes, bytes]],
+        self, session: Session, found: Sequence[ConsumerRecord[bytes, bytes]]
     ) -> Batch | None:
         """Return what is new of a partition, None if nothing is."""
+        partition = session.partition
         end = self._consumer.highwater(partition)
         new = session.answers.look(self._consumer.last_poll_timestamp(partition), self._now_ms())
         if end is None or not (new or found):
@@ -277,7 +279,7 @@ class SourceReader:
         )
         session.recent = dates.up_to(len(found))
         return Batch(
-            session=session.number,
+            session=session,
             start=start,
             stop=stop,
             end=end,
@@ -287,11 +289,10 @@ class SourceReader:
             since_ms=since_ms if found else None,
         )
 
-    async def _outside(self, partition: TopicPartition, session: _Session) -> None:
-        asked = session.position
+    async def _outside(self, session: Session) -> None:
+        partition, asked = session.partition, session.position
         beginnings = await self._consumer.beginning_offsets([partition])
         # If another session has started meanwhile, it gets its own error.
         if self._sessions.get(partition) is session and session.position == asked:
             self._consumer.pause(partition)
-            session.pending.append(Outside(session.number, asked, beginnings[partition]))
-            self._give(partition, session)
+            session.give(Outside(session, asked, beginnings[partition]))

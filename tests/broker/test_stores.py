@@ -92,7 +92,6 @@ async def test_a_restart_reads_what_the_changelog_has_gained(
             resumed=resumed,
             on_read=lambda _: None,
             on_broken=lambda _, why: pytest.fail(why),
-            on_error=lambda error: pytest.fail(repr(error)),
         )
         task = asyncio.create_task(read.run())
         await eventually(lambda: all(replica.head is not None for replica in collection.replicas))

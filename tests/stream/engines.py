@@ -11,12 +11,11 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.config.topic_names import Topics
+from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.flush_writer import Sending
 from ldpstream.agents.pipeline.identity import TopicIdentity
-from ldpstream.agents.pipeline.progress import Progress
-from ldpstream.agents.pipeline.services import Services
+from ldpstream.agents.pipeline.services import Progress, Services
 from ldpstream.agents.reading.source import Batch, SourceReader
 from ldpstream.agents.state.context import Context, WindowTotals
 from tests.stream.owning import Times
@@ -27,17 +26,22 @@ STEP = 3
 
 
 class Resting:
-    """A reader that reads nothing."""
+    """A reader that reads nothing, and its only session."""
 
-    def begin(self, _: TopicPartition, offset: int) -> int:
-        return 1
+    given = 0
 
-    def given(self, _: TopicPartition) -> int:
-        return 0
+    def begin(self, _: TopicPartition, offset: int, deliver: object) -> "Resting":
+        return self
 
-    def taken(self, _: TopicPartition, number: int) -> None: ...
+    def taken(self) -> None: ...
 
-    def end(self, _: TopicPartition) -> None: ...
+    def end(self) -> None: ...
+
+    def short_for(self, _: Batch, now: float) -> float:
+        return -1.0
+
+
+SESSION = Resting()
 
 
 class Sender:
@@ -86,7 +90,7 @@ def make_engine(
         config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
         collection = config.collections["city"]
     partitions = source or collection.partitions
-    reader = cast("SourceReader", Resting())
+    reader = cast("SourceReader", SESSION)
     engine = Engine(
         collection,
         Context(
@@ -101,9 +105,9 @@ def make_engine(
         reader,
         Lane(),
         Services(
-            sending=cast("Sending", Sender(take)),
+            producer=cast("LastingProducer", Sender(take)),
             identity=cast("TopicIdentity", Same(partitions)),
-            progress=cast("Progress", SimpleNamespace(won=lambda *_, accepted: None)),
+            progress=cast("Progress", SimpleNamespace(won=lambda *_: None)),
             metrics=Metrics(),
             clock=Times(lambda: 3_600_000),
         ),
@@ -118,5 +122,5 @@ def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
     """Let a partition's first message come, a report at each of these times."""
     reports = np.zeros(len(times_ms), dtype=np.int64)
     value = engine.config.spec.frame_reports(reports, times_ms=np.array(times_ms))
-    batch = Batch(session=1, start=0, stop=1, end=1, records=[(0, value)])
+    batch = Batch(session=SESSION, start=0, stop=1, end=1, records=[(0, value)])
     engine.intake.take(partition, batch)

@@ -92,7 +92,6 @@ async def test_an_end_may_go_back_for_a_while(answers: list[Fetched], broken: bo
         {ONE: cast("Replica", replica)},
         on_read=lambda _: None,
         on_broken=lambda _, why: said.append(why),
-        on_error=lambda error: pytest.fail(repr(error)),
     )
     run = asyncio.create_task(reader.run())
     await eventually(lambda: not consumer.answers)
@@ -110,7 +109,6 @@ async def test_a_log_that_was_given_up_stops_no_other_one() -> None:
         {ONE: cast("Replica", Evaluated())},
         on_read=lambda _: None,
         on_broken=lambda _, why: said.append(why),
-        on_error=lambda error: pytest.fail(repr(error)),
     )
     run = asyncio.create_task(reader.run())
     await asyncio.sleep(0)
@@ -141,7 +139,6 @@ async def test_a_stored_state_that_does_not_fit_is_read_again_once(
         resumed={ONE: 40},
         on_read=lambda _: None,
         on_broken=lambda _, why: pytest.fail(why),
-        on_error=lambda error: pytest.fail(repr(error)),
     )
     run = asyncio.create_task(reader.run())
     await eventually(lambda: bool(replica.restarts and replica.ends))
@@ -167,7 +164,6 @@ async def test_an_unexpected_error_in_one_replica_stops_no_other_one() -> None:
         {ONE: cast("Replica", Failing()), two: cast("Replica", replica)},
         on_read=lambda _: None,
         on_broken=lambda partition, why: said.append((partition.partition, why)),
-        on_error=lambda error: pytest.fail(repr(error)),
     )
     run = asyncio.create_task(reader.run())
     await eventually(lambda: bool(said and replica.ends))

@@ -9,6 +9,7 @@ import pytest
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.delays import DELAY_MS, LATENESS_MS, Delays
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import frame, loaded, make_context
@@ -89,8 +90,8 @@ def test_what_is_decided_later_is_of_the_next_head():
 
 def test_the_histograms_are_exported_in_seconds():
     metrics, (_, delays) = Metrics(), taken(WINDOW, n=500)
-    metrics.won("city", counted=0, late=0, rejected={}, delays=delays)
-    metrics.won("city", counted=0, late=0, rejected={}, delays=delays)
+    metrics.won("city", Outcome(0, 0, {}, 0, delays))
+    metrics.won("city", Outcome(0, 0, {}, 0, delays))
     samples = scrape(metrics)
     name = "ldpstream_lateness_seconds"
     assert value(samples, f"{name}_count", collection="city") == 1_000

@@ -17,7 +17,7 @@ from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from tests.pages import shown_alone
 from tests.processes import eventually
-from tests.stream.engines import STEP, make_engine, take
+from tests.stream.engines import SESSION, STEP, make_engine, take
 
 OLD = """[collection.city]
 mechanism = "block-hadamard"
@@ -81,7 +81,7 @@ async def test_giving_up_partitions_waits_for_no_stream_that_flows(
         assert engine.first is not None
         at = engine.first.next
         value = engine.config.spec.frame_reports(np.array([0]), times_ms=np.array([0]))
-        batch = Batch(session=1, start=at, stop=at + 1, end=at + 1, records=[(at, value)])
+        batch = Batch(session=SESSION, start=at, stop=at + 1, end=at + 1, records=[(at, value)])
         engine.intake.take(0, batch)
 
     def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
@@ -129,7 +129,7 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
         return b""
 
     engine = make_engine(send, compose=compose)
-    monkeypatch.setattr("ldpstream.agents.pipeline.in_flight.FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr("ldpstream.agents.pipeline.flushing.FLUSH_SECONDS", 0.0)
     engine.assign([0, 1])
 
     def loaded() -> bool:
@@ -232,7 +232,9 @@ def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
     assert own.problems == ()
 
 
-@pytest.mark.parametrize("item", [Batch(session=1, start=0, stop=1, end=1), Outside(1, 0, 0)])
+@pytest.mark.parametrize(
+    "item", [Batch(session=SESSION, start=0, stop=1, end=1), Outside(SESSION, 0, 0)]
+)
 async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
     item: Batch | Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:

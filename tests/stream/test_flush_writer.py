@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaTimeoutError
 from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush
-from ldpstream.agents.pipeline.flush_writer import FlushWriter
+from ldpstream.agents.pipeline.flushing import FlushWriter
 from ldpstream.agents.pipeline.identity import SourceChangedError
 from tests.stream.serving import CITY
 
@@ -58,7 +58,7 @@ def make(sent: Sent, cells: int) -> tuple[FlushWriter, Flush]:
     copies = (Copy(kind="late", value=b"", headers=()),)
     flush = Flush(copies=copies, cells=named, head=HEAD, next=1)
     city, any_ = config.collections["city"], cast("Any", sent)
-    return FlushWriter(city, sending=any_, identity=any_), flush
+    return FlushWriter(city, producer=any_, identity=any_), flush
 
 
 @pytest.mark.parametrize(

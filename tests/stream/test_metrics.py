@@ -14,6 +14,7 @@ from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.http import build_http
 from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.state.view import totals
 from tests.stream.serving import (
     AGES,
@@ -79,8 +80,8 @@ def test_counters_start_at_zero_and_advance_by_what_heads_won(metrics: Metrics) 
         name = "ldpstream_reports_total"
         assert value(samples, name, collection="city", result=result) == 0
     assert value(samples, "ldpstream_lost_offsets_total", collection="city") == 0
-    metrics.won("city", counted=5, late=2, rejected={"future": 3, "undecodable": 1})
-    metrics.won("city", counted=1, late=0, rejected={}, lost_offsets=7)
+    metrics.won("city", Outcome(5, 2, {"future": 3, "undecodable": 1}, 0))
+    metrics.won("city", Outcome(1, 0, {}, 7))
     samples = scrape(metrics)
     results = {
         result: value(samples, "ldpstream_reports_total", collection="city", result=result)
@@ -252,7 +253,7 @@ def test_no_label_holds_what_a_device_sent(pipeline: Pipeline, metrics: Metrics)
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
     city.deliver(0, foreign_frame())
     metrics.estimated("city", newest(city))
-    metrics.won("city", counted=500, late=0, rejected={"fingerprint": 1})
+    metrics.won("city", Outcome(500, 0, {"fingerprint": 1}, 0))
     samples = {key: number for key, number in scrape(metrics).items() if "ldpstream" in key[0]}
     known = {"city", "rides", "ages", "counted", "late", "rejected", "0", "1", "range:downtown"}
     known |= {"undecodable", "fingerprint", "range", "future", "precision", "time"}
@@ -277,7 +278,7 @@ def test_the_global_registry_is_left_alone(pipeline: Pipeline, metrics: Metrics)
 async def test_metrics_are_served_as_text_and_as_openmetrics(
     pipeline: Pipeline, metrics: Metrics
 ) -> None:
-    metrics.won("city", counted=5, late=0, rejected={})
+    metrics.won("city", Outcome(5, 0, {}, 0))
     async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
         plain = await client.get("/metrics")
         assert plain.content_type == "text/plain"

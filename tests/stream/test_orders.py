@@ -13,9 +13,8 @@ from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.control import encode_control
 from ldpstream.agents.pipeline.pipeline import Pipeline
-from ldpstream.agents.pipeline.progress import Group
+from ldpstream.agents.pipeline.services import Group
 from ldpstream.agents.reading.intake import Channel
-from ldpstream.agents.reading.orders import ControlReader
 from tests.processes import eventually
 from tests.stream.serving import CITY, RIDES
 
@@ -51,23 +50,25 @@ def make_pipeline() -> Pipeline:
     return pipeline
 
 
+def obey(pipeline: Pipeline, values: dict[str, list[bytes | None]]) -> "asyncio.Task[None]":
+    """Let a pipeline read these messages of control topics."""
+    found = {
+        TopicPartition(topic, 0): [
+            SimpleNamespace(topic=topic, offset=at, value=value) for at, value in enumerate(given)
+        ]
+        for topic, given in values.items()
+    }
+    return asyncio.create_task(pipeline._obey(cast("AIOKafkaConsumer", Consumer(found))))
+
+
 async def test_what_is_no_order_is_counted_said_once_and_passed_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pipeline = make_pipeline()
     bad = [b"[" * 1_000, b"{", None, b"\xff", b"9" * 3_000_000]
-    values = [*bad, encode_control(ORDER)]
+    values: list[bytes | None] = [*bad, encode_control(ORDER)]
     topics = [engine.config.topics.control for engine in pipeline.collections.values()]
-    records = [SimpleNamespace(offset=at, value=value) for at, value in enumerate(values)]
-    found = {TopicPartition(topics[0], 0): records, TopicPartition(topics[1], 0): records[-1:]}
-    reader = ControlReader(
-        cast("AIOKafkaConsumer", Consumer(found)),
-        topics,
-        on_order=pipeline._order,
-        on_bad=pipeline._bad_order,
-        on_error=lambda error: pytest.fail(repr(error)),
-    )
-    run = asyncio.create_task(reader.run())
+    run = obey(pipeline, {topics[0]: values, topics[1]: values[-1:]})
     await eventually(lambda: all(engine._controls for engine in pipeline.collections.values()))
     run.cancel()
     for engine in pipeline.collections.values():
@@ -88,14 +89,15 @@ async def test_one_collections_unexpected_error_leaves_the_other_as_it_is(
 
     pipeline = make_pipeline()
     city, rides = pipeline.collections.values()
-    for method, call in (
-        ("order", lambda: pipeline._order(city.config.topics.control, ORDER)),
-        ("assign", lambda: pipeline.assigned([])),
-    ):
-        monkeypatch.setattr(city, method, fail)
-        monkeypatch.setattr(city, "_problems", [])
-        call()
-        assert (city.stopped, rides.stopped, pipeline.failed) == (True, False, False)
+    monkeypatch.setattr(city, "order", fail)
+    run = obey(pipeline, {e.config.topics.control: [encode_control(ORDER)] for e in (city, rides)})
+    await eventually(lambda: city.stopped and rides._controls == [ORDER])
+    assert (rides.stopped, pipeline.failed, run.done()) == (False, False, False)
+    run.cancel()
+    monkeypatch.setattr(city, "assign", fail)
+    monkeypatch.setattr(city, "_problems", [])
+    pipeline.assigned([])
+    assert (city.stopped, rides.stopped, pipeline.failed) == (True, False, False)
     monkeypatch.setattr(city, "_problems", [])
     monkeypatch.setattr(city, "revoke", fail)
     await pipeline.revoked()
@@ -103,16 +105,16 @@ async def test_one_collections_unexpected_error_leaves_the_other_as_it_is(
 
 
 async def test_what_all_collections_depend_on_stops_them_all_and_asks_for_a_restart() -> None:
-    async def end(error: Exception) -> None:
-        raise error
+    async def end() -> None:
+        raise ZeroDivisionError
 
     pipeline = make_pipeline()
     engines = pipeline.collections.values()
-    pipeline._tasks.spawn(end(ZeroDivisionError()), pipeline._orders_ended)
+    pipeline._spawn(end, pipeline._orders_ended)
     await eventually(lambda: all(engine.problems for engine in engines))
     # Counting needs no orders, and a restart may end here again.
     assert not any(engine.stopped for engine in engines)
     assert not pipeline.failed
-    pipeline._spawn(end(ZeroDivisionError()))
+    pipeline._spawn(end, pipeline._fail)
     await eventually(lambda: pipeline.failed)
     assert all(engine.stopped for engine in engines)

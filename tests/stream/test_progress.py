@@ -1,15 +1,10 @@
 """What the group is told, which does not always take it."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from aiokafka import TopicPartition
 
-from ldpstream.agents.config import read_config
-from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.flushes import Outcome
-from ldpstream.agents.pipeline.progress import Progress
-from tests.stream.serving import CITY
+from ldpstream.agents.pipeline.services import Progress
 
 
 class Group:
@@ -29,20 +24,15 @@ class Group:
 
 async def test_what_could_not_be_committed_is_committed_later() -> None:
     """Nothing may be won there for long: until then the group would seem to lag."""
-    city = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
     stream = Group()
-    progress = Progress(stream, Metrics())
+    progress = Progress(stream)
     sources = [TopicPartition("city.reports", partition) for partition in range(3)]
-
-    def win(partition: int, following: int) -> None:
-        outcome = Outcome(counted=0, late=0, rejected={}, lost_offsets=0)
-        progress.won(city.collections["city"], partition, following, outcome, 0.0)
 
     stream.takes = False
     for partition in range(3):
-        win(partition, 5)
+        progress.won(sources[partition], 5)
     await progress.commit()
-    win(1, 6)
+    progress.won(sources[1], 6)
     # The others commit what they have counted themselves.
     progress.assigned({*sources[:2]})
     stream.takes = True

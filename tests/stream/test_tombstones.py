@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 from aiokafka.errors import KafkaTimeoutError
 
+from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.partition import partition
 from ldpstream.agents.pipeline import tombstones
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.flush_writer import Sending
 from ldpstream.agents.pipeline.tombstones import collect_tombstones
 from ldpstream.agents.state.shown import Shown
 from ldpstream.agents.state.windows import WindowSpec
@@ -66,7 +66,7 @@ class Log:
         config = SimpleNamespace(name="trips", topics=SimpleNamespace(changelog="state"))
         engine = SimpleNamespace(held=held, replicas=self.replicas, config=config)
         task = asyncio.create_task(
-            collect_tombstones(cast("Engine", engine), cast("Sending", self))
+            collect_tombstones(cast("Engine", engine), cast("LastingProducer", self))
         )
         try:
             yield

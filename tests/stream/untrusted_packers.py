@@ -74,6 +74,7 @@ class Broker(Source):
         self.told: dict[str, int] = {}
         self.lag: int | None = None
         self.state = Counted()
+        self.intake.end(self.held)
         self.held = OwnedPartition(cast("Partition", self.state))
         self.intake = PackedIntake(
             collection,
@@ -85,8 +86,6 @@ class Broker(Source):
             self.clock,
             cast("Metrics", SimpleNamespace(packed=self.tell, pack_lag=self.set_lag)),
         )
-        self.source.take, self.packed.take = self.intake.take, self.intake.take_frames
-        self.source.reader.end(self.source.partition)
         self.intake.begin(self.held)
 
     def set_lag(self, _: str, partition: int, lag: int | None) -> None:

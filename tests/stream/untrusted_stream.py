@@ -71,11 +71,8 @@ class Log:
         self.client = Client(self.fetch, lambda _: self.begins)
         self.reader: SourceReader = Reader(
             [self.partition],
-            deliver=lambda _, item: lane.offer((self.take, 0, item)),
-            on_error=lambda error: broker.failures.append(repr(error)),
             now_ms=lambda: int(broker.now * 1000),
         )
-        self.take: Any = None
         self.most = 25
         self.dates = UNDATED
         """Of its offsets."""
@@ -102,7 +99,7 @@ class Log:
 
     @property
     def reads(self) -> bool:
-        return self.reader.reads(self.partition)
+        return self.partition in self.reader._sessions
 
     def read(self) -> None:
         """One fetch, from asking to handing over."""
@@ -137,7 +134,6 @@ class Broker:
         self.intake = Intake(
             city, {0: self.held}, self.source.reader, self.lane, self.owner, self.clock
         )
-        self.source.take = self.intake.take
         self.intake.begin(self.held)
 
     def step(self) -> None:

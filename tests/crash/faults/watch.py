@@ -46,7 +46,6 @@ class Heads:
                 replicas,
                 on_read=lambda _: None,
                 on_broken=lambda partition, why: self.broken.append(f"{partition}: {why}"),
-                on_error=lambda _: None,
             ).run()
 
     def heads(self, name: str) -> list[Head]:

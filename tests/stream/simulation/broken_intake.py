@@ -12,7 +12,7 @@ from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.clock import UnbrokenProbes
 from ldpstream.agents.reading.intake import Intake
 from ldpstream.agents.reading.owned_partition import OwnedPartition
-from ldpstream.agents.reading.source import Batch, Outside
+from ldpstream.agents.reading.source import Batch, Outside, Session
 from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWorld, Part
 from tests.stream.simulation.world import World
 
@@ -47,7 +47,7 @@ class ArrivesWhenTaken(Intake):
 class LostForGood(Intake):
     """What is neither in the channel nor taken is waited for."""
 
-    def _lost(self, held: OwnedPartition, given: int) -> bool:
+    def _lost(self, held: OwnedPartition, *sessions: Session | None) -> bool:
         return False
 
 

@@ -23,7 +23,7 @@ from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.intake import Intake
 from ldpstream.agents.reading.owned_partition import OwnedPartition
-from ldpstream.agents.reading.source import Batch, Outside, Record, SourceReader
+from ldpstream.agents.reading.source import Record, SourceReader
 from tests.stream.owning import Holder, Times
 from tests.stream.serving import CITY
 from tests.stream.simulation.brokers import MOST
@@ -115,8 +115,6 @@ class IntakeWorker(Worker):
         self.taken: dict[int, OwnedPartition] = {}
         self.reader = self.reader_class(
             [TopicPartition(CONFIG.topics.source, p) for p in range(MOST)],
-            deliver=self.deliver,
-            on_error=lambda error: demand(False, f"(4) {error!r}"),
             now_ms=lambda: self.steady_ms,
         )
         self.client = Client(self.fetch, lambda partition: self.world.start[partition.partition])
@@ -134,9 +132,6 @@ class IntakeWorker(Worker):
             ),
         )
 
-    def deliver(self, partition: TopicPartition, item: Batch | Outside) -> None:
-        self.lane.offer((self.intake.take, partition.partition, item))
-
     def fetch(self, partition: TopicPartition, offset: int) -> Answer:
         p, rng = partition.partition, self.world.rng
         source, start = self.world.source[p], self.world.start[p]
@@ -150,8 +145,7 @@ class IntakeWorker(Worker):
     def follow(self) -> None:
         """Read what is held now, and nothing else."""
         for p in [p for p, one in self.taken.items() if self.part(p) is not one.state]:
-            self.intake.end(p)
-            del self.taken[p]
+            self.intake.end(self.taken.pop(p))
         for p in self.held.keys() - self.taken.keys():
             self.taken[p] = OwnedPartition(self.held[p].part)
             self.intake.begin(self.taken[p])

@@ -1,19 +1,94 @@
-"""Flushes in flight: sent to the broker, read back, and won or lost."""
+"""Write flushes to the broker, read them back, and see whether they have won."""
 
 import asyncio
+import logging
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.complaints import Complaints
+from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush, Settled
-from ldpstream.agents.pipeline.flush_writer import FlushWriter
-from ldpstream.agents.pipeline.identity import SourceChangedError
+from ldpstream.agents.pipeline.identity import SourceChangedError, TopicIdentity
+from ldpstream.agents.reading.contained import run_contained
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
 
 FLUSH_SECONDS: Final = 0.25
+_CELLS_A_STEP: Final = 1_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FlushWriter:
+    """Writes the flushes of one collection."""
+
+    collection: CollectionConfig
+    producer: LastingProducer
+    identity: TopicIdentity
+
+    async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
+        """Write a flush. Returns why some of it may not have arrived, or None.
+
+        1. Send copies and cells, and wait for all acknowledgements.
+        2. Check that the source is still the topic that was counted from.
+        3. Send the head.
+
+        If cells and head fit into one batch, they are sent as one, which is stored whole or not at
+        all. After an error, what was sent may still be stored.
+
+        Raises:
+            SourceChangedError: before the head is sent.
+        """
+        changelog, cells = self.collection.topics.changelog, flush.cells
+        producer = self.producer
+        try:
+            await asyncio.gather(
+                *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
+                # After the last message, before the head: all were from the known topic.
+                self.check_source(),
+            )
+            whole = (*cells, flush.head)
+            if len(cells) > _CELLS_A_STEP or not await producer.send_whole(
+                changelog, partition, whole
+            ):
+                # Send cells in steps: one message may have touched a hundred thousand.
+                for at in range(0, len(cells), _CELLS_A_STEP):
+                    await producer.send_records(
+                        changelog, partition, cells[at : at + _CELLS_A_STEP]
+                    )
+                await self.check_source()
+                await producer.send_records(changelog, partition, (flush.head,))
+        except KafkaError as error:
+            log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
+            return error
+        return None
+
+    async def check_source(self) -> None:
+        """Check that source and changelog are still the topics that were counted from.
+
+        Raises:
+            SourceChangedError: if one of them has been deleted or replaced.
+            KafkaError: if the broker does not answer, or currently does not know one of them.
+        """
+        name, topics = self.collection.name, self.collection.topics
+        then = f"`ldpstream reset {name}` starts over with it"
+        await self.identity.check((topics.source, topics.changelog), then=then)
+
+    async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
+        chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]
+        if chosen:
+            topics = self.collection.topics
+            topic = topics.late if kind == "late" else topics.rejected
+            await self.producer.send_all(topic, partition, chosen)
 
 
 class InFlightFlushes:
@@ -25,13 +100,13 @@ class InFlightFlushes:
     def __init__(
         self,
         title: str,
-        carrier: FlushWriter,
+        writer: FlushWriter,
         owner: Owner,
         *,
         every_seconds: float = FLUSH_SECONDS,
     ) -> None:
         self._title = title
-        self._writer = carrier
+        self._writer = writer
         self._owner = owner
         self._complaints = Complaints()
         self._least_seconds = self._every_seconds = every_seconds
@@ -58,8 +133,9 @@ class InFlightFlushes:
         flush = held.state.flush()
         if flush is not None:
             held.flushed = now
-            held.flight = asyncio.create_task(self._fly(held, flush))
-            held.flight.add_done_callback(self._flown)
+            # An unexpected error stops the collection: its partition must not seem alive.
+            flying = run_contained(partial(self._fly, held, flush), self._owner.fail)
+            held.flight = asyncio.create_task(flying)
 
     def soon(self, held: OwnedPartition) -> None:
         """Schedule a flush of a partition with something new for when it is due."""
@@ -73,8 +149,8 @@ class InFlightFlushes:
         held.timer = None
         self.start(held)
 
-    async def drain(self, partitions: Collection[OwnedPartition], deadline: float) -> None:
-        """Flush what has been taken in by now, until the monotonic clock reaches `deadline`.
+    async def drain(self, partitions: Collection[OwnedPartition], seconds: float) -> None:
+        """Flush what has been taken in by now, for so long at most.
 
         What arrives meanwhile is left to the next owner: with a steady stream this would never end,
         and the next flush would be cut off, its copies sent and its head not.
@@ -82,7 +158,7 @@ class InFlightFlushes:
         """
         flushing = [asyncio.create_task(self._flush_all(held, partitions)) for held in partitions]
         if flushing:
-            _, late = await asyncio.wait(flushing, timeout=max(0.0, deadline - time.monotonic()))
+            _, late = await asyncio.wait(flushing, timeout=seconds)
             for one in late:
                 one.cancel()
 
@@ -123,9 +199,3 @@ class InFlightFlushes:
             held.read.clear()
             await held.read.wait()
         return outcome
-
-    def _flown(self, flight: "asyncio.Task[None]") -> None:
-        """Stop the collection after an unexpected error: its partition must not seem alive."""
-        error = None if flight.cancelled() else flight.exception()
-        if error is not None:
-            self._owner.fail(f"internal error: {error!r}")
