@@ -13,7 +13,8 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.patience import telling_of_waits
-from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
+from ldpstream.agents.kafka.refusals import no_idempotence
 
 _CLOSE_SECONDS: Final = 2.0
 
@@ -71,10 +72,13 @@ class Connections:
         """Open a producer.
 
         Raises:
-            NoIdempotenceError: if the broker does not support what is configured.
+            BrokerUnavailableError: if the broker does not support what is configured.
         """
         self._stack.push_async_callback(producer.stop)
-        await producer.start()
+        try:
+            await producer.start()
+        except NoIdempotenceError as error:
+            raise no_idempotence(self._kafka) from error
 
     async def close(self) -> None:
         """Close all clients, the last opened first."""

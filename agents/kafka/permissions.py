@@ -16,8 +16,7 @@ from ldpstream.agents.kafka.metadata import TopicState
 
 Needed = Mapping[str, AbstractSet[str]]
 
-# What a worker does with each topic, by field of Topics.
-_WORKER: Final[Needed] = {
+WORKER: Final[Needed] = {
     "source": {"read"},
     "late": {"write"},
     "rejected": {"write"},
@@ -26,6 +25,7 @@ _WORKER: Final[Needed] = {
     "changelog": {"read", "write"},
     "frames": {"read"},
 }
+"""What a worker does with each topic, by field of `Topics`."""
 PACKER: Final[Needed] = {"source": {"read"}, "frames": {"write"}}
 """What `pack` does with topics."""
 GATEWAY: Final[Needed] = {"source": {"write"}}
@@ -33,7 +33,7 @@ GATEWAY: Final[Needed] = {"source": {"write"}}
 
 
 def missing_on_topics(
-    collection: CollectionConfig, found: Mapping[str, TopicState], *, needed: Needed = _WORKER
+    collection: CollectionConfig, found: Mapping[str, TopicState], *, needed: Needed = WORKER
 ) -> Iterator[str]:
     """Yield what is not permitted on those of a collection's topics that exist."""
     for field, operations in needed.items():

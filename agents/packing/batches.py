@@ -10,7 +10,7 @@ control batches, positions).
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import aiokafka
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -28,24 +28,8 @@ _FEW: Final = 8
 log = logging.getLogger(__name__)
 
 
-class Fetched(Protocol):
-    """A record as a consumer or a batch returns it."""
-
-    @property
-    def offset(self) -> int:
-        """Its offset."""
-
-    @property
-    def value(self) -> bytes | None:
-        """Its value."""
-
-    @property
-    def timestamp(self) -> int:
-        """Its timestamp, epoch ms; negative if it has none."""
-
-    @property
-    def timestamp_type(self) -> int:
-        """Who has set it."""
+Fetched = Any
+"""A record as a consumer or a batch returns it, whose classes have no types in common."""
 
 
 @dataclass(frozen=True, slots=True)

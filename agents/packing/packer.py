@@ -27,12 +27,11 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers, steady_ms
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics.packing import PackMetrics
-from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
+from ldpstream.agents.packing.assigned import AssignedPartition, Dating, PackOptions
 from ldpstream.agents.packing.batches import Run, runs
 from ldpstream.agents.packing.buffer import Buffer
-from ldpstream.agents.packing.dating import Dating
 from ldpstream.agents.packing.sending import Sender
-from ldpstream.agents.state.packed import Int64s, Packed
+from ldpstream.agents.state.packed import Packed
 
 RECORDS_A_STEP: Final = 20_000
 FIRST_BATCHES: Final = 16
@@ -139,11 +138,10 @@ class Packer(ConsumerRebalanceListener):
     async def _take_over(self) -> None:
         """Find out where the consumer starts to read new partitions."""
         for source in sorted(self._consumer.assignment() - self._shares.keys()):
-            if source.partition >= self._by_source[source.topic].partitions:
-                continue
-            if await self._consumer.committed(source) is None:
-                await self._consumer.seek_to_beginning(source)
-            self._begin(source, await self._consumer.position(source))
+            if source.partition < self._by_source[source.topic].partitions:
+                if await self._consumer.committed(source) is None:
+                    await self._consumer.seek_to_beginning(source)
+                self._begin(source, await self._consumer.position(source))
 
     def _begin(self, source: TopicPartition, position: int) -> AssignedPartition:
         answers = Answers(self._consumer.last_poll_timestamp(source), steady_ms())
@@ -153,9 +151,10 @@ class Packer(ConsumerRebalanceListener):
 
     async def _wait(self) -> None:
         """Wait until there is something to read, or a partition is assigned."""
-        flights = [share.flight for share in self._shares.values() if share.flight is not None]
-        if flights:
-            await asyncio.wait(flights, timeout=_WAIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if self._flights:
+            await asyncio.wait(
+                self._flights, timeout=_WAIT_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
         else:
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -183,27 +182,23 @@ class Packer(ConsumerRebalanceListener):
         if taken and taken[0].offsets[0] < share.buffer.seen:
             # The consumer was reset: what was read before is packed already.
             share = self._begin(source, taken[0].offsets[0])
-        arrived, appended = await self._dated(share, taken)
-        if taken:
-            if not share.buffer.values:
-                share.began = time.monotonic()
-            share.buffer.add(taken, arrived, appended=appended)
-
-    async def _dated(self, share: AssignedPartition, taken: Sequence[Run]) -> tuple[Int64s, bool]:
-        """Return when the records arrived, if there are any."""
         dating, now_ms = share.dating, steady_ms()
-        dating.answers.look(self._consumer.last_poll_timestamp(share.source), now_ms)
+        dating.answers.look(self._consumer.last_poll_timestamp(source), now_ms)
         stop = taken[-1].offset + 1 if taken else dating.position
         with suppress(IllegalStateError):
-            stop = max(stop, await self._consumer.position(share.source))
-        end = self._consumer.highwater(share.source)
-        return dating.read(
+            stop = max(stop, await self._consumer.position(source))
+        end = self._consumer.highwater(source)
+        arrived, appended = dating.read(
             taken,
             stop=stop,
             end=stop + 1 if end is None else end,
             steady_ms=now_ms,
             now_ms=time.time_ns() // 1_000_000,
         )
+        if taken:
+            if not share.buffer.values:
+                share.began = time.monotonic()
+            share.buffer.add(taken, arrived, appended=appended)
 
     async def _to_beginnings(self) -> None:
         """Reset partitions in which our position no longer exists to their beginnings.
@@ -262,11 +257,15 @@ class Packer(ConsumerRebalanceListener):
             for share in self._shares.values():
                 if share.flight is None and share.buffer.values:
                     self._launch(share)
-            flights = [share.flight for share in self._shares.values() if share.flight is not None]
-            if not flights:
+            if not self._flights:
                 break
-            await asyncio.wait(flights, timeout=max(0.0, deadline - time.monotonic()))
+            left_seconds = max(0.0, deadline - time.monotonic())
+            await asyncio.wait(self._flights, timeout=left_seconds)
         await self._commit()
+
+    @property
+    def _flights(self) -> "list[asyncio.Task[None]]":
+        return [share.flight for share in self._shares.values() if share.flight is not None]
 
     async def _commit(self) -> None:
         self._committed = time.monotonic()

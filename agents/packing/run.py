@@ -3,22 +3,18 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.connections import Connections
-from ldpstream.agents.kafka.declare import TopicError, declare_topics
-from ldpstream.agents.kafka.metadata import count_brokers
-from ldpstream.agents.kafka.permissions import PACKER, missing_on_group, missing_on_topics
-from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
-from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
+from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.permissions import PACKER
+from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import PackOptions
 from ldpstream.agents.packing.batches import take_whole
@@ -87,8 +83,12 @@ async def pack(
         if access is not None and http is not None:
             page = serve_page(http, access, metrics=metrics, health=health)
             await stack.enter_async_context(page)
-        announced = asyncio.create_task(_announce(packer, announce))
-        stack.callback(announced.cancel)
+
+        async def announced() -> None:
+            await packer.assigned_once.wait()
+            announce()
+
+        stack.callback(asyncio.create_task(announced()).cancel)
         watching = _watch(identity, [c.topics.source for c in collections], health)
         await _until_stopped(packer, stop, watching)
 
@@ -96,25 +96,18 @@ async def pack(
 async def _open(
     connections: Connections,
     config: Config,
-    collections: Collection[CollectionConfig],
+    collections: Sequence[CollectionConfig],
     options: PackOptions,
     metrics: PackMetrics,
 ) -> tuple[Packer, TopicIdentity]:
     """Connect, check the topics, and return the packer and what its topics were."""
+    identity, group, kafka = TopicIdentity(), config.worker.pack_group, config.kafka
     admin = await connections.admin()
-    identity = TopicIdentity()
-    identity.start(admin)
-    await _declare(admin, config, collections, identity)
-    producer = LastingProducer(config.kafka.bootstrap, config.kafka.options)
-    try:
-        await connections.producer(producer)
-    except NoIdempotenceError as error:
-        raise no_idempotence(config.kafka) from error
-    consumer = await connections.member(
-        group_id=config.worker.pack_group,
-        wait_ms=max(1, options.linger_ms // 2),
-        min_bytes=FETCH_BYTES,
-    )
+    await identity.open(admin, kafka, collections, group=group, needed=PACKER)
+    producer = LastingProducer(kafka.bootstrap, kafka.options)
+    await connections.producer(producer)
+    wait_ms = max(1, options.linger_ms // 2)
+    consumer = await connections.member(group_id=group, wait_ms=wait_ms, min_bytes=FETCH_BYTES)
     take_whole(consumer)
     packer = Packer(
         collections,
@@ -125,25 +118,6 @@ async def _open(
         metrics=metrics,
     )
     return packer, identity
-
-
-async def _declare(
-    admin: AIOKafkaAdminClient,
-    config: Config,
-    collections: Collection[CollectionConfig],
-    identity: TopicIdentity,
-) -> None:
-    """Check topics and permissions, and remember what the source topics are."""
-    factor = clients.replication_factor(config.kafka.options, brokers=count_brokers(admin))
-    missing: list[str] = []
-    for collection in collections:
-        topics = [topic for topic in (collection.topics.source, collection.topics.frames) if topic]
-        found = await declare_topics(admin, collection, replication_factor=factor, only=topics)
-        identity.remember(found)
-        missing += missing_on_topics(collection, found, needed=PACKER)
-    missing += await missing_on_group(admin, config.worker.pack_group)
-    if missing:
-        raise not_permitted(config.kafka, missing)
 
 
 async def _watch(identity: TopicIdentity, sources: Sequence[str], health: Health) -> None:
@@ -184,8 +158,3 @@ async def _until_stopped(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _announce(packer: Packer, announce: Callable[[], None]) -> None:
-    await packer.assigned_once.wait()
-    announce()

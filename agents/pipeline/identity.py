@@ -10,15 +10,25 @@ counted.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
+from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.config.topic_names import Topics
-from ldpstream.agents.kafka.metadata import TopicState, describe
+from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.declare import declare_topics
+from ldpstream.agents.kafka.metadata import TopicState, count_brokers, describe
+from ldpstream.agents.kafka.permissions import (
+    WORKER,
+    Needed,
+    missing_on_group,
+    missing_on_topics,
+)
+from ldpstream.agents.kafka.refusals import not_permitted
 
 MISSING_SECONDS: Final = 15.0
 """How long a topic must be missing to count as deleted."""
@@ -45,6 +55,34 @@ class TopicIdentity:
     def remember(self, found: Mapping[str, TopicState]) -> None:
         """Remember the ids of these topics."""
         self._ids.update({name: state.id for name, state in found.items()})
+
+    async def open(
+        self,
+        client: AIOKafkaAdminClient,
+        kafka: KafkaConfig,
+        collections: Iterable[CollectionConfig],
+        *,
+        group: str,
+        needed: Needed = WORKER,
+    ) -> None:
+        """Declare topics of collections, remember them, and ask a started client from now on.
+
+        Raises:
+            BrokerUnavailableError: if something is not permitted that is `needed`.
+            TopicError, KafkaError: as `declare_topics`.
+        """
+        factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
+        missing: list[str] = []
+        for collection in collections:
+            named = [getattr(collection.topics, field) for field in needed]
+            only = [name for name in named if name is not None]
+            found = await declare_topics(client, collection, replication_factor=factor, only=only)
+            self.remember(found)
+            missing += missing_on_topics(collection, found, needed=needed)
+        missing += await missing_on_group(client, group)
+        if missing:
+            raise not_permitted(kafka, missing)
+        self.start(client)
 
     def start(self, client: AIOKafkaAdminClient) -> None:
         """Use a started client from now on."""

@@ -14,18 +14,12 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import Config
-from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.awaited import wait_for_broker
 from ldpstream.agents.kafka.connections import Connections
-from ldpstream.agents.kafka.declare import declare_topics
-from ldpstream.agents.kafka.metadata import count_brokers
-from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
-from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
+from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import (
     BrokerUnavailableError,
     explain,
-    no_idempotence,
-    not_permitted,
 )
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.control import ControlError, decode_control
@@ -148,9 +142,6 @@ class Pipeline:
         kafka = self.config.kafka
         try:
             await self._start()
-        except NoIdempotenceError as error:
-            await self.stop()
-            raise no_idempotence(kafka) from error
         except KafkaError as error:
             await self.stop()
             raise BrokerUnavailableError(await explain(error, kafka)) from error
@@ -159,19 +150,10 @@ class Pipeline:
             raise
 
     async def _start(self) -> None:
-        kafka = self.config.kafka
-        connections = self._connections
+        config, connections = self.config, self._connections
         admin = await connections.admin()
-        factor = clients.replication_factor(kafka.options, brokers=count_brokers(admin))
-        missing: list[str] = []
-        for engine in self.collections.values():
-            found = await declare_topics(admin, engine.config, replication_factor=factor)
-            self._identity.remember(found)
-            missing += missing_on_topics(engine.config, found)
-        missing += await missing_on_group(admin, self.config.worker.id)
-        if missing:
-            raise not_permitted(kafka, missing)
-        self._identity.start(admin)
+        found = [*config.collections.values()]
+        await self._identity.open(admin, config.kafka, found, group=config.worker.id)
         await connections.producer(self._producer)
         # Before joining the group: nothing may be decided with a wrong clock.
         watch = ClockWatch(self.clock, self._all, self._group, self._producer)
@@ -179,7 +161,7 @@ class Pipeline:
         self._spawn(watch.run, self._fail)
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
         self._spawn(lambda: self._obey(control), self._orders_ended)
-        if any(c.topics.frames for c in self.config.collections.values()):
+        if any(c.topics.frames for c in found):
             self._frames.start(await connections.reader(committed_only=True, wait_ms=_WAIT_MS))
             self._spawn(self._frames.run, self._fail)
         for rank in self._ranks:
@@ -189,7 +171,7 @@ class Pipeline:
             source = await connections.reader(committed_only=True, wait_ms=source_wait_ms(many))
             self._run_rank(rank, changelog, source)
             if rank is self._ranks[0]:
-                watching = partial(self.broker_watch.run, changelog, kafka.bootstrap)
+                watching = partial(self.broker_watch.run, changelog, config.kafka.bootstrap)
                 self._spawn(watching, self._fail)
         for engine, publisher in zip(self._all, self._publishers, strict=True):
             sweep = partial(collect_tombstones, engine, self._producer)

@@ -20,10 +20,9 @@ from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing import run, sending
-from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
+from ldpstream.agents.packing.assigned import AssignedPartition, Dating, PackOptions
 from ldpstream.agents.packing.batches import Run
 from ldpstream.agents.packing.buffer import Buffer
-from ldpstream.agents.packing.dating import Dating
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.sending import Sender
 from ldpstream.agents.state.packed import MAX_MESSAGES, Packed, decode_packed
