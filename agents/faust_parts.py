@@ -51,7 +51,7 @@ class Lane(faust.Channel[Any]):
             self._queue = self.app.FlowControlQueue(maxsize=0, clear_on_resume=False)
         return self._queue
 
-    def offer(self, item: Any) -> None:
+    def offer(self, item: Callable[[], None]) -> None:
         """Append an item; it is lost if no agent has started yet."""
         for subscriber in self._subscribers:
             subscriber.queue.put_nowait(item)

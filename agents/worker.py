@@ -123,8 +123,8 @@ def _add_agent(app: faust.App, engine: Engine, lane: Lane, *, declares: bool) ->
     app.topics.add(topic)
 
     async def ingest(stream: Any) -> None:
-        async for take, partition, item in stream:
-            take(partition, item)
+        async for take in stream:
+            take()
             # Every slice takes some milliseconds: yield to others in between.
             await asyncio.sleep(0)
 

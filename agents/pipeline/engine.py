@@ -21,10 +21,9 @@ from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.flushing import FLUSH_SECONDS, FlushWriter, InFlightFlushes
 from ldpstream.agents.pipeline.identity import SourceChangedError
-from ldpstream.agents.pipeline.loading import Loader
+from ldpstream.agents.pipeline.loading import Loader, SiblingSpecs, waits_for
 from ldpstream.agents.pipeline.rivals import Rivals
 from ldpstream.agents.pipeline.services import Services
-from ldpstream.agents.pipeline.sibling_specs import SiblingSpecs, Warner, waits_for
 from ldpstream.agents.reading.intake import Channel, Intake
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.reading.owned_partition import OwnedPartition
@@ -73,13 +72,12 @@ class Engine:
         self._services = services
         self._held: dict[int, OwnedPartition] = {}
         self.news = asyncio.Event()
-        held, clock, metrics = self._held, services.clock, services.metrics
+        clock, metrics = services.clock, services.metrics
         self.intake = (
-            Intake(config, held, reader, channel, self, clock)
+            Intake(config, reader, channel, self, clock)
             if config.topics.frames is None
-            else PackedIntake(config, held, reader, frames, channel, self, clock, metrics)
+            else PackedIntake(config, reader, frames, channel, self, clock, metrics)
         )
-        self.others = SiblingSpecs()
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
         self._writer = FlushWriter(config, services.producer, services.identity)
         self._flights = InFlightFlushes(
@@ -89,7 +87,6 @@ class Engine:
             every_seconds=min(FLUSH_SECONDS, config.publish_every_seconds),
         )
         self._controls: list[Control] = []
-        self._warner = Warner(config)
         self._rivals = Rivals(config)
 
     # --- what others read ------------------------------------------------------------------------
@@ -145,10 +142,11 @@ class Engine:
     def accept(self, engines: Iterable["Engine"]) -> None:
         """Share all topics with the engines of accepted specs; call it before the start."""
         self.accepted = tuple(engines)
-        self.others = SiblingSpecs(None, [engine.replicas for engine in self.accepted])
+        accepted = [engine.replicas for engine in self.accepted]
+        self._loader.others = SiblingSpecs(None, accepted)
         for engine in self.accepted:
-            siblings = [other.replicas for other in self.accepted if other is not engine]
-            engine.others = SiblingSpecs(self.replicas, siblings)
+            others = [replicas for replicas in accepted if replicas is not engine.replicas]
+            engine._loader.others = SiblingSpecs(self.replicas, others)  # noqa: SLF001 (our own kind)
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Take over partitions; they are loaded at the next tick, from their replicas."""
@@ -241,13 +239,11 @@ class Engine:
     def _load(self) -> None:
         for partition in self._loader.worth_trying(self.owned - self._held.keys()):
             try:
-                state = self._loader.load(partition, self.others)
+                state = self._loader.load(partition)
             except SourceChangedError as error:
                 self.fail(str(error))
                 return
             if state is not None:
-                if not self.context.accepted:
-                    self._warner.loaded(state.work, self.replicas[partition].left_behind)
                 held = self._held[partition] = OwnedPartition(state)
                 self.intake.begin(held)
 

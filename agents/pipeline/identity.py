@@ -18,7 +18,6 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
-from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import TopicState, count_brokers, describe
@@ -52,10 +51,6 @@ class TopicIdentity:
         self._failure: KafkaError | None = None
         self._missing_since: dict[str, float] = {}
 
-    def remember(self, found: Mapping[str, TopicState]) -> None:
-        """Remember the ids of these topics."""
-        self._ids.update({name: state.id for name, state in found.items()})
-
     async def open(
         self,
         client: AIOKafkaAdminClient,
@@ -77,25 +72,16 @@ class TopicIdentity:
             named = [getattr(collection.topics, field) for field in needed]
             only = [name for name in named if name is not None]
             found = await declare_topics(client, collection, replication_factor=factor, only=only)
-            self.remember(found)
+            self._ids.update({name: state.id for name, state in found.items()})
             missing += missing_on_topics(collection, found, needed=needed)
         missing += await missing_on_group(client, group)
         if missing:
             raise not_permitted(kafka, missing)
-        self.start(client)
-
-    def start(self, client: AIOKafkaAdminClient) -> None:
-        """Use a started client from now on."""
         self._client = client
 
-    def source_id(self, topics: Topics) -> bytes:
-        """Return the id of a collection's source, 16 bytes; empty if the broker has none."""
-        return self.topic_id(topics.source)
-
-    def partitions(self, topics: Topics) -> int:
-        """Return how many partitions a collection's source had when last asked, 0 if never."""
-        found = self._found.get(topics.source)
-        return 0 if found is None else found.partitions
+    def partitions(self, topic: str) -> int:
+        """Return how many partitions a topic had when last asked, 0 if never."""
+        return self._found[topic].partitions if topic in self._found else 0
 
     def topic_id(self, name: str) -> bytes:
         """Return the id that a topic had at the start; empty if the broker has none."""

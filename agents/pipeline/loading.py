@@ -1,23 +1,61 @@
-"""Loading the partitions that a worker owns, from the replicas of their changelog."""
+"""Load the partitions that a worker owns, from the replicas of their changelog.
+
+If a collection accepts several specs, each has a state of its own over the same topics.
+`ldpstream.agents.partition.cutover` decides which state handles which messages; here each state is
+given the heads of the others, and the operator is warned.
+"""
 
 import logging
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.partition.cutover import SiblingHeads
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.identity import SourceChangedError, TopicIdentity
-from ldpstream.agents.pipeline.sibling_specs import SiblingSpecs
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.windows import NEVER
 
 RETRY_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SiblingSpecs:
+    """The replicas, by partition, of a collection's other states.
+
+    `own` are those of the collection's own spec, None for its own state; `accepted` those of the
+    specs that it accepts.
+    """
+
+    own: Sequence[Replica] | None = None
+    accepted: Sequence[Sequence[Replica]] = ()
+
+    def siblings(self, partition: int) -> SiblingHeads | None:
+        """Return their heads, or None until all have been read to their end."""
+        own = None if self.own is None else self.own[partition].head
+        heads = [replicas[partition].head for replicas in self.accepted]
+        if (self.own is not None and own is None) or None in heads:
+            return None
+        return SiblingHeads(own, tuple(head for head in heads if head is not None))
+
+
+def waits_for(title: str, replicas: Sequence[Replica], partitions: Iterable[int]) -> str:
+    """Return the problem of waiting for a stopped accepted state; empty if it has handed over.
+
+    `partitions` are those that the collection's own state has not loaded.
+    """
+    heads = (replicas[partition].head for partition in partitions)
+    if all(head is not None and head.cutover != NEVER for head in heads):
+        return ""
+    return f"it waits for {title} to hand over, which has stopped"
 
 
 class Loader:
@@ -31,12 +69,13 @@ class Loader:
         replicas: Sequence[Replica],
         identity: TopicIdentity,
     ) -> None:
+        self.others = SiblingSpecs()
         self._title = title
         self._config = config
         self._context = context
         self._replicas = replicas
         self._identity = identity
-        self._grown = False
+        self._warned: set[str] = set()
         self._not_before: dict[int, float] = {}
 
     def pause(self, partition: int) -> None:
@@ -53,23 +92,21 @@ class Loader:
             return []
         return [p for p in partitions if p == 0 or p < first.partitions]
 
-    def load(self, partition: int, others: SiblingSpecs) -> Partition | None:
+    def load(self, partition: int) -> Partition | None:
         """Load a partition; return None if that is not possible yet.
 
         Raises:
             SourceChangedError: if its state was counted from another topic of this name.
         """
-        if time.monotonic() < self._not_before.get(partition, 0.0):
-            return None
-        siblings = others.siblings(partition)
-        if siblings is None:
+        siblings = self.others.siblings(partition)
+        if siblings is None or time.monotonic() < self._not_before.get(partition, 0.0):
             return None
         state = Partition.load(
             self._context,
             partition,
             self._replicas,
             epoch=secrets.randbelow((1 << 64) - 1) + 1,
-            source=self._identity.source_id(self._config.topics),
+            source=self._identity.topic_id(self._config.topics.source),
             siblings=siblings,
         )
         if state is not None and state.base.source not in {b"", state.work.source}:
@@ -78,6 +115,8 @@ class Loader:
                 f"from: it was created again; `ldpstream reset {self._config.name}` starts over "
                 "with it"
             )
+        if state is not None and not self._context.accepted:
+            self._warn_of_specs(state, self._replicas[partition].left_behind)
         return state
 
     @property
@@ -96,13 +135,37 @@ class Loader:
 
         If windows closed without the new partitions, all their reports would be late.
         """
-        found, configured = self._identity.partitions(self._config.topics), self._config.partitions
-        if found > configured and not self._grown:
-            log.warning(
-                "collection %s: topic %s now has %d partitions, but collection.%s.partitions is "
-                "%d: no window closes until all workers are restarted with %d",
-                *(self._title, self._config.topics.source, found, self._config.name, configured),
-                found,
+        name, topic, configured = self._title, self._config.topics.source, self._config.partitions
+        found = self._identity.partitions(topic)
+        if found > configured:
+            self._warn(
+                f"collection {name}: topic {topic} now has {found} partitions, but "
+                f"collection.{self._config.name}.partitions is {configured}: no window closes "
+                f"until all workers are restarted with {found}"
             )
-        self._grown = found > configured
         return max(found, configured)
+
+    def _warn_of_specs(self, state: Partition, left_behind: Iterable[bytes]) -> None:
+        """Warn that messages of other specs may have nobody to decide or count them."""
+        name = self._config.name
+        if state.work.cutover != NEVER:
+            self._warn(
+                f"collection {name}: its state was handed over to another spec: messages that are "
+                f"not reports of {self._config.spec.fingerprint.hex()} are left to workers that "
+                "accept it; to go back to it for good, name that spec's file under "
+                f"collection.{name}.accept"
+            )
+            return
+        for fingerprint in left_behind:
+            self._warn(
+                f"collection {name}: its changelog also holds the state of another spec, "
+                f"{fingerprint.hex()}: reports of that one are rejected, and its open windows are "
+                f"not published, unless its file is named under collection.{name}.accept "
+                "(docs/changes.md)"
+            )
+
+    def _warn(self, text: str) -> None:
+        """Log a warning once: it may be of something intended."""
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning("%s", text)

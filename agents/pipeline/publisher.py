@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Hashable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from aiokafka.errors import KafkaError
@@ -18,12 +19,11 @@ from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.kafka.complaints import Complaints
 from ldpstream.agents.partition.answers import answer, told_of
-from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.state.gathered import BehindError
-from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, windows
+from ldpstream.agents.state.view import Snapshot, add_up, windows
 from ldpstream.mechanisms.base.times import format_time
 
 PROVISIONAL_WINDOWS: Final = 8
@@ -91,24 +91,12 @@ class Publisher:
         found = state.publications()
         if not found:
             return
-        await asyncio.gather(*(self._publish_final(publication) for publication in found))
+        spans = [(one.window_start_ms, one.window_end_ms) for one in found]
+        contents = [one.content for one in found]
+        await asyncio.gather(*map(partial(self._send, final=True), spans, contents))
         # If the state has been dropped meanwhile, marking it does no harm.
         state.mark_published()
         self._estimated(EstimateDocument.model_validate_json(found[-1].content))
-
-    async def _publish_final(self, publication: Publication) -> None:
-        span = publication.window_start_ms, publication.window_end_ms
-        await self._send(span, publication.content, final=True)
-
-    async def _send(self, span: tuple[int, int], content: bytes, *, final: bool) -> None:
-        config = self._engine.config
-        key = estimate_key(config.spec.fingerprint, *span, final=final)
-        await self._services.producer.send(config.topics.estimates, None, key, content)
-
-    def _estimated(self, document: EstimateDocument) -> None:
-        # The gauges of a collection are those of its own spec.
-        if not self._engine.context.accepted:
-            self._services.metrics.estimated(self._engine.config.name, document)
 
     async def _publish_provisional(self) -> None:
         engine = self._engine
@@ -125,19 +113,24 @@ class Publisher:
                     taken = answer(engine.context, engine.replicas, *span, final=False)
                 except BehindError:
                     continue
-                await self._publish_window(window, taken)
+                # A large domain takes too long to block the event loop.
+                document = await asyncio.to_thread(self._compose, span, taken)
+                await self._send(span, document.to_json(), final=False)
+                self._estimated(document)
             published[window.start_ms] = seen
         self._published = published
 
-    async def _publish_window(self, window: WindowInfo, taken: Snapshot) -> None:
+    def _compose(self, span: tuple[int, int], taken: Snapshot) -> EstimateDocument:
         engine = self._engine
-        span = window.start_ms, window.end_ms
+        totals = add_up(engine.context, taken)
+        return compose(engine.config, totals, window=span, final=False, partial=engine.partial)
 
-        def make() -> EstimateDocument:
-            totals = add_up(engine.context, taken)
-            return compose(engine.config, totals, window=span, final=False, partial=engine.partial)
+    async def _send(self, span: tuple[int, int], content: bytes, *, final: bool) -> None:
+        config = self._engine.config
+        key = estimate_key(config.spec.fingerprint, *span, final=final)
+        await self._services.producer.send(config.topics.estimates, None, key, content)
 
-        # A large domain takes too long to block the event loop.
-        document = await asyncio.to_thread(make)
-        await self._send(span, document.to_json(), final=False)
-        self._estimated(document)
+    def _estimated(self, document: EstimateDocument) -> None:
+        # The gauges of a collection are those of its own spec.
+        if not self._engine.context.accepted:
+            self._services.metrics.estimated(self._engine.config.name, document)

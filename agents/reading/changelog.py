@@ -167,7 +167,7 @@ class ChangelogReader:
             self._seen.pop(partition, None)
             self._short_since_ms.pop(partition, None)
             await self._rewind([partition])
-            return
-        del self._replicas[partition]
-        self._consumer.pause(partition)
-        self._on_broken(partition, why)
+        else:
+            del self._replicas[partition]
+            self._consumer.pause(partition)
+            self._on_broken(partition, why)

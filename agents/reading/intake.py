@@ -12,7 +12,8 @@ reader pauses.
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from typing import Any, Final, Protocol
 
@@ -32,12 +33,9 @@ log = logging.getLogger(__name__)
 
 
 class Channel(Protocol):
-    """The queue between a reader and the consumer of what it reads.
+    """The queue between a reader and the consumer of what it reads, who must call each item."""
 
-    Items are `(take, partition, item)`; the consumer must call `take(partition, item)`.
-    """
-
-    def offer(self, item: Any) -> None:
+    def offer(self, item: Callable[[], None]) -> None:
         """Append an item, without waiting."""
 
     def empty(self) -> bool:
@@ -45,7 +43,7 @@ class Channel(Protocol):
 
 
 class Intake:
-    """Takes in what is read of one collection's `held` partitions.
+    """Takes in what is read of one collection's held partitions.
 
     `end_offsets` are the source's end offsets last seen, by partition.
     """
@@ -53,7 +51,6 @@ class Intake:
     def __init__(
         self,
         config: CollectionConfig,
-        held: Mapping[int, OwnedPartition],
         reader: SourceReader,
         channel: Channel,
         owner: Owner,
@@ -61,7 +58,6 @@ class Intake:
     ) -> None:
         self.end_offsets: dict[int, int] = {}
         self._config = config
-        self._held = held
         self._reader = reader
         self._channel = channel
         self._owner = owner
@@ -83,20 +79,17 @@ class Intake:
         if self._lost(held, held.session):
             self._read(held)
 
-    def take(self, partition: int, item: Batch | Outside) -> None:
+    def take(self, held: OwnedPartition, item: Batch | Outside) -> None:
         """Take what was read of the source; items of ended sessions are dropped."""
-        self._take_in_turn(partition, self._take, item)
+        self._take_in_turn(held, self._take, item)
 
     def _take_in_turn(
         self,
-        partition: int,
+        held: OwnedPartition,
         take: Callable[[OwnedPartition, Any], None],
         item: Batch | Outside,
     ) -> None:
         with contained(self._owner.fail):
-            held = self._held.get(partition)
-            if held is None:
-                return
             if held.waiting or held.state.full:
                 held.waiting.append((take, item))
             else:
@@ -184,11 +177,8 @@ class Intake:
         held.state.interrupted()
         held.missed = 0
         source = TopicPartition(self._config.topics.source, held.partition)
-        deliver = self._deliver(held, self.take)
+        deliver = partial(self._offer, partial(self.take, held))
         held.session = self._reader.begin(source, held.state.next, deliver)
 
-    def _deliver(
-        self, held: OwnedPartition, take: Callable[[int, Batch | Outside], None]
-    ) -> Callable[[Batch | Outside], None]:
-        partition = held.partition
-        return lambda item: self._channel.offer((take, partition, item))
+    def _offer(self, take: Callable[[Batch | Outside], None], item: Batch | Outside) -> None:
+        self._channel.offer(partial(take, item))

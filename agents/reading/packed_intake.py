@@ -12,7 +12,7 @@ reports of other specs.
 """
 
 import logging
-from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from aiokafka import TopicPartition
@@ -42,7 +42,6 @@ class PackedIntake(Intake):
     def __init__(
         self,
         config: CollectionConfig,
-        held: Mapping[int, OwnedPartition],
         reader: SourceReader,
         frames: SourceReader,
         channel: Channel,
@@ -50,7 +49,7 @@ class PackedIntake(Intake):
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        super().__init__(config, held, reader, channel, owner, clock)
+        super().__init__(config, reader, channel, owner, clock)
         self._frames = frames
         self._metrics = metrics
         # An idle time shorter than the silence limit must be detected in time.
@@ -96,9 +95,9 @@ class PackedIntake(Intake):
             frames.probing = not needed
             self._read(held)
 
-    def take_frames(self, partition: int, item: Batch | Outside) -> None:
+    def take_frames(self, held: OwnedPartition, item: Batch | Outside) -> None:
         """Take what was read of the frames topic; items of ended sessions are dropped."""
-        self._take_in_turn(partition, self._take_frames, item)
+        self._take_in_turn(held, self._take_frames, item)
 
     def _take_frames(self, held: OwnedPartition, item: Batch | Outside) -> None:
         session = held.frames.session
@@ -237,9 +236,8 @@ class PackedIntake(Intake):
     def _read_frames(self, held: OwnedPartition) -> None:
         frames = held.frames
         frames.hole, frames.at_end = None, False
-        frames.session = self._frames.begin(
-            self._topic(held), held.state.work.frames, self._deliver(held, self.take_frames)
-        )
+        deliver = partial(self._offer, partial(self.take_frames, held))
+        frames.session = self._frames.begin(self._topic(held), held.state.work.frames, deliver)
 
     def _end_frames(self, held: OwnedPartition) -> None:
         if held.frames.session is not None:

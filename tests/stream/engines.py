@@ -10,7 +10,6 @@ import numpy as np
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
@@ -63,10 +62,10 @@ class Same:
 
     sources: int
 
-    def source_id(self, _: Topics) -> bytes:
+    def topic_id(self, _: str) -> bytes:
         return b""
 
-    def partitions(self, _: Topics) -> int:
+    def partitions(self, _: str) -> int:
         return self.sources
 
     async def check(self, _: Sequence[str], *, then: str) -> None: ...
@@ -123,4 +122,4 @@ def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
     reports = np.zeros(len(times_ms), dtype=np.int64)
     value = engine.config.spec.frame_reports(reports, times_ms=np.array(times_ms))
     batch = Batch(session=SESSION, start=0, stop=1, end=1, records=[(0, value)])
-    engine.intake.take(partition, batch)
+    engine.intake.take(engine._held[partition], batch)

@@ -43,7 +43,7 @@ async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
 ) -> None:
     tried: list[int] = []
     engine = make_engine()
-    monkeypatch.setattr(engine._loader, "load", lambda partition, _: tried.append(partition))
+    monkeypatch.setattr(engine._loader, "load", tried.append)
     engine.assign([0, 1])
     engine.tick()
     # Partition 0's head does not include the other one.
@@ -82,7 +82,7 @@ async def test_giving_up_partitions_waits_for_no_stream_that_flows(
         at = engine.first.next
         value = engine.config.spec.frame_reports(np.array([0]), times_ms=np.array([0]))
         batch = Batch(session=SESSION, start=at, stop=at + 1, end=at + 1, records=[(at, value)])
-        engine.intake.take(0, batch)
+        engine.intake.take(engine._held[0], batch)
 
     def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         before = len(log)
@@ -247,7 +247,7 @@ async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
     assert engine.held
     monkeypatch.setattr(engine.intake, "_take", fail)
     # Whoever takes for several states of the collection goes on.
-    engine.intake.take(0, item)
+    engine.intake.take(engine._held[0], item)
     (problem,) = engine.problems
     assert problem.startswith("internal error: ZeroDivisionError('xxx")
     assert len(problem) == 1_000

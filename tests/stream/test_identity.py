@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError, UnknownTopicOrPartitionError
 
 from ldpstream.agents.config.topic_names import Topics
@@ -37,8 +38,8 @@ class Broker:
 
         monkeypatch.setattr(identity, "describe", describe)
         self.identity = TopicIdentity(seconds=lambda: self.now)
-        self.identity.remember(THERE)
-        self.identity.start(SimpleNamespace())
+        self.identity._ids.update({name: state.id for name, state in THERE.items()})
+        self.identity._client = cast("AIOKafkaAdminClient", SimpleNamespace())
 
     async def check(self, after_seconds: float) -> None:
         self.now += after_seconds

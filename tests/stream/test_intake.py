@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.partition.arrival import Dates
+from ldpstream.agents.reading.source import Outside
 from tests.soak import seeds
 from tests.stream.untrusted_stream import Broker
 
@@ -76,9 +77,8 @@ def test_a_log_that_begins_again_is_refused() -> None:
     broker.intake.begin(broker.held)
     broker.source.read()
     # By the time at which the broker is asked where it begins, it is another topic.
-    ((_, _, outside),) = broker.lane.items
     broker.lane.items.clear()
-    broker.intake.take(0, type(outside)(outside.session, 30, 0))
+    broker.intake.take(broker.held, Outside(broker.held.session, 30, 0))
     (failure,) = broker.failures
     assert "was created again" in failure
 

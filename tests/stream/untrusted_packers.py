@@ -78,7 +78,6 @@ class Broker(Source):
         self.held = OwnedPartition(cast("Partition", self.state))
         self.intake = PackedIntake(
             collection,
-            {0: self.held},
             self.source.reader,
             self.packed.reader,
             self.lane,

@@ -131,9 +131,7 @@ class Broker:
         self.source = Log(city.topics.source, offsets, self.lane, self)
         self.state = Ingested()
         self.held = OwnedPartition(cast("Partition", self.state))
-        self.intake = Intake(
-            city, {0: self.held}, self.source.reader, self.lane, self.owner, self.clock
-        )
+        self.intake = Intake(city, self.source.reader, self.lane, self.owner, self.clock)
         self.intake.begin(self.held)
 
     def step(self) -> None:
@@ -154,8 +152,7 @@ class Broker:
 
     def take(self) -> None:
         if self.lane.items:
-            take, partition, item = self.lane.items.pop(0)
-            take(partition, item)
+            self.lane.items.pop(0)()
 
     def look(self) -> None:
         self.intake.look(self.held)

@@ -45,11 +45,11 @@ ACTS = ("ask", "answer", "read", "take", "look", "ask answer", "read take", " ".
 
 @dataclass
 class Lane:
-    """A channel; items are `(take, partition, item)`."""
+    """A channel of what takes an item."""
 
-    items: list[tuple[Callable[..., None], int, Any]] = field(default_factory=list)
+    items: list[Callable[[], None]] = field(default_factory=list)
 
-    def offer(self, item: Any) -> None:
+    def offer(self, item: Callable[[], None]) -> None:
         self.items.append(item)
 
     def empty(self) -> bool:
@@ -121,7 +121,6 @@ class IntakeWorker(Worker):
         self.reader.start(cast("AIOKafkaConsumer", self.client))
         self.intake = self.intake_class(
             CONFIG,
-            self.taken,
             self.reader,
             self.lane,
             Failing(),
@@ -178,8 +177,7 @@ class IntakeWorker(Worker):
     def take(self, _p: int) -> None:
         self.follow()
         for _ in range(min(2, len(self.lane.items))):
-            take, p, item = self.lane.items.pop(0)
-            take(p, item)
+            self.lane.items.pop(0)()
         self.check()
 
     def look(self, p: int) -> None:
