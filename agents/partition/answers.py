@@ -125,7 +125,7 @@ def _answer(
 def _pending(counted: Mapping[int, int], parts: Sequence[Part]) -> bool:
     """Return whether a pane with reports is in none of the parts, both in order."""
     ends = [part.end for part in parts]
-    for pane in (pane for pane, n in counted.items() if n):
+    for pane in counted:
         at = bisect_right(ends, pane)
         if at == len(parts) or pane < parts[at].first:
             return True

@@ -22,7 +22,7 @@ from ldpstream.agents.partition.gathering import gather
 from ldpstream.agents.partition.grouping import store_parts
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.gathered import BehindError, missing
+from ldpstream.agents.state.gathered import BehindError, counted, missing
 from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
@@ -62,12 +62,7 @@ def decide(
     if end <= final:
         return Decision(final, [])
     first, last = window.first_pane(final), window.closing(end)
-    panes = {
-        pane
-        for replica in replicas
-        for pane in replica.panes(first, last)
-        if replica.totals(pane).n
-    } | lost_panes(replicas, first, last)
+    panes = counted(replicas, first, last).keys() | lost_panes(replicas, first, last)
     contents: list[tuple[int, bytes]] = []
     for number in windows_with(window, sorted(panes), first=final):
         if number >= end:
@@ -118,7 +113,7 @@ def expire(window: WindowSpec, cells: OwnedCells, work: Head, published: int) ->
 
     Windows below `published` are recorded as published.
     """
-    first = min(window.expired(work.clock), window.first_pane(published))
+    first = min(window.expired(work.clock), published * window.hop_panes)
     if first <= work.expired:
         return work
     gone = work.gone + cells.expire(first)

@@ -7,10 +7,10 @@
    drop the partition and load it again.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Self
 
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.delays import Delays
@@ -58,21 +58,6 @@ class Outcome:
     lost_offsets: int
     delays: Delays = field(default_factory=Delays)
 
-    @classmethod
-    def between(cls, before: Head, after: Head, delays: Delays) -> Self:
-        """Return the difference between two heads, given the delays of the reports between them."""
-        rejected = {
-            reason: count - before.rejected.get(reason, 0)
-            for reason, count in after.rejected.items()
-        }
-        return cls(
-            counted=after.n - before.n,
-            late=after.late - before.late,
-            rejected={reason: count for reason, count in rejected.items() if count},
-            lost_offsets=after.lost - before.lost,
-            delays=delays,
-        )
-
 
 class Flushes:
     """The flushes of one owner, all in its epoch.
@@ -93,8 +78,7 @@ class Flushes:
     def start(self, work: Head, cells: OwnedCells, copies: tuple[Copy, ...]) -> Flush:
         """Return what to send to make the state in memory durable; no flush may be in flight."""
         epoch, seq = self.epoch, self.base.seq + 1
-        touched = cells.flush(work.closed)
-        lineage = cells.lineage(self.base.lineage, seq)
+        touched, lineage = cells.flush(work.closed, self.base.lineage, seq)
         self._sent, self.delays = self.delays, Delays()
         self.flight = replace(work, epoch=epoch, seq=seq, lineage=lineage)
         return Flush(
@@ -113,6 +97,14 @@ class Flushes:
         won = self.flight
         if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
             return Settled.LOST
-        self.outcome = Outcome.between(self.base, won, self._sent)
-        self.base, self.flight = won, None
+        before, self.base, self.flight = self.base, won, None
+        rejected = Counter(won.rejected)
+        rejected.subtract(before.rejected)
+        self.outcome = Outcome(
+            counted=won.n - before.n,
+            late=won.late - before.late,
+            rejected={reason: count for reason, count in rejected.items() if count},
+            lost_offsets=won.lost - before.lost,
+            delays=self._sent,
+        )
         return Settled.WON

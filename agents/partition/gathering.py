@@ -7,6 +7,7 @@ from typing import Final
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.cells import sum_chunks
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.gathered import counted
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 
@@ -29,10 +30,7 @@ def gather(
     if len(heads) == 1 or end <= work.gathered:
         return work
     first, gone = max(work.gathered, work.expired), work.gone
-    others = replicas[1:]
-    panes = {pane for replica in others for pane in replica.panes(first, end)}
-    counted = sorted(pane for pane in panes if any(r.totals(pane).n for r in others))
-    for place, pane in enumerate(counted):
+    for place, pane in enumerate(sorted(counted(replicas[1:], first, end))):
         if place == context.finals_a_step or cells.full or cells.encoded_bytes >= GATHERED_BYTES:
             end = pane
             break

@@ -18,18 +18,16 @@ from dataclasses import replace
 
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.gathered import check_between, gathered
+from ldpstream.agents.state.gathered import check_between, counted
 from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 
 
 def group(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
-    """Yield the parts of closed panes, given as `(pane, number of reports)` in order."""
+    """Yield the parts of the closed panes with reports: `(pane, number of reports)` in order."""
     first, n = None, 0
     for pane, more in reports:
-        if not more:
-            continue
         first, n = pane if first is None else first, n + more
         if n >= minimum:
             yield Part(first, pane + 1, n)
@@ -42,13 +40,8 @@ def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counte
     Raises:
         BehindError: if a replica is behind another one.
     """
-    check_between(replicas, first, end)
-    found: Counter[int] = Counter()
-    own = gathered(replicas)
-    for replica in replicas:
-        for pane in replica.panes(first if replica.partition == 0 else max(first, own), end):
-            found[pane] += replica.totals(pane).n
-    return found
+    own = check_between(replicas, first, end)
+    return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, own), end)
 
 
 def expired(heads: Sequence[Head]) -> int:

@@ -33,7 +33,7 @@ from ldpstream.agents.state.cells import (
 )
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.counts import Counts
-from ldpstream.agents.state.panes import PaneIndex
+from ldpstream.agents.state.panes import Firsts, PaneIndex
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.tokens import Numbers, Tokens
@@ -62,6 +62,8 @@ class OwnedCells:
     ) -> None:
         self._mechanism = context.spec.mechanism
         self._epoch = epoch
+        # Tokens and counts of the panes below are not held.
+        self._closed = head.closed
         self._origin: dict[Name, int] = {}
         self._epochs: Counter[int] = Counter()
         self._index = PaneIndex(context.window)
@@ -219,7 +221,7 @@ class OwnedCells:
     def hand_over(self, pane: int) -> int:
         """Drop the counts of panes below this one, but not the late; return how many they held."""
         self._handed_over = pane
-        names = self._index.pop_gone(gathered=pane)
+        names = self._index.pop_gone(Firsts(kept=pane))
         for name in names:
             if name.kind == "n" and (late := self._totals[name.number].late):
                 self._late[name.number] = late
@@ -228,11 +230,11 @@ class OwnedCells:
 
     def drop_released(self, pane: int) -> None:
         """Drop the releases of panes below this one."""
-        self._drop(self._index.pop_gone(grouped=pane))
+        self._drop(self._index.pop_gone(Firsts(releases=pane)))
 
     def expire(self, pane: int) -> int:
         """Drop all panes below this one; return how many counted reports they held."""
-        return self._drop(self._index.pop_gone(expired=pane, grouped=pane))
+        return self._drop(self._index.pop_gone(Firsts(kept=pane, releases=pane, late=pane)))
 
     def _drop(self, names: Iterable[Name]) -> int:
         gone = 0
@@ -254,13 +256,16 @@ class OwnedCells:
                 self._drop_final(name.number)
         return gone
 
-    def flush(self, closed: int) -> list[tuple[Name, bytes]]:
+    def flush(
+        self, closed: int, before: Mapping[int, int], seq: int
+    ) -> tuple[list[tuple[Name, bytes]], dict[int, int]]:
         """Return the cells touched since the last flush, in order, and mark them as ours.
 
-        The counts of panes below `closed` are dropped from memory, since they never change again;
-        their tokens are not part of the state from this flush on.
+        Also returns the lineage of our head with this seq, given that of the base (rule 3). The
+        counts of panes below `closed` are dropped from memory, since they never change again; their
+        tokens are not part of the state from this flush on.
         """
-        if gone := self._index.pop_gone(closed=closed):
+        if closed > self._closed and (gone := self._index.pop_gone(Firsts(tokens=closed))):
             for name in gone:
                 self._disown(name)
             self.tokens.drop_below(closed)
@@ -271,8 +276,13 @@ class OwnedCells:
             self.tokens.flushed(panes)
         self._dirty.clear()
         self._encoded.clear()
-        self._counts.drop_below(closed)
-        return cells
+        if closed > self._closed:
+            self._counts.drop_below(closed)
+            self._closed = closed
+        live = {epoch for epoch, held in self._epochs.items() if held > 0}
+        self._epochs = Counter({epoch: self._epochs[epoch] for epoch in live})
+        lineage = {epoch: before[epoch] for epoch in live - {self._epoch}}
+        return cells, lineage | {self._epoch: seq}
 
     def _encode(self, name: Name) -> bytes:
         if name in self._encoded:
@@ -291,9 +301,3 @@ class OwnedCells:
         if name.kind == "late":
             return encode_late(self._late[name.number])
         return encode_final(self._finals[name.number])
-
-    def lineage(self, before: Mapping[int, int], seq: int) -> dict[int, int]:
-        """Return the lineage of our head with this seq, given that of the base (rule 3)."""
-        live = {epoch for epoch, cells in self._epochs.items() if cells > 0}
-        self._epochs = Counter({epoch: self._epochs[epoch] for epoch in live})
-        return {epoch: before[epoch] for epoch in live - {self._epoch}} | {self._epoch: seq}

@@ -262,7 +262,7 @@ class Partition:
                 self._changed |= self._releases.look(replicas, first, now_ms=now_ms)
         else:
             # An owner that has not closed these panes itself is not the owner any more.
-            handed_over = min(heads[0].gathered, self.base.closed)
+            handed_over = min(heads[0].gathered, self.flushes.base.closed)
             self.work = hand_over(self._cells, self.work, gathered=handed_over)
         self.work = expire(self._context.window, self._cells, self.work, heads[0].published)
         # Neither advancing the clock without closing a pane nor expiring, gathering or handing over

@@ -4,9 +4,10 @@ The changelog is the state. A store is only a copy of what a replica has evaluat
 deleted at any time. The replica holds each cell's key and the first bytes of its value, which are
 enough to update the pane's sums; a store may keep the rest elsewhere. After a restart, a store
 returns the result of one evaluation at the log's end (rule 5), never anything read after it.
+Without a store all values are in memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -37,7 +38,7 @@ class CellRecord(NamedTuple):
     seq: int
     start: bytes
     size_bytes: int
-    store: "CellStore"
+    store: "CellStore | None"
 
     @property
     def held(self) -> KeptValue:
@@ -47,9 +48,9 @@ class CellRecord(NamedTuple):
     @property
     def value(self) -> bytes:
         """The whole value, which `ldpstream.agents.state.cells` decodes."""
-        if len(self.start) == self.size_bytes:
+        if self.store is None or len(self.start) == self.size_bytes:
             return self.start
-        return self.store.value(self.key, KeptValue(self.start, self.size_bytes))
+        return self.store.value(self.key, self.held)
 
 
 class HeadRecord(NamedTuple):
@@ -77,7 +78,7 @@ class Evaluated:
 
 
 class CellStore(Protocol):
-    """Keeps the values of one replica's cells; changes take effect at the next `commit`."""
+    """Keeps the values of one replica's cells."""
 
     def resume(self) -> Evaluated | None:
         """Return what was committed last; None if nothing usable is stored."""
@@ -88,48 +89,18 @@ class CellStore(Protocol):
     def value(self, key: bytes, held: KeptValue) -> bytes:
         """Return the value stored under a key."""
 
-    def add(self, key: bytes, held: KeptValue) -> None:
-        """Note that a cell whose value is stored is in the log."""
+    def commit(
+        self,
+        position: int,
+        winner: HeadRecord | None,
+        changed: Iterable[bytes],
+        keys: Mapping[bytes, CellRecord | None],
+    ) -> None:
+        """Make an evaluation durable, atomically: the log has been evaluated up to this offset.
 
-    def bury(self, key: bytes) -> None:
-        """Drop a dead record's value and note that the record is still in the log."""
-
-    def forget(self, key: bytes) -> None:
-        """Drop a record that is no longer in the log."""
-
-    def commit(self, position: int, winner: HeadRecord | None) -> None:
-        """Make all changes durable, atomically: the log has been evaluated up to this offset."""
+        `changed` are the keys that may have changed. Of each, `keys` has the cell, None for a dead
+        record, and nothing if the record is no longer in the log.
+        """
 
     def clear(self) -> None:
         """Forget everything: the log is about to be read from its beginning."""
-
-
-class MemoryStore:
-    """Keeps every value in the replica's memory; nothing survives a restart."""
-
-    def resume(self) -> Evaluated | None:
-        """Return None."""
-        return None
-
-    def keep(self, key: bytes, value: bytes) -> KeptValue:  # noqa: ARG002 (the protocol's)
-        """Leave the whole value in memory."""
-        return KeptValue(value, len(value))
-
-    def value(self, key: bytes, held: KeptValue) -> bytes:  # noqa: ARG002 (the protocol's)
-        """Return the value, all of which is in memory."""
-        return held.start
-
-    def add(self, key: bytes, held: KeptValue) -> None:
-        """Do nothing."""
-
-    def bury(self, key: bytes) -> None:
-        """Do nothing."""
-
-    def forget(self, key: bytes) -> None:
-        """Do nothing."""
-
-    def commit(self, position: int, winner: HeadRecord | None) -> None:
-        """Do nothing."""
-
-    def clear(self) -> None:
-        """Do nothing."""

@@ -16,7 +16,8 @@
 With a single partition nothing is gathered: what it counts is stored once anyway.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
@@ -26,24 +27,22 @@ class BehindError(RuntimeError):
     """A replica has not yet read what another one refers to; retry in a moment."""
 
 
-def gathered(replicas: Sequence[Replica]) -> int:
-    """Return the first pane of which every partition's replica shows its own counts.
+def missing(replicas: Sequence[Replica]) -> range:
+    """Return the panes that have been handed over to partition 0, which does not show them yet.
 
-    Those of the panes below are partition 0's.
+    The range begins with the first pane of which every partition shows its own counts; those of the
+    panes below are partition 0's.
     """
     head = replicas[0].head if replicas else None
-    return NEVER if head is None else head.gathered
-
-
-def missing(replicas: Sequence[Replica]) -> range:
-    """Return the panes that have been handed over to partition 0, which does not show them yet."""
+    first = NEVER if head is None else head.gathered
     shown = [replica.head.gathered for replica in replicas if replica.head is not None]
-    first = gathered(replicas)
     return range(first, max([first, *shown]))
 
 
-def check_between(replicas: Sequence[Replica], first: int, end: int) -> None:
+def check_between(replicas: Sequence[Replica], first: int, end: int) -> int:
     """Check that all counts of the panes `[first, end)` are shown.
+
+    Returns the first pane of which every partition shows its own counts.
 
     Raises:
         BehindError: if partition 0's replica is behind another one.
@@ -51,3 +50,14 @@ def check_between(replicas: Sequence[Replica], first: int, end: int) -> None:
     lacking = missing(replicas)
     if lacking and first < lacking.stop and lacking.start < end:
         raise BehindError
+    return lacking.start
+
+
+def counted(replicas: Iterable[Replica], first: int, end: int) -> Counter[int]:
+    """Return, by pane of `[first, end)`, how many reports these replicas show; none has none."""
+    found: Counter[int] = Counter()
+    for replica in replicas:
+        for pane in replica.panes(first, end):
+            if n := replica.totals(pane).n:
+                found[pane] += n
+    return found

@@ -17,7 +17,7 @@ from ldpstream.agents.state.cells import (
     decode_totals,
     released_sum,
 )
-from ldpstream.agents.state.panes import PaneIndex
+from ldpstream.agents.state.panes import Firsts, PaneIndex
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.records import Head, Name, RecordError
 from ldpstream.agents.state.tokens import token_count
@@ -41,23 +41,19 @@ class LiveCells:
         self._n = 0
         self.size_bytes = 0
 
-    def kept(self, name: Name, head: Head) -> bool:
-        """Return whether a cell is part of the state.
+    def firsts(self, head: Head) -> Firsts:
+        """Return which cells are part of the state with this head.
 
         Tokens are while their pane is open, releases while it is in no part, and counts while
         partition 0 does not store them.
         """
-        first = head.expired
-        if name.kind in ("release", "open"):
-            first = max(first, head.grouped)
-        elif name.kind == "token":
-            first = head.closed
-        elif name.kind != "late":
-            first = max(first, self._handed_over(head))
-        return self.index.pane(name) >= first
-
-    def _handed_over(self, head: Head) -> int:
-        return NEVER if self._partition == 0 else head.gathered
+        handed_over = NEVER if self._partition == 0 else head.gathered
+        return Firsts(
+            kept=max(head.expired, handed_over),
+            tokens=head.closed,
+            releases=max(head.expired, head.grouped),
+            late=head.expired,
+        )
 
     def totals(self, pane: int) -> Totals:
         """Return a pane's totals; zeros if it has none, but for `late` if it is handed over."""
@@ -78,15 +74,9 @@ class LiveCells:
         self.index.discard(name)
         return self._drop(name)
 
-    def pop_gone(self, head: Head) -> list[CellRecord]:
-        """Remove and return the cells that are not `kept`."""
-        gone = self.index.pop_gone(
-            expired=head.expired,
-            closed=head.closed,
-            grouped=max(head.grouped, head.expired),
-            gathered=self._handed_over(head),
-        )
-        return [self._drop(name) for name in gone]
+    def pop_gone(self, firsts: Firsts) -> list[CellRecord]:
+        """Remove and return the cells that are not part of the state any more."""
+        return [self._drop(name) for name in self.index.pop_gone(firsts)]
 
     def _drop(self, name: Name) -> CellRecord:
         cell = self.by_name.pop(name)

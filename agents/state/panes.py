@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, NamedTuple
 
 from ldpstream.agents.state.records import Kind, Name
 from ldpstream.agents.state.windows import NEVER, WindowSpec
@@ -13,6 +13,15 @@ _KEPT: Final = 0
 _LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2, "late": 3}
 
 
+class Firsts(NamedTuple):
+    """The first pane of each lifetime whose cells have not left the state; NEVER: all are in it."""
+
+    kept: int = NEVER
+    tokens: int = NEVER
+    releases: int = NEVER
+    late: int = NEVER
+
+
 class PaneIndex:
     """The names of cells by pane; a final belongs to its window's first pane.
 
@@ -21,14 +30,14 @@ class PaneIndex:
     """
 
     def __init__(self, window: WindowSpec) -> None:
-        self._window = window
+        self._hop_panes = window.hop_panes
         # Tuples and dictionaries are ordered, so every process iterates in the same order.
         self._names: tuple[dict[int, tuple[Name, ...] | dict[Name, None]], ...] = ({}, {}, {}, {})
         self._order: tuple[list[int], ...] = ([], [], [], [])
 
     def pane(self, name: Name) -> int:
         """Return the pane that a cell leaves with."""
-        return self._window.first_pane(name.number) if name.kind == "final" else name.number
+        return name.number * self._hop_panes if name.kind == "final" else name.number
 
     def add(self, name: Name) -> None:
         """Add a name; adding it again changes nothing."""
@@ -59,32 +68,23 @@ class PaneIndex:
         """Return the names of a pane that leave when those of this kind do."""
         return self._names[_LIFETIMES.get(kind, _KEPT)].get(pane, ())
 
-    def between(self, first: int, end: int, kind: Kind = "n") -> list[int]:
-        """Return the panes in `[first, end)` that may have such names, in order."""
-        panes = self._names[_LIFETIMES.get(kind, _KEPT)]
-        if end - first < len(panes):
-            return [pane for pane in range(first, end) if pane in panes]
-        return sorted(pane for pane in panes if first <= pane < end)
+    def between(self, first: int, end: int, *kinds: Kind) -> list[int]:
+        """Return the panes in `[first, end)` that may have names of these kinds, in order."""
+        found: set[int] = set()
+        for kind in kinds:
+            panes = self._names[_LIFETIMES.get(kind, _KEPT)]
+            few = end - first < len(panes)
+            found |= panes.keys() & range(first, end) if few else panes.keys()
+        return sorted(pane for pane in found if first <= pane < end)
 
-    def pop_gone(
-        self,
-        *,
-        expired: int = NEVER,
-        closed: int = NEVER,
-        grouped: int = NEVER,
-        gathered: int = NEVER,
-    ) -> list[Name]:
-        """Remove and return the names that have left, given the first pane that has not.
+    def holds(self, name: Name, firsts: Firsts) -> bool:
+        """Return whether a cell has not left the state."""
+        return self.pane(name) >= firsts[_LIFETIMES.get(name.kind, _KEPT)]
 
-        `gathered`: the first pane that partition 0 does not store instead.
-        """
+    def pop_gone(self, firsts: Firsts) -> list[Name]:
+        """Remove and return the names that have left."""
         gone: list[Name] = []
-        firsts = max(expired, gathered), closed, grouped, expired
         for panes, order, first in zip(self._names, self._order, firsts, strict=True):
             while order and order[0] < first:
                 gone += panes.pop(heappop(order))
         return gone
-
-    def all_panes(self) -> list[int]:
-        """Return the panes that may have totals, or a late count instead, in order."""
-        return sorted(self._names[_KEPT].keys() | self._names[_LIFETIMES["late"]].keys())

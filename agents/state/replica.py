@@ -22,10 +22,10 @@ from ldpstream.agents.state.cell_store import (
     CellStore,
     HeadRecord,
     KeptValue,
-    MemoryStore,
 )
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.others import OtherStates
+from ldpstream.agents.state.panes import Firsts
 from ldpstream.agents.state.records import (
     HEAD,
     VERSION_BYTE,
@@ -53,7 +53,7 @@ class Replica(Shown):
         self._prefix = state_prefix(context)
         self._head_prefix = head_prefix(self._prefix)
         self._one_report = context.spec.one_report is not None
-        self._store: CellStore = MemoryStore()
+        self._store: CellStore | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -69,6 +69,8 @@ class Replica(Shown):
         self._undecided: dict[int, dict[bytes, CellRecord]] = {}
         # Read since then: (offset, value), or None for the deletion of a known key.
         self._staged: dict[bytes, tuple[int, KeptValue] | None] = {}
+        # Died in this evaluation.
+        self._buried: list[bytes] = []
         self.broken: RecordError | None = None
         self._others = OtherStates(self._context)
 
@@ -89,7 +91,8 @@ class Replica(Shown):
         self._last, self._winner = Head(), found.winner
         if found.winner is not None:
             self._keys[found.winner.key] = None
-            self._last = _head_of(found.winner)
+            key = Key(HEAD, found.winner.epoch, found.winner.seq)
+            self._last = decode_head(key, found.winner.value)
         for data, held in found.known.items():
             key = None if held is None else decode_key(self._prefix, data)
             if held is None or key is None:
@@ -105,7 +108,8 @@ class Replica(Shown):
     def restart(self) -> None:
         """Forget everything, to read the log from its beginning."""
         self._begin()
-        self._store.clear()
+        if self._store is not None:
+            self._store.clear()
 
     @property
     def left_behind(self) -> Sequence[bytes]:
@@ -151,43 +155,46 @@ class Replica(Shown):
             if not key.startswith(self._prefix) and key.startswith(VERSION_BYTE):
                 self._others.note(key, value, since=self.head is not None)
             elif value is None:
-                if key in self._keys:
+                if key in self._keys or key in self._staged:
                     self._staged[key] = None
-                elif self._staged.pop(key, None) is not None:
-                    self._store.forget(key)
             elif self._staged.get(key) is None and (key in self._staged or key not in self._keys):
-                cell = key.startswith(self._prefix) and not key.startswith(self._head_prefix)
-                held = self._store.keep(key, value) if cell else KeptValue(value, len(value))
+                held, store = KeptValue(value, len(value)), self._store
+                if store is not None and not key.startswith(self._head_prefix):
+                    held = store.keep(key, value)
                 self._staged[key] = offset, held
 
     def _evaluate(self, position: int) -> None:
         # 1. Deletions take effect; cells wait for the head that decides about them.
+        staged, self._staged, self._buried = self._staged, {}, []
         heads = []
-        for data, staged in self._staged.items():
+        for data, read in staged.items():
             if data in self._keys:
                 self._forget(data)
-            if staged is None:
+            if read is None:
                 continue
             key = decode_key(self._prefix, data)
             assert key is not None
-            offset, held = staged
+            offset, held = read
             if key.name == HEAD:
                 heads.append(HeadRecord(data, key.epoch, key.seq, offset, held.start))
             else:
                 cell = self._keys[data] = self._cell(data, key, held)
-                self._store.add(data, held)
                 self._undecided.setdefault(key.seq, {})[data] = cell
-        self._staged = {}
         # 2. The winner of the largest seq decides which cells are live.
         head = self._elect(heads)
+        firsts = self._live.firsts(head)
         for seq in [seq for seq in self._undecided if seq <= head.seq]:
             for cell in self._undecided.pop(seq).values():
-                self._decide(cell, head)
-        for cell in self._live.pop_gone(head):
+                self._decide(cell, head, firsts)
+        for cell in self._live.pop_gone(firsts):
             self._bury(cell.key)
         # 3. What is live adds up, or nothing of it is shown.
         self._live.check(head, one_report=self._one_report)
-        self._store.commit(position, self._winner)
+        if self._store is not None:
+            changed = dict.fromkeys((*staged, *self._buried))
+            if self._winner is not None:
+                changed.pop(self._winner.key, None)
+            self._store.commit(position, self._winner, changed, self._keys)
         self.head = self._last = head
 
     def _cell(self, data: bytes, key: Key, held: KeptValue) -> CellRecord:
@@ -203,26 +210,27 @@ class Replica(Shown):
         before = self._winner
         for head in heads:
             self._keys[head.key] = None
-            loser: HeadRecord | None = head
-            if self._winner is None or self._beats(head, self._winner):
-                loser, self._winner = self._winner, head
-            if loser is not None:
-                self._bury(loser.key)
+            winner = self._winner
+            if winner is None:
+                self._winner = head
+            elif (head.seq, -head.offset) > (winner.seq, -winner.offset):
+                self._winner = head
+                self._bury(winner.key)
+            else:
+                self._bury(head.key)
         if self._winner is None:
             return Head()
         if self._winner is before and self._last is not None:
             return self._last
-        return _head_of(self._winner)
+        key = Key(HEAD, self._winner.epoch, self._winner.seq)
+        return decode_head(key, self._winner.value)
 
-    def _beats(self, head: HeadRecord, other: HeadRecord) -> bool:
-        return (head.seq, -head.offset) > (other.seq, -other.offset)
-
-    def _decide(self, cell: CellRecord, head: Head) -> None:
+    def _decide(self, cell: CellRecord, head: Head, firsts: Firsts) -> None:
         """Make a cell live or dead, once the head has passed it."""
         live = self._live.by_name.get(cell.name)
         if (
-            not self._valid(cell, head)
-            or not self._live.kept(cell.name, head)
+            cell.seq > head.lineage.get(cell.epoch, -1)
+            or not self._live.index.holds(cell.name, firsts)
             or (live is not None and live.seq > cell.seq)
         ):
             self._bury(cell.key)
@@ -231,26 +239,17 @@ class Replica(Shown):
             self._bury(self._live.remove(cell.name).key)
         self._live.add(cell)
 
-    def _valid(self, cell: CellRecord, head: Head) -> bool:
-        return cell.seq <= head.lineage.get(cell.epoch, -1)
-
     def _bury(self, key: bytes) -> None:
         """Drop a dead record's value and keep its key until its deletion has been read."""
-        self._keys[key] = None
-        self._dead[key] = None
-        self._store.bury(key)
+        self._keys[key] = self._dead[key] = None
+        self._buried.append(key)
 
     def _forget(self, key: bytes) -> None:
         self._dead.pop(key, None)
         if self._winner is not None and self._winner.key == key:
             self._winner = None
-        self._store.forget(key)
         cell = self._keys.pop(key)
         if cell is None:
             return
         if self._undecided.get(cell.seq, {}).pop(key, None) is None:
             self._live.remove(cell.name)
-
-
-def _head_of(record: HeadRecord) -> Head:
-    return decode_head(Key(HEAD, record.epoch, record.seq), record.value)

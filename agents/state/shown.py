@@ -10,7 +10,7 @@ from ldpstream.agents.state.cells import Release, Totals, decode_release
 from ldpstream.agents.state.live import LiveCells
 from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head, Name
-from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 
 DEAD_LIMIT: Final = 40_000
 """With this many records to delete, counting pauses: each takes memory until it is deleted, and a
@@ -47,14 +47,11 @@ class Shown:
 
     def panes(self, first: int, end: int) -> list[int]:
         """Return the panes in `[first, end)` that may have totals, in order."""
-        if self.head is None:
-            return []
-        found, late = (self._live.index.between(first, end, kind) for kind in ("n", "late"))
-        return sorted({*found, *late}) if late else found
+        return [] if self.head is None else self._live.index.between(first, end, "n", "late")
 
     def all_panes(self) -> list[int]:
         """Return all panes that may have totals, in order."""
-        return [] if self.head is None else self._live.index.all_panes()
+        return self.panes(NEVER, -NEVER)
 
     def names(self, pane: int) -> Collection[Name]:
         """Return the names of a pane's live cells, finals with their window's first pane."""

@@ -11,7 +11,7 @@ from ldpstream.agents.state.blocks import add_parts
 from ldpstream.agents.state.cells import decode_chunk, decode_final
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.gaps import NOTHING_LOST, Lost, lost
-from ldpstream.agents.state.gathered import check_between, gathered
+from ldpstream.agents.state.gathered import check_between
 from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
@@ -84,8 +84,7 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
     if end_ms <= start_ms or start_ms % pane_ms or end_ms % pane_ms:
         raise ValueError(f"expected a span of whole panes of {pane_ms} ms")
     first, end = start_ms // pane_ms, end_ms // pane_ms
-    check_between(replicas, first, end)
-    own = gathered(replicas)
+    own = check_between(replicas, first, end)
     chunks: list[tuple[int, bytes]] = []
     n = late = rejected = 0
     for replica in replicas:
@@ -172,8 +171,7 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
         BehindError: if a replica is behind another one.
     """
     window = context.window
-    check_between(replicas, NEVER, -NEVER)
-    own = gathered(replicas)
+    own = check_between(replicas, NEVER, -NEVER)
     n_late: dict[int, tuple[int, int]] = {}
     for replica in replicas:
         for pane in replica.all_panes():

@@ -16,14 +16,20 @@ Keys: `format`; then, by a replica's digest of 8 bytes:
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
 from rocksdict import WriteBatch as Batch
 
-from ldpstream.agents.state.cell_store import Evaluated, HeadRecord, KeptValue, StoreError
+from ldpstream.agents.state.cell_store import (
+    CellRecord,
+    Evaluated,
+    HeadRecord,
+    KeptValue,
+    StoreError,
+)
 from ldpstream.agents.stores.rocks import RocksDatabase, after
 
 START_BYTES: Final = 25
@@ -87,8 +93,6 @@ class RocksStore:
         self._cut = len(bytes.fromhex(replica.state))
         self._batch = Batch(raw_mode=True)
         self._batch_bytes = 0
-        # The new content of `m` by record; None: the record is gone.
-        self._changed: dict[bytes, bytes | None] = {}
 
     def resume(self) -> Evaluated | None:
         """Return what was committed last; data of another topic is dropped."""
@@ -167,29 +171,26 @@ class RocksStore:
             )
         return value
 
-    def add(self, key: bytes, held: KeptValue) -> None:
-        """Note a cell."""
-        self._changed[key] = held.size_bytes.to_bytes(_LENGTH_BYTES, "little") + held.start
-
-    def bury(self, key: bytes) -> None:
-        """Note a dead record."""
-        self._changed[key] = _DEAD
-
-    def forget(self, key: bytes) -> None:
-        """Note that a record is no longer in the log."""
-        self._changed[key] = None
-
-    def commit(self, position: int, winner: HeadRecord | None) -> None:
-        """Write all changes and the point in one batch."""
+    def commit(
+        self,
+        position: int,
+        winner: HeadRecord | None,
+        changed: Iterable[bytes],
+        keys: Mapping[bytes, CellRecord | None],
+    ) -> None:
+        """Write what has changed and the point in one batch."""
         batch = self._batch
-        for key, stored in self._changed.items():
-            if stored is None:
-                batch.delete(self._at(b"m", key))
-            else:
+        for key in changed:
+            cell = keys.get(key)
+            if cell is not None:
+                stored = cell.size_bytes.to_bytes(_LENGTH_BYTES, "little") + cell.start
                 batch.put(self._at(b"m", key), stored)
-            if not stored:
-                batch.delete(self._at(b"v", key))
-        self._changed.clear()
+                continue
+            batch.delete(self._at(b"v", key))
+            if key in keys:
+                batch.put(self._at(b"m", key), _DEAD)
+            else:
+                batch.delete(self._at(b"m", key))
         told = None if winner is None else _tell(winner)
         point = {**asdict(self._replica), "position": position, "winner": told}
         batch.put(b"p" + self._digest, json.dumps(point).encode())
@@ -203,7 +204,6 @@ class RocksStore:
     def clear(self) -> None:
         """Drop everything stored for this replica."""
         self._batch, self._batch_bytes = Batch(raw_mode=True), 0
-        self._changed.clear()
         _drop(self._database, self._digest)
 
 

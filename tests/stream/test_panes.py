@@ -2,9 +2,9 @@
 
 import random
 
-from ldpstream.agents.state.panes import PaneIndex
+from ldpstream.agents.state.panes import Firsts, PaneIndex
 from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 
 # Two panes a window, and a window begins at every pane.
 WINDOW = WindowSpec(size_ms=2, hop_ms=1)
@@ -24,9 +24,9 @@ def test_names_come_back_in_the_order_in_which_they_were_added() -> None:
                 index.add(name)
                 expected.setdefault(pane, {})[name] = None
             assert list(index.names(pane)) == list(expected.get(pane, ()))
-        assert index.all_panes() == sorted(expected)
+        assert index.between(NEVER, -NEVER, "n", "late") == sorted(expected)
         gone = [name for pane in sorted(expected) if pane < 3 for name in expected[pane]]
-        assert index.pop_gone(expired=3) == gone
+        assert index.pop_gone(Firsts(kept=3)) == gone
         assert list(index.names(3)) == list(expected[3])
         assert not list(index.names(2))
 
@@ -34,4 +34,4 @@ def test_names_come_back_in_the_order_in_which_they_were_added() -> None:
 def test_a_final_belongs_to_its_first_pane() -> None:
     index = PaneIndex(WindowSpec(size_ms=6, hop_ms=4))
     index.add(Name("final", 3))
-    assert index.between(0, 100) == [6]
+    assert index.between(0, 100, "n") == [6]

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.state.cell_store import CellRecord, HeadRecord
+from ldpstream.agents.state.panes import Firsts
 from ldpstream.agents.state.records import HEAD, Head
 from ldpstream.agents.state.replica import Replica
 from tests.stream.simulation.broken_finals import (
@@ -63,15 +64,15 @@ class KeysOverwritten(World):
 class LastWins(Replica):
     """Of heads with one seq the last in the log wins."""
 
-    def _beats(self, head: HeadRecord, other: HeadRecord) -> bool:
-        return (head.seq, head.offset) > (other.seq, other.offset)
+    def _elect(self, heads: list[HeadRecord]) -> Head:
+        return super()._elect([head._replace(offset=-head.offset) for head in heads])
 
 
 class NoLineage(Replica):
     """A cell counts if its seq is not above the head's, whoever wrote it."""
 
-    def _valid(self, cell: CellRecord, head: Head) -> bool:
-        return True
+    def _decide(self, cell: CellRecord, head: Head, firsts: Firsts) -> None:
+        super()._decide(cell, replace(head, lineage={cell.epoch: cell.seq}), firsts)
 
 
 class ShortLineage(Watched):
@@ -79,7 +80,8 @@ class ShortLineage(Watched):
 
     def prepare(self) -> None:
         super().prepare()
-        self._cells.lineage = lambda _, seq: {self.epoch: seq}
+        flush = self._cells.flush
+        self._cells.flush = lambda *given: (flush(*given)[0], {self.epoch: given[-1]})
 
 
 # 5: readers.

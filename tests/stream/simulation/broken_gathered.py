@@ -9,6 +9,8 @@ from typing import Self
 from ldpstream.agents.partition.flushes import Flush
 from ldpstream.agents.partition.gathering import gather, hand_over
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.gathered import missing
+from ldpstream.agents.state.panes import Firsts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
@@ -76,7 +78,7 @@ class LateHandedOver(Watched):
 
         def drop(pane: int) -> int:
             cells._handed_over = pane
-            return cells._drop(cells._index.pop_gone(gathered=pane))
+            return cells._drop(cells._index.pop_gone(Firsts(kept=pane)))
 
         cells.hand_over = drop
 
@@ -130,7 +132,9 @@ GATHERED_MUTANTS: Mapping[str, type[World]] = {
     "13 gathered again": _with_partition(GatheredAgain),
     "13 handed over before the head has won": _with_worker(HandedOverUnwon),
     "13 late reports handed over": _with_partition(LateHandedOver),
-    "13 own counts added": _patched("OwnAdded", f"{_VIEW}.gathered", lambda _: NEVER),
-    "13 answered from behind": _patched("Behind", f"{_VIEW}.check_between", lambda *_: None),
+    "13 own counts added": _patched("OwnAdded", f"{_VIEW}.check_between", lambda *_: NEVER),
+    "13 answered from behind": _patched(
+        "Behind", f"{_VIEW}.check_between", lambda replicas, *_: missing(replicas).start
+    ),
     "13 new partition open": _with_partition(NewPartitionOpens),
 }

@@ -5,9 +5,10 @@ what it was told since is gone. All runs share one database, under names of thei
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from ldpstream.agents.state.cell_store import HeadRecord
 from ldpstream.agents.state.records import state_prefix
@@ -67,17 +68,20 @@ class StoredWorld(World):
 class Ahead(RocksStore):
     """A mutant: says that the log has been evaluated further than it has."""
 
-    def commit(self, position: int, winner: HeadRecord | None) -> None:
-        super().commit(position + 1, winner)
+    def commit(self, position: int, *evaluated: Any) -> None:
+        super().commit(position + 1, *evaluated)
 
 
 class Torn(RocksStore):
     """A mutant: the point is written on its own, before what it stands for."""
 
-    def commit(self, position: int, winner: HeadRecord | None) -> None:
-        changed, self._changed = self._changed, {}
-        super().commit(position, winner)
-        self._changed = changed
+    behind: Iterable[bytes] = ()
+
+    def commit(
+        self, position: int, winner: HeadRecord | None, changed: Iterable[bytes], keys: Any
+    ) -> None:
+        super().commit(position, winner, self.behind, keys)
+        self.behind = [*changed]
 
 
 @contextmanager
