@@ -61,7 +61,7 @@ def told_of(context: Context, replicas: Sequence[Replica], window: WindowInfo) -
 
 def first_kept(context: Context, replicas: Sequence[Replica]) -> int:
     """Return the first pane from which on all data is complete; all replicas have a head."""
-    first = expired([replica.head for replica in replicas if replica.head is not None])
+    first = expired(replicas)
     if context.minimum > 1:
         for part in replicas[0].parts.touching(first, first + 1):
             if part.first < first:
@@ -85,7 +85,7 @@ def _answer(
     if parts:
         first, end = min(first, parts[0].first), max(end, parts[-1].end)
     counted = reports_by_pane(replicas, asked.start, asked.stop)
-    gone = first < expired([replica.head for replica in replicas if replica.head is not None])
+    gone = first < expired(replicas)
     chunks: list[tuple[int, bytes]] = []
     part_ends = []
     n = 0

@@ -112,6 +112,14 @@ class Arrivals:
         """Return the arrivals of messages that arrive now."""
         return cls(now_ms, now_ms)
 
+    def per_run(self, message: Int64s) -> "tuple[Int64s | int, Int64s | int]":
+        """Return `latest_ms` and `clock_ms` of runs, given the place of each run's message."""
+        latest_ms, clock_ms = (
+            times_ms if isinstance(times_ms, int) else times_ms[message]
+            for times_ms in (self.latest_ms, self.clock_ms)
+        )
+        return latest_ms, clock_ms
+
 
 def appended(times_ms: Sequence[int]) -> Arrivals:
     """Return the arrivals of messages whose timestamps the broker has set."""

@@ -43,10 +43,6 @@ class Batch:
     refused: tuple[tuple[int, str], ...]
     passed: int
 
-    def per_run(self, of_messages: Int64s | int) -> Int64s | int:
-        """Return a value per run, given one per message; a single number stays one."""
-        return of_messages if isinstance(of_messages, int) else of_messages[self.message]
-
 
 def read_records(
     spec: CollectionSpec,

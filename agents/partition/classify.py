@@ -48,6 +48,7 @@ class Classified:
       that are in `good`, bool `(N,)`; the others of a counted or late run are rejected for "range".
     - `pane` int64 `(R,)`, `reports` int64 `(N,)`.
     - `clock` is the watermark after the batch, `before` int64 `(R,)` the watermark before each run.
+    - `arrived_ms` int64 `(R,)`, or one number for all, is when each run's message arrived.
     - `witnessed`: the largest event times of distinct messages after the batch, ascending, at most
       one for each witness (empty with a single witness).
     - With `one_report`, `why` int64 `(N,)` is the `REJECTED[reason]` that replaces "range" for a
@@ -61,6 +62,7 @@ class Classified:
     good: NDArray[np.bool_]
     clock: int
     before: Int64s
+    arrived_ms: Int64s | int
     witnessed: Sequence[int] = ()
     why: NDArray[np.int64] | None = None
     tokens: Numbers | None = None
@@ -73,15 +75,8 @@ class Classified:
             return count
         return np.add.reduceat(self.good, np.cumsum(count) - count, dtype=np.int64)
 
-    def counted(self) -> Iterator[tuple[int, Reports]]:
-        """Return the counted reports of each pane, as `(pane, reports)`."""
-        return self._counted(self.reports)
-
-    def counted_tokens(self) -> Iterator[tuple[int, Numbers]]:
-        """Return the tokens of the counted reports alike; nothing without `one_report`."""
-        return iter(()) if self.tokens is None else self._counted(self.tokens)
-
-    def _counted(self, of_reports: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    def counted(self, of_reports: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield `(pane, part)`: of something of all reports, `(N, ...)`, that of counted ones."""
         runs = (self.fate == COUNTED) & (self.good_count > 0)
         if not runs.any():
             return
@@ -153,17 +148,20 @@ def classify(
     rows, tokens = context.spec.split(batch.payload)
     reports, good = context.spec.mechanism.decode(rows)
     fate = np.full(len(time_ms), COUNTED, dtype=np.int64)
-    fate[time_ms > batch.per_run(arrived.latest_ms) + window.future_ms] = REJECTED["future"]
+    latest_ms, arrived_ms = arrived.per_run(batch.message)
+    fate[time_ms > latest_ms + window.future_ms] = REJECTED["future"]
     fate[time_ms % context.spec.precision_ms != 0] = REJECTED["precision"]
     fate[(time_ms < window.earliest_ms) | (time_ms > window.latest_ms)] = REJECTED["time"]
     pane = time_ms // window.pane_ms
-    classified = Classified(batch, fate, pane, reports, good, head.clock, time_ms, witnessed)
+    classified = Classified(
+        batch, fate, pane, reports, good, head.clock, time_ms, arrived_ms, witnessed
+    )
     if context.spec.one_report is not None:
         rule, most = context.spec.one_report, context.tokens_a_pane
         classified = _one_each(classified, rule, tokens, partition, seen, most)
     if not len(time_ms):
         return classified
-    moved = np.minimum(time_ms, batch.per_run(arrived.clock_ms))
+    moved = np.minimum(time_ms, arrived_ms)
     taken = np.where((fate == COUNTED) & (classified.good_count > 0), moved, NEVER)
     if window.witnesses == 1:
         clocks = np.maximum.accumulate(np.concatenate(([head.clock], taken)))
@@ -172,9 +170,9 @@ def classify(
         clocks = np.maximum(clocks, head.clock)
     first_open = np.maximum(head.closed, (clocks[:-1] - window.grace_ms) // window.pane_ms)
     fate[(fate == COUNTED) & (classified.pane < first_open)] = LATE
-    return replace(
-        _late_again(classified), clock=int(clocks[-1]), before=clocks[:-1], witnessed=witnessed
-    )
+    if classified.why is not None:
+        classified = _late_again(classified, classified.why)
+    return replace(classified, clock=int(clocks[-1]), before=clocks[:-1], witnessed=witnessed)
 
 
 def _witness(
@@ -224,11 +222,9 @@ def _one_each(
     return replace(classified, good=why == COUNTED, why=why, tokens=numbers)
 
 
-def _late_again(classified: Classified) -> Classified:
+def _late_again(classified: Classified, why: Int64s) -> Classified:
     """Make reports refused for their token late if their pane is closed: its tokens are gone."""
-    if classified.why is None:
-        return classified
     late = np.repeat(classified.fate == LATE, classified.batch.count)
-    of_tokens = (classified.why == REJECTED["repeated"]) | (classified.why == REJECTED["crowded"])
+    of_tokens = (why == REJECTED["repeated"]) | (why == REJECTED["crowded"])
     good = classified.good | (late & of_tokens)
     return replace(classified, good=good)

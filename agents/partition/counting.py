@@ -11,11 +11,12 @@ from ldpstream.agents.state.records import Head
 def count(cells: OwnedCells, work: Head, classified: Classified) -> Head:
     """Count a batch into the cells; return the head with the new watermark and numbers."""
     n = late = 0
-    for pane, reports in classified.counted():
+    for pane, reports in classified.counted(classified.reports):
         cells.count(pane, reports)
         n += len(reports)
-    for pane, tokens in classified.counted_tokens():
-        cells.count_tokens(pane, tokens)
+    if classified.tokens is not None:
+        for pane, tokens in classified.counted(classified.tokens):
+            cells.count_tokens(pane, tokens)
     for pane, few in classified.late().items():
         late += few
         # An expired pane has no totals any more: its late reports count only in the head.

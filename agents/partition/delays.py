@@ -13,7 +13,6 @@ from typing import Final, Self
 
 import numpy as np
 
-from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import Int64s
 from ldpstream.agents.partition.classify import LATE, REJECTED, Classified
 
@@ -35,10 +34,6 @@ class Buckets:
     counts: Int64s
     sum_ms: float = 0.0
 
-    def __add__(self, other: "Buckets") -> "Buckets":
-        """Return the sum of both."""
-        return Buckets(self.counts + other.counts, self.sum_ms + other.sum_ms)
-
 
 _PUNCTUAL: Final = Buckets(np.zeros(len(LATENESS_MS) + 1, dtype=np.int64))
 _UNDATED: Final = Buckets(np.zeros(len(DELAY_MS) + 1, dtype=np.int64))
@@ -53,15 +48,16 @@ class Delays:
 
     def __add__(self, other: "Delays") -> "Delays":
         """Return the sum of both."""
-        return Delays(self.lateness + other.lateness, self.delay + other.delay)
+        pairs = (self.lateness, other.lateness), (self.delay, other.delay)
+        return Delays(*(Buckets(a.counts + b.counts, a.sum_ms + b.sum_ms) for a, b in pairs))
 
     @classmethod
-    def of(cls, classified: Classified, arrived: Arrivals, *, pane_ms: int) -> Self:
-        """Return the delays of a classified batch, given when its messages arrived."""
+    def of(cls, classified: Classified, *, pane_ms: int) -> Self:
+        """Return the delays of a classified batch."""
         batch, fate, good = classified.batch, classified.fate, classified.good_count
         if not len(fate):
             return cls()
-        delay_ms = batch.per_run(arrived.clock_ms) - batch.time_ms
+        delay_ms = classified.arrived_ms - batch.time_ms
         taken = fate <= LATE
         decided = taken | (fate == REJECTED["future"])
         late_ms = np.maximum(classified.before - (classified.pane + 1) * pane_ms + 1, 0)

@@ -27,7 +27,6 @@ from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import lost_panes, windows_with
-from ldpstream.agents.state.windows import WindowSpec
 
 FINALS_BYTES: Final = 4 << 20
 """Finals stay in memory until they are published: above this size no more are decided."""
@@ -50,15 +49,15 @@ class Decision(NamedTuple):
 
 
 def decide(
-    context: Context, replicas: Sequence[Replica], heads: Sequence[Head], final: int, parts: Parts
+    context: Context, replicas: Sequence[Replica], closed: int, final: int, parts: Parts
 ) -> Decision:
     """Decide windows from `final` on, at most `context.finals_a_step` of them with reports.
 
-    `replicas` and their winning `heads` are those of all partitions that finals wait for. `parts`
-    must be complete for all panes that these heads have closed.
+    `replicas` are those of all partitions that finals wait for, all of which have closed the panes
+    below `closed`. `parts` must be complete for these panes.
     """
     window = context.window
-    end = window.final(min(head.closed for head in heads))
+    end = window.final(closed)
     if end <= final:
         return Decision(final, [])
     first, last = window.first_pane(final), window.closing(end)
@@ -95,11 +94,17 @@ def store_finals(
     work = replace(work, partitions=partitions)
     if len(heads) < partitions or missing(replicas):
         return work
-    work = gather(context, cells, work, replicas, heads)
+    # 1. Partition 0 takes over the counts of the panes that all partitions have closed.
+    closed = min(head.closed for head in heads)
+    if closed > work.gathered and partitions > 1:
+        work = gather(context, cells, work, replicas, closed)
     if cells.finals_bytes >= FINALS_BYTES:
         return work
-    work = store_parts(context, cells, work, replicas, heads)
-    decision = decide(context, replicas, heads, work.final, cells.parts)
+    # 2. Panes become parts, of which answers hold all reports or none.
+    if context.minimum > 1:
+        work = store_parts(context, cells, work, replicas, closed)
+    # 3. Windows become final.
+    decision = decide(context, replicas, closed, work.final, cells.parts)
     for window, content in decision.contents:
         cells.final(window, content)
     # Windows without finals need not be published.
@@ -108,14 +113,8 @@ def store_finals(
     return replace(work, final=decision.final, published=published)
 
 
-def expire(window: WindowSpec, cells: OwnedCells, work: Head, published: int) -> Head:
-    """Drop the panes that expire from the cells; return the head including that.
-
-    Windows below `published` are recorded as published.
-    """
-    first = min(window.expired(work.clock), published * window.hop_panes)
-    if first <= work.expired:
-        return work
+def expire(cells: OwnedCells, work: Head, first: int) -> Head:
+    """Drop the panes below `first` from the cells; return the head including that."""
     gone = work.gone + cells.expire(first)
     gaps = tuple(gap for gap in work.gaps if gap.last >= first)
     return replace(work, expired=first, gone=gone, gaps=gaps)

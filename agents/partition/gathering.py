@@ -20,15 +20,12 @@ def gather(
     cells: OwnedCells,
     work: Head,
     replicas: Sequence[Replica],
-    heads: Sequence[Head],
+    end: int,
 ) -> Head:
-    """Add to partition 0's cells the counts of closed panes; return the head that gathers these.
+    """Add to partition 0's cells the counts of the panes below `end`; return the head with them.
 
-    `replicas` and their winning `heads` are those of all partitions.
+    `replicas` are those of all partitions, whose winning heads have closed these panes.
     """
-    end = min(head.closed for head in heads)
-    if len(heads) == 1 or end <= work.gathered:
-        return work
     first, gone = max(work.gathered, work.expired), work.gone
     for place, pane in enumerate(sorted(counted(replicas[1:], first, end))):
         if place == context.finals_a_step or cells.full or cells.encoded_bytes >= GATHERED_BYTES:
@@ -59,9 +56,7 @@ def _gather_pane(
     )
 
 
-def hand_over(cells: OwnedCells, work: Head, *, gathered: int) -> Head:
+def hand_over(cells: OwnedCells, work: Head, gathered: int) -> Head:
     """Drop from the cells of another partition what partition 0 has gathered; return the head."""
-    if gathered <= work.gathered:
-        return work
     gone = work.gone + cells.hand_over(gathered)
     return replace(work, gathered=gathered, gone=gone)

@@ -13,7 +13,7 @@ its panes that any partition has dropped; panes still pending then never appear 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ldpstream.agents.partition.owned import OwnedCells
@@ -44,9 +44,9 @@ def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counte
     return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, own), end)
 
 
-def expired(heads: Sequence[Head]) -> int:
-    """Return the first pane that no partition has dropped."""
-    return max(head.expired for head in heads)
+def expired(replicas: Iterable[Replica]) -> int:
+    """Return the first pane that no partition has dropped; at least one replica has a head."""
+    return max(replica.head.expired for replica in replicas if replica.head is not None)
 
 
 def store_parts(
@@ -54,15 +54,13 @@ def store_parts(
     cells: OwnedCells,
     work: Head,
     replicas: Sequence[Replica],
-    heads: Sequence[Head],
+    end: int,
 ) -> Head:
     """Add to partition 0's cells the parts that are complete; return the head including them.
 
-    `replicas` and their winning `heads` are those of all partitions.
+    `replicas` are those of all partitions, whose winning heads have closed the panes below `end`.
     """
-    if context.minimum <= 1:
-        return work
-    first, end = max(work.grouped, expired(heads)), min(head.closed for head in heads)
+    first = max(work.grouped, expired(replicas))
     if end <= first:
         return work
     grouped = work.grouped

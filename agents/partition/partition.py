@@ -144,7 +144,7 @@ class Partition:
         if gap is not None:
             work = ended(context, work, gap, arrived, now_ms=now_ms)
         work = count(self._cells, work, classified)
-        self.flushes.delays += Delays.of(classified, arrived, pane_ms=context.window.pane_ms)
+        self.flushes.delays += Delays.of(classified, pane_ms=context.window.pane_ms)
         self._witnessed = classified.witnessed
         # 4. The head in memory continues after these messages.
         own = len(records) > classified.batch.passed
@@ -224,12 +224,10 @@ class Partition:
         """Restart the idle time: the source is read in a new session, or not at all."""
         self._probes.broken()
 
-    def _is_idle(self, now_ms: int) -> bool:
-        idle_ms, work = self._context.window.idle_ms, self.work
+    def _is_idle(self, idle_ms: int, now_ms: int) -> bool:
         # The largest end that anybody saw: a new leader may not know yet how long the log is.
-        if idle_ms is None or work.end > work.next:
-            return False
-        return self._probes.last_for(idle_ms, now_ms=now_ms)
+        read = self.work.end <= self.work.next
+        return read and self._probes.last_for(idle_ms, now_ms=now_ms)
 
     def clock(
         self,
@@ -252,19 +250,25 @@ class Partition:
         if len(heads) < known_partitions:
             return
         before = self.work
-        idle = self._is_idle(now_ms)
+        idle_ms = self._context.window.idle_ms
+        idle = idle_ms is not None and self._is_idle(idle_ms, now_ms)
         self.work = self._clock.advance(before, seen, controls, idle=idle, now_ms=now_ms)
         if self.partition == 0:
             self._decide(replicas, heads)
             if len(heads) >= self.work.partitions and self._context.minimum > 1:
                 # All panes together that are gathered, and in no part, have too few reports.
-                first = max(self.work.grouped, self.work.gathered, expired(heads))
+                first = max(self.work.grouped, self.work.gathered, expired(replicas))
                 self._changed |= self._releases.look(replicas, first, now_ms=now_ms)
         else:
             # An owner that has not closed these panes itself is not the owner any more.
             handed_over = min(heads[0].gathered, self.flushes.base.closed)
-            self.work = hand_over(self._cells, self.work, gathered=handed_over)
-        self.work = expire(self._context.window, self._cells, self.work, heads[0].published)
+            if handed_over > self.work.gathered:
+                self.work = hand_over(self._cells, self.work, handed_over)
+        # A pane is kept until its retention is over and all its windows are published.
+        window, published = self._context.window, heads[0].published
+        kept = min(window.expired(self.work.clock), published * window.hop_panes)
+        if kept > self.work.expired:
+            self.work = expire(self._cells, self.work, kept)
         # Neither advancing the clock without closing a pane nor expiring, gathering or handing over
         # empty panes is worth a flush: an idle partition writes a head only when a pane closes or
         # something else changes.
@@ -293,6 +297,8 @@ class Partition:
         Only partition 0 has any. Call `mark_published` when all of them have been sent.
         """
         self._offered = self.flushes.base.final
+        if self._offered <= self.work.published:
+            return []
         finals = self._cells.finals(self.work.published, self._offered)
         if not finals:
             self.mark_published()

@@ -7,6 +7,7 @@ fails instead of guessing.
 """
 
 from collections import Counter
+from typing import Final
 
 from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.cells import (
@@ -23,15 +24,22 @@ from ldpstream.agents.state.records import Head, Name, RecordError
 from ldpstream.agents.state.tokens import token_count
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 
+NOTHING: Final = Totals()
+
 
 class LiveCells:
-    """Live cells, by name and, in `index`, by pane; `size_bytes` is the length of their values."""
+    """Live cells, by name and, in `index`, by pane; `size_bytes` is the length of their values.
+
+    `totals` has those of each pane under the name of its cell: `n`, or `late` if its counts are
+    handed over.
+    """
 
     def __init__(self, window: WindowSpec, partition: int) -> None:
         self._partition = partition
         self.by_name: dict[Name, CellRecord] = {}
         self.index = PaneIndex(window)
         self.parts = Parts()
+        self.totals: dict[Name, Totals] = {}
         # Panes whose cells have changed since they were last checked.
         self._touched: set[int] = set()
         self._sums: dict[int, int] = {}
@@ -55,14 +63,6 @@ class LiveCells:
             late=head.expired,
         )
 
-    def totals(self, pane: int) -> Totals:
-        """Return a pane's totals; zeros if it has none, but for `late` if it is handed over."""
-        record = self.by_name.get(Name("n", pane))
-        if record is not None:
-            return decode_totals(record.start)
-        record = self.by_name.get(Name("late", pane))
-        return Totals() if record is None else Totals(late=decode_late(record.start))
-
     def add(self, cell: CellRecord) -> None:
         """Add a cell; its name must not be present."""
         self.by_name[cell.name] = cell
@@ -81,6 +81,7 @@ class LiveCells:
     def _drop(self, name: Name) -> CellRecord:
         cell = self.by_name.pop(name)
         self._weigh(cell, -1)
+        self.totals.pop(name, None)
         return cell
 
     def _weigh(self, cell: CellRecord, sign: int) -> None:
@@ -91,8 +92,12 @@ class LiveCells:
             self._sums[pane] = self._sums.get(pane, 0) + sign * chunk_sum(cell.start)
             self._touched.add(pane)
         elif cell.name.kind == "n":
-            self._n += sign * decode_totals(cell.start).n
+            totals = decode_totals(cell.start)
+            self.totals[cell.name] = totals
+            self._n += sign * totals.n
             self._touched.add(pane)
+        elif cell.name.kind == "late":
+            self.totals[cell.name] = Totals(late=decode_late(cell.start))
         elif cell.name.kind == "token":
             self._tokens[pane] += sign * token_count(cell.held)
             self._touched.add(pane)
@@ -117,7 +122,8 @@ class LiveCells:
         """
         partition = self._partition
         for pane in self._touched:
-            (n, _, total), chunks = self.totals(pane), self._sums.get(pane, 0)
+            n, _, total = self.totals.get(Name("n", pane), NOTHING)
+            chunks = self._sums.get(pane, 0)
             if chunks != total:
                 raise RecordError(
                     f"changelog of partition {partition}: the chunks of pane {pane} add up "

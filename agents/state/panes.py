@@ -35,15 +35,10 @@ class PaneIndex:
         self._names: tuple[dict[int, tuple[Name, ...] | dict[Name, None]], ...] = ({}, {}, {}, {})
         self._order: tuple[list[int], ...] = ([], [], [], [])
 
-    def pane(self, name: Name) -> int:
-        """Return the pane that a cell leaves with."""
-        return name.number * self._hop_panes if name.kind == "final" else name.number
-
     def add(self, name: Name) -> None:
         """Add a name; adding it again changes nothing."""
-        lifetime, pane = _LIFETIMES.get(name.kind, _KEPT), name.number
-        if name.kind == "final":
-            pane = self.pane(name)
+        lifetime = _LIFETIMES.get(name.kind, _KEPT)
+        pane = name.number * self._hop_panes if name.kind == "final" else name.number
         panes = self._names[lifetime]
         names = panes.get(pane)
         if names is None:
@@ -57,7 +52,8 @@ class PaneIndex:
 
     def discard(self, name: Name) -> None:
         """Remove a name if present."""
-        panes, pane = self._names[_LIFETIMES.get(name.kind, _KEPT)], self.pane(name)
+        panes = self._names[_LIFETIMES.get(name.kind, _KEPT)]
+        pane = name.number * self._hop_panes if name.kind == "final" else name.number
         names = panes.get(pane, ())
         if isinstance(names, dict):
             names.pop(name, None)
@@ -79,7 +75,8 @@ class PaneIndex:
 
     def holds(self, name: Name, firsts: Firsts) -> bool:
         """Return whether a cell has not left the state."""
-        return self.pane(name) >= firsts[_LIFETIMES.get(name.kind, _KEPT)]
+        pane = name.number * self._hop_panes if name.kind == "final" else name.number
+        return pane >= firsts[_LIFETIMES.get(name.kind, _KEPT)]
 
     def pop_gone(self, firsts: Firsts) -> list[Name]:
         """Remove and return the names that have left."""

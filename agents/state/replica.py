@@ -64,6 +64,8 @@ class Replica(Shown):
         self._winner: HeadRecord | None = None
         # Every key in the log up to the last evaluation; None: a head, or dead.
         self._keys: dict[bytes, CellRecord | None] = {}
+        # What has left the state with the last evaluation.
+        self._firsts: Firsts | None = None
         # Epoch and seq of the last cell read.
         self._numbers = 0, 0
         self._undecided: dict[int, dict[bytes, CellRecord]] = {}
@@ -186,16 +188,21 @@ class Replica(Shown):
         for seq in [seq for seq in self._undecided if seq <= head.seq]:
             for cell in self._undecided.pop(seq).values():
                 self._decide(cell, head, firsts)
-        for cell in self._live.pop_gone(firsts):
-            self._bury(cell.key)
+        if firsts != self._firsts:
+            for cell in self._live.pop_gone(firsts):
+                self._bury(cell.key)
+            self._firsts = firsts
         # 3. What is live adds up, or nothing of it is shown.
         self._live.check(head, one_report=self._one_report)
         if self._store is not None:
             changed = dict.fromkeys((*staged, *self._buried))
-            if self._winner is not None:
-                changed.pop(self._winner.key, None)
-            self._store.commit(position, self._winner, changed, self._keys)
+            self._commit(self._store, position, changed)
         self.head = self._last = head
+
+    def _commit(self, store: CellStore, position: int, changed: dict[bytes, None]) -> None:
+        if self._winner is not None:
+            changed.pop(self._winner.key, None)
+        store.commit(position, self._winner, changed, self._keys)
 
     def _cell(self, data: bytes, key: Key, held: KeptValue) -> CellRecord:
         """Return a cell, sharing its numbers with the previous one: most are of the same flush."""

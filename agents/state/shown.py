@@ -7,7 +7,7 @@ from typing import Final
 
 from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.cells import Release, Totals, decode_release
-from ldpstream.agents.state.live import LiveCells
+from ldpstream.agents.state.live import NOTHING, LiveCells
 from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.windows import NEVER, WindowSpec
@@ -65,7 +65,9 @@ class Shown:
 
     def totals(self, pane: int) -> Totals:
         """Return a pane's totals; zeros if it has none."""
-        return self._live.totals(pane)
+        totals = self._live.totals
+        found = totals.get(Name("n", pane)) or totals.get(Name("late", pane))
+        return found or NOTHING
 
     @property
     def parts(self) -> Parts:

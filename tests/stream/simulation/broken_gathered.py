@@ -37,8 +37,8 @@ class GatheredOpen(Watched):
 
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         closed = max(head.closed for head in heads)
-        early = [replace(head, closed=closed) for head in heads]
-        self.work = gather(self._context, self._cells, self.work, replicas, early)
+        if closed > self.work.gathered and len(heads) > 1:
+            self.work = gather(self._context, self._cells, self.work, replicas, closed)
         super()._decide(replicas, heads)
 
 
@@ -93,7 +93,9 @@ class HandedOverUnwon(Worker):
         if held is not None and p and owners:
             part = held.part
             known = min(max(owner.work.gathered for owner in owners), part.base.closed)
-            before, part.work = part.work, hand_over(part._cells, part.work, gathered=known)
+            before = part.work
+            if known > before.gathered:
+                part.work = hand_over(part._cells, before, known)
             part._changed |= part.work.gone != before.gone
 
 

@@ -61,12 +61,10 @@ class SilenceIsIdle(Part):
         super().read_to(offset, end=end, asked_ms=asked_ms)
         self.known = end
 
-    def _is_idle(self, now_ms: int) -> bool:
+    def _is_idle(self, idle_ms: int, now_ms: int) -> bool:
         if self.quiet[0] != self.next:
             self.quiet = self.next, now_ms
-        idle_ms = self._context.window.idle_ms
-        reached = self.next >= self.known
-        return idle_ms is not None and reached and now_ms - self.quiet[1] >= idle_ms
+        return self.next >= self.known and now_ms - self.quiet[1] >= idle_ms
 
 
 class AnyDelivery(SilenceIsIdle):
@@ -78,15 +76,15 @@ class AnyDelivery(SilenceIsIdle):
         super().read_to(offset, end=end, asked_ms=asked_ms)
         self.heard = self.world.now_ms
 
-    def _is_idle(self, now_ms: int) -> bool:
-        return super()._is_idle(now_ms) and now_ms - self.heard <= GAP_MS
+    def _is_idle(self, idle_ms: int, now_ms: int) -> bool:
+        return super()._is_idle(idle_ms, now_ms) and now_ms - self.heard <= GAP_MS
 
 
 class OneProbe(SilenceIsIdle):
     """One fresh probe is enough, if no report came for the idle time."""
 
-    def _is_idle(self, now_ms: int) -> bool:
-        return super()._is_idle(now_ms) and self._probes.last_for(0, now_ms=now_ms)
+    def _is_idle(self, idle_ms: int, now_ms: int) -> bool:
+        return super()._is_idle(idle_ms, now_ms) and self._probes.last_for(0, now_ms=now_ms)
 
 
 class Old(UnbrokenProbes):
@@ -105,9 +103,8 @@ class NothingBreaks(UnbrokenProbes):
 class EndForgotten(Part):
     """Whatever end was seen before: the probes alone decide."""
 
-    def _is_idle(self, now_ms: int) -> bool:
-        idle_ms = self._context.window.idle_ms
-        return idle_ms is not None and self._probes.last_for(idle_ms, now_ms=now_ms)
+    def _is_idle(self, idle_ms: int, now_ms: int) -> bool:
+        return self._probes.last_for(idle_ms, now_ms=now_ms)
 
 
 def with_intake(intake: type[Intake], base: type[World] = IntakeWorld) -> type[World]:

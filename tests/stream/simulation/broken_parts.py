@@ -80,7 +80,7 @@ class PartsOfWhatIsKept(CuriousWorld):
         pane_ms = self.context.window.pane_ms
         asked = range(start_ms // pane_ms, end_ms // pane_ms)
         closed = min(head.closed for head in _heads(replicas))
-        counted = sorted(reports_by_pane(replicas, expired(_heads(replicas)), closed).items())
+        counted = sorted(reports_by_pane(replicas, expired(replicas), closed).items())
         made = group(self.context.minimum, counted)
         return _whole(self, replicas, [p for p in made if _touches(p, asked)], asked)
 
@@ -93,7 +93,7 @@ class WhatIsLeft(Patched):
     """A part of which some partitions have dropped panes is answered as far as it is there."""
 
     changes = MappingProxyType(
-        {"ldpstream.agents.http.lookup.first_kept": lambda _, replicas: expired(_heads(replicas))}
+        {"ldpstream.agents.http.lookup.first_kept": lambda _, replicas: expired(replicas)}
     )
 
     def answer(
@@ -141,10 +141,10 @@ def _once_closed_anywhere(
     cells: OwnedCells,
     work: Head,
     replicas: Sequence[Replica],
-    heads: Sequence[Head],
+    _: int,
 ) -> Head:
-    closed = max(head.closed for head in heads)
-    return store_parts(context, cells, work, replicas, [replace(h, closed=closed) for h in heads])
+    closed = max(head.closed for head in _heads(replicas))
+    return store_parts(context, cells, work, replicas, closed)
 
 
 class ClosedAnywhere(Patched):
