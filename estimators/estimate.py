@@ -24,7 +24,14 @@ from ldpstream.estimators.bounds.variance import variance
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, set_sums, value_sums
+from ldpstream.estimators.queries.queries import PreparedSets
+from ldpstream.estimators.queries.sums import (
+    Sums,
+    check_counts,
+    linear_sums,
+    query_sums,
+    value_sums,
+)
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
@@ -105,9 +112,13 @@ def estimate_sets(
     statistic: Statistic,
     n: int,
     sets: Sequence[Integers],
+    *,
+    prepared: PreparedSets | None = None,
     **options: Unpack[OptionKeywords],
 ) -> Estimate:
     """Estimate the shares of sets of values, each an int64 array of value indices.
+
+    `prepared` are the `prepare_sets` of these, where the caller has kept them.
 
     In each group whose total the reports disclose (all values, where they disclose nothing) the
     less noisy of two decoders is used: the sum of the set's values, or the total less the others'.
@@ -119,14 +130,27 @@ def estimate_sets(
             or an option is impossible.
     """
     check_counts(mechanism, statistic, n)
-    indicators = (indicator(mechanism.size, members) for members in sets)
-    sums = set_sums(prepare_queries(mechanism), statistic, indicators)
+    queries, of_sets = prepared or prepare_sets(mechanism, sets)
+    sums = query_sums(queries, statistic, of_sets, indicators=True)
     chosen = Options(**options)
     found = bound(sums, n, chosen)
     if chosen.method in OTHERWISE:
         line = Line.of(mechanism, statistic)
         found = _with_likelihood(found, sums, line, chosen, sets, len(sets))
     return found
+
+
+def prepare_sets(
+    mechanism: Mechanism, sets: Sequence[Integers], *, keep: bool = False
+) -> PreparedSets:
+    """Return what decodes sets of values; to `keep` more than once, or one after the other.
+
+    Raises:
+        ValueError: where an index is outside the domain.
+    """
+    queries = prepare_queries(mechanism)
+    prepared = queries.set_queries(indicator(mechanism.size, members) for members in sets)
+    return PreparedSets(queries, list(prepared) if keep else prepared)
 
 
 def _with_likelihood(

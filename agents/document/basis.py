@@ -72,6 +72,7 @@ class Basis:
             fitted,
         )
 
-    def members(self, values: Integers) -> Integers:
-        """Return the values that devices give for some of those that estimates are about."""
-        return values if self.given is None else np.flatnonzero(np.isin(self.given, values))
+
+def members(given: Integers | None, values: Integers) -> Integers:
+    """Return the values that devices give, `Basis.given`, for some of what estimates are about."""
+    return values if given is None else np.flatnonzero(np.isin(given, values))

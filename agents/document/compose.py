@@ -8,14 +8,14 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.areas import find_areas
-from ldpstream.agents.document.basis import Basis, Floats
+from ldpstream.agents.document.basis import Basis, Floats, Integers, members
 from ldpstream.agents.document.devices import of_devices
 from ldpstream.agents.document.entries import QuantileEstimate, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.linear import linear_estimates
@@ -26,17 +26,22 @@ from ldpstream.agents.document.numbers import Numbers, numbers
 from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.weights import weigh_ranges, weigh_values
 from ldpstream.agents.query.options import EstimateOptions
+from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import ANYTIME
-from ldpstream.estimators.estimate import estimate_sets
+from ldpstream.estimators.estimate import estimate_sets, prepare_sets
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
+from ldpstream.estimators.queries.queries import PreparedSets
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_time
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+
+_KEPT_ENTRIES: Final = 1 << 14
+"""Ranges times entries of the statistic: what decodes so many is kept, in at most half a MiB."""
 
 
 def compose(
@@ -160,13 +165,33 @@ def _value_estimates(basis: Basis, listed: Listed) -> list[ValueEstimate]:
 
 def _range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstimate]:
     ranges, n = basis.options.ranges, basis.n
-    sets = [asked.values(basis.domain) for asked in ranges]
-    given = [basis.members(values) for values in sets]
-    estimate = estimate_sets(basis.mechanism, basis.statistic, n, given, **basis.keywords)
+    few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
+    if few:
+        sets, given, prepared = _kept_ranges(basis.mechanism, basis.domain, basis.own, ranges)
+    else:
+        sets = [asked.values(basis.domain) for asked in ranges]
+        given = [members(basis.given, values) for values in sets]
+        prepared = prepare_sets(basis.mechanism, given)
+    estimate = estimate_sets(
+        basis.mechanism, basis.statistic, n, given, prepared=prepared, **basis.keywords
+    )
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
     told = None if basis.hidden is None else whole_sets(basis.hidden, sets)
     rows = numbers(estimate, n, shares, told)
     return [RangeEstimate(name=a.name, **r) for a, r in zip(ranges, rows, strict=True)]
+
+
+@lru_cache(maxsize=16)
+def _kept_ranges(
+    mechanism: Mechanism, domain: Domain, own: Domain, ranges: tuple[Range, ...]
+) -> tuple[list[Integers], list[Integers], PreparedSets]:
+    """Return the values of each range, those that devices give for them, and their decoders.
+
+    They are the same for every window.
+    """
+    sets, of_own = [asked.values(domain) for asked in ranges], own.estimated_indices()
+    given = [members(of_own, values) for values in sets]
+    return sets, given, prepare_sets(mechanism, given, keep=True)
 
 
 def _quantile_estimates(basis: Basis) -> list[QuantileEstimate]:

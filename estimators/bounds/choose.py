@@ -53,7 +53,7 @@ from ldpstream.estimators.bounds.two_valued import (
     score,
     wilson,
 )
-from ldpstream.estimators.bounds.variance import exactly_known, sample_variance
+from ldpstream.estimators.bounds.variance import sample_variance
 from ldpstream.estimators.queries.sums import Sums
 
 Forms = NDArray[np.str_]
@@ -83,8 +83,11 @@ class Ends:
 def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
     """Return the bounds of queries over n >= 1 reports, by the rule above."""
     level = error_level(options.confidence, options.method, options.family_of(se.shape[-1]))
-    known = exactly_known(sums, options.estimand)
+    # Among respondents a query whose worst noise is 0 is known exactly: a block of one value, a
+    # whole block, a block that nobody reported. No sampling happens, so no bound is needed.
     value = sums.total / n
+    noiseless = np.broadcast_to(sums.ceiling <= 0.0, value.shape)
+    known = noiseless & (options.estimand != "population")
     if options.method not in ("padded", "exact"):
         low, high = _by_name(sums, n, se, level, options)
         low, high = (np.where(known, value, end) for end in (low, high))

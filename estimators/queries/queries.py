@@ -7,6 +7,7 @@ bounds need of either is a `Query`.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,3 +58,10 @@ class Queries(ABC):
     @abstractmethod
     def linear_query(self, weights: Floats) -> Query:
         """Prepare any weights, float64 `(k,)`."""
+
+
+class PreparedSets(NamedTuple):
+    """What decodes each of some sets of values: the same whatever is reported."""
+
+    queries: Queries
+    sets: Iterable[Query]

@@ -36,31 +36,23 @@ def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
     rows = out.reshape(-1, near)
     step = _STRETCH // near
     spare = np.empty((2, min(step, len(rows)), near), dtype=out.dtype)
+    half = near // 2
     for first in range(0, len(rows), step):
-        _transform_near(rows[first : first + step], spare)
+        some = current = rows[first : first + step]
+        # Each pass adds and subtracts neighbours and writes the sums before the differences, so
+        # that it runs over long contiguous stretches whatever the order.
+        for number in range(near.bit_length() - 1):
+            pairs = current.reshape(len(some), half, 2)
+            current = spare[number % 2, : len(some)]
+            np.add(pairs[..., 0], pairs[..., 1], out=current[:, :half])
+            np.subtract(pairs[..., 0], pairs[..., 1], out=current[:, half:])
+        some[...] = current
     reach = near
     while reach < order:
         for low, high in out.reshape(-1, 2, reach // near, near):
             _combine(low, high, spare[0, 0])
         reach *= 2
     return out
-
-
-def _transform_near(rows: NDArray[Number], spare: NDArray[Number]) -> None:
-    """Transform short rows in place, with two spare copies of them.
-
-    Each pass adds and subtracts neighbours and writes the sums before the differences, so that it
-    runs over long contiguous stretches whatever the order.
-    """
-    half = rows.shape[-1] // 2
-    current = rows
-    for number in range(rows.shape[-1].bit_length() - 1):
-        pairs = current.reshape(len(rows), half, 2)
-        following = spare[number % 2, : len(rows)]
-        np.add(pairs[..., 0], pairs[..., 1], out=following[:, :half])
-        np.subtract(pairs[..., 0], pairs[..., 1], out=following[:, half:])
-        current = following
-    rows[...] = current
 
 
 def _combine(low: NDArray[Number], high: NDArray[Number], spare: NDArray[Number]) -> None:

@@ -38,22 +38,19 @@ class BlockDecoder(DisclosedBlocks):
             self._slot_of_report = np.arange(layout.outputs) + moved
         self.scratch = 1.0 if len(self._runs) == 1 else 3.0
 
-    def _scale(self, at: slice | Integers) -> Floats:
-        return np.where(self._layout.mask[at] == 0, 1.0, self._c)
-
     def _transform(self, reports: NDArray[Number]) -> NDArray[Number]:
-        """Return the transforms of all blocks of a vector over reports, each in its place."""
+        """Return the transforms of all blocks of vectors over reports, each in its place."""
+        rows = reports.shape[:-1]
         if len(self._runs) == 1:
-            order, count = self._runs[0]
-            return walsh_hadamard(reports.reshape(count, order)).reshape(-1)
+            return walsh_hadamard(reports.reshape(*rows, *self._runs[0])).reshape(reports.shape)
         slots = np.empty_like(reports)
-        slots[self._slot_of_report] = reports
+        slots[..., self._slot_of_report] = reports
         start = 0
-        for order, count in self._runs:
-            end = start + order * count
-            slots[start:end] = walsh_hadamard(slots[start:end].reshape(count, order)).ravel()
-            start = end
-        return slots[self._slot_of_report]
+        for count, order in self._runs:
+            some = slots[..., start : start + count * order]
+            some[...] = walsh_hadamard(some.reshape(*rows, count, order)).reshape(some.shape)
+            start += count * order
+        return slots[..., self._slot_of_report]
 
     def shares(self, statistic: Statistic) -> Floats:
         """Return `c T[row]` of each value, T the exact integer transform of its block's counts."""
@@ -61,13 +58,14 @@ class BlockDecoder(DisclosedBlocks):
         totals = np.empty(self._layout.blocks.size)
         for at in parts(totals.size):
             places = self._layout.offset[at] + self._layout.row[at]
-            totals[at] = self._scale(at) * transformed[places]
+            totals[at] = np.where(self._layout.mask[at] == 0, 1.0, self._c) * transformed[places]
         return totals
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return `c^2 N_j` of each value, N_j its block's exact count."""
         in_block = self.group_reports(statistic)
-        moments: Floats = self._scale(slice(None)) ** 2 * in_block[self._layout.blocks.of_value]
+        scale = np.where(self._layout.mask == 0, 1.0, self._c)
+        moments: Floats = scale**2 * in_block[self._layout.blocks.of_value]
         return moments
 
     def extremes(self) -> tuple[Floats, Floats]:
@@ -99,26 +97,37 @@ class BlockDecoder(DisclosedBlocks):
         )
 
     def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`: each block's weights in their rows, transformed."""
-        rows = np.zeros(self._layout.outputs)
-        for at in parts(weights.size):
+        """Return `h` with `Q h = weights`: each block's weights in their rows, transformed.
+
+        Of several queries at once too: `(..., k)` -> `(..., outputs)`.
+        """
+        rows = np.zeros((*weights.shape[:-1], self._layout.outputs))
+        for at in parts(weights.shape[-1]):
             places = self._layout.offset[at] + self._layout.row[at]
-            rows[places] = weights[at] * self._scale(at)
+            rows[..., places] = weights[..., at] * np.where(
+                self._layout.mask[at] == 0, 1.0, self._c
+            )
         return self._transform(rows)
 
     def expect(self, function: Floats) -> Floats:
-        """Return `(T[0] + t T[row]) / K_j` of each value, T the transform of its block, t = 1/c."""
+        """Return `(T[0] + t T[row]) / K_j` of each value, T the transform of its block, t = 1/c.
+
+        Of several functions at once too: `(..., outputs)` -> `(..., k)`.
+        """
         transformed = self._transform(np.asarray(function, dtype=np.float64))
-        means = np.empty(self._layout.blocks.size)
-        for at in parts(means.size):
+        means = np.empty((*transformed.shape[:-1], self._layout.blocks.size))
+        for at in parts(means.shape[-1]):
             base = self._layout.offset[at]
             contrast = np.where(self._layout.mask[at] == 0, 0.0, self._contrast)
-            sums = transformed[base] + contrast * transformed[base + self._layout.row[at]]
-            means[at] = sums / (self._layout.mask[at] + 1)
+            rows = base + self._layout.row[at]
+            sums = transformed[..., base] + contrast * transformed[..., rows]
+            means[..., at] = sums / (self._layout.mask[at] + 1)
         return means
+
+    decode_each, expect_each = decode, expect
 
 
 def _runs_of_equal(orders: Indices) -> list[tuple[int, int]]:
-    """Return `(order, number of blocks)` for a sorted array of orders."""
+    """Return `(number of blocks, order)` for a sorted array of orders."""
     distinct, counts = np.unique(orders, return_counts=True)
-    return list(zip(distinct.tolist(), counts.tolist(), strict=True))
+    return list(zip(counts.tolist(), distinct.tolist(), strict=True))
