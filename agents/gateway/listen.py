@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from ldpstream.agents.config import GatewayConfig
 from ldpstream.agents.gateway.app import Served, build_gateway
-from ldpstream.agents.http.connections import Bounds
+from ldpstream.agents.http.connection import Bounds
 from ldpstream.agents.http.listening import listening
 
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from ldpstream.agents.config import WorkerConfig
 from ldpstream.agents.http.access import Access
-from ldpstream.agents.http.connections import Bounds
+from ldpstream.agents.http.connection import Bounds
 from ldpstream.agents.http.listening import listening
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.serve import reading_access

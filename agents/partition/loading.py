@@ -8,31 +8,47 @@ partition waits until that number includes it, and starts with all panes of deci
 all gathered ones, closed.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ldpstream.agents.partition.cutover import SiblingHeads, cut_over
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 
 
-def loadable(context: Context, partition: int, first: Head, siblings: SiblingHeads) -> bool:
-    """Return whether a partition can be loaded yet; `first` is partition 0's head.
+def loadable(
+    context: Context, partition: int, replicas: Sequence[Replica], siblings: SiblingHeads
+) -> Head | None:
+    """Return the stored head of a partition that can be loaded, and None before.
 
-    An added partition cannot before that head includes it, and none can before all accepted states
-    have recorded where they hand over.
+    It cannot while its replica or partition 0's has not reached its log's end, or one is behind
+    another. An added partition cannot before partition 0's head includes it, and none can before
+    all accepted states have recorded where they hand over.
     """
+    first, stored = replicas[0].head, replicas[partition].head
+    if first is None or stored is None or missing(replicas):
+        return None
     included = partition == 0 or partition < first.partitions
-    return included and (context.accepted or siblings.all_cut_over)
+    return stored if included and (context.accepted or siblings.all_cut_over) else None
 
 
 def starting_head(
-    context: Context, head: Head, first: Head, siblings: SiblingHeads, *, source: bytes
+    context: Context,
+    head: Head,
+    replicas: Sequence[Replica],
+    siblings: SiblingHeads,
+    *,
+    source: bytes,
 ) -> Head:
     """Return the head that a new owner continues from, given the stored `head`.
 
     `source` is the id of the source topic, empty if the broker has none.
     """
+    first = replicas[0].head
+    assert first is not None, "a partition is loadable after partition 0's log has been read"
     decided = max(context.window.closing(first.final), first.grouped, first.gathered)
     begun = close_decided(context.window, head, decided)
     return replace(cut_over(context, begun, siblings), source=source or head.source)

@@ -21,14 +21,12 @@ from ldpstream.agents.partition.delays import Delays
 from ldpstream.agents.partition.finals import Publication, expire, store_finals
 from ldpstream.agents.partition.flushes import Flush, Flushes, Settled
 from ldpstream.agents.partition.gathering import hand_over
-from ldpstream.agents.partition.grouping import expired
 from ldpstream.agents.partition.loading import loadable, starting_head
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.partition.skipping import ended, skipped
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gaps import Gap
-from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.shown import DEAD_LIMIT
@@ -72,24 +70,18 @@ class Partition:
         source: bytes = b"",
         siblings: SiblingHeads = ALONE,
     ) -> Self | None:
-        """Load a partition from its replica; return None if that is not possible yet.
+        """Load a partition from its replica; return None while it is not `loadable`.
 
-        It is not while its replica or partition 0's has not reached its log's end, or one is behind
-        another, or while it is not `loadable`. `epoch` is a new random integer in `1..2^64-1`.
-        `source` is the id of the source topic, which the caller has compared with the one in the
-        replica's head. `siblings` has the heads of the collection's other states.
+        `epoch` is a new random integer in `1..2^64-1`. `source` is the id of the source topic,
+        which the caller has compared with the one in the replica's head. `siblings` has the heads
+        of the collection's other states.
         """
-        first, replica = replicas[0].head, replicas[partition]
-        if (
-            first is None
-            or replica.head is None
-            or missing(replicas)
-            or not loadable(context, partition, first, siblings)
-        ):
+        stored = loadable(context, partition, replicas, siblings)
+        if stored is None:
             return None
-        self = cls(context, replica, replica.head, epoch=epoch)
-        self.work = starting_head(context, replica.head, first, siblings, source=source)
-        self._changed = self.work.cutover != replica.head.cutover
+        self = cls(context, replicas[partition], stored, epoch=epoch)
+        self.work = starting_head(context, stored, replicas, siblings, source=source)
+        self._changed = self.work.cutover != stored.cutover
         self._decided = decided(self.work, siblings)
         return self
 
@@ -226,8 +218,7 @@ class Partition:
 
     def _is_idle(self, idle_ms: int, now_ms: int) -> bool:
         # The largest end that anybody saw: a new leader may not know yet how long the log is.
-        read = self.work.end <= self.work.next
-        return read and self._probes.last_for(idle_ms, now_ms=now_ms)
+        return self.work.end <= self.work.next and self._probes.last_for(idle_ms, now_ms=now_ms)
 
     def clock(
         self,
@@ -250,23 +241,20 @@ class Partition:
         if len(heads) < known_partitions:
             return
         before = self.work
-        idle_ms = self._context.window.idle_ms
-        idle = idle_ms is not None and self._is_idle(idle_ms, now_ms)
+        window = self._context.window
+        idle = window.idle_ms is not None and self._is_idle(window.idle_ms, now_ms)
         self.work = self._clock.advance(before, seen, controls, idle=idle, now_ms=now_ms)
         if self.partition == 0:
             self._decide(replicas, heads)
             if len(heads) >= self.work.partitions and self._context.minimum > 1:
-                # All panes together that are gathered, and in no part, have too few reports.
-                first = max(self.work.grouped, self.work.gathered, expired(replicas))
-                self._changed |= self._releases.look(replicas, first, now_ms=now_ms)
+                self._changed |= self._releases.look(replicas, self.work, now_ms=now_ms)
         else:
             # An owner that has not closed these panes itself is not the owner any more.
             handed_over = min(heads[0].gathered, self.flushes.base.closed)
             if handed_over > self.work.gathered:
                 self.work = hand_over(self._cells, self.work, handed_over)
         # A pane is kept until its retention is over and all its windows are published.
-        window, published = self._context.window, heads[0].published
-        kept = min(window.expired(self.work.clock), published * window.hop_panes)
+        kept = min(window.expired(self.work.clock), heads[0].published * window.hop_panes)
         if kept > self.work.expired:
             self.work = expire(self._cells, self.work, kept)
         # Neither advancing the clock without closing a pane nor expiring, gathering or handing over
@@ -302,8 +290,7 @@ class Partition:
         finals = self._cells.finals(self.work.published, self._offered)
         if not finals:
             self.mark_published()
-        span = self._context.window.span
-        return [Publication(*span(window), content) for window, content in finals]
+        return [Publication(*self._context.window.span(number), final) for number, final in finals]
 
     def mark_published(self) -> None:
         """Let the next head record that the last result of `publications` has been published."""

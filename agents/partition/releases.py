@@ -15,9 +15,11 @@ partition.
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ldpstream.agents.partition.grouping import expired
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.cells import Release, sum_chunks
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 
 _END: Final = 1 << 62
@@ -43,11 +45,11 @@ class Releases:
         self._made: dict[tuple[int, int], int] = {}
         self._looked_ms: int | None = None
 
-    def look(self, replicas: Sequence[Replica], first: int, *, now_ms: int) -> bool:
-        """Release what is ready of panes from `first` on; return whether anything was released.
+    def look(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
+        """Release what is ready of panes in no part; return whether anything was released.
 
-        `replicas` are those of all partitions. Does nothing if the last call was less than
-        `release_ms` ago.
+        `replicas` are those of all partitions, `work` the head in memory of partition 0. Does
+        nothing if the last call was less than `release_ms` ago.
         """
         context, minimum = self._context, self._context.minimum
         if minimum <= 1 or not context.tells_of_open or context.release_ms is None:
@@ -56,6 +58,8 @@ class Releases:
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < context.release_ms:
             return False
         self._looked_ms = now_ms
+        # All panes together that are gathered, and in no part, have too few reports.
+        first = max(work.grouped, work.gathered, expired(replicas))
         self._forget(first)
         released = False
         for pane, counted in _counted(replicas, first).items():

@@ -93,8 +93,8 @@ class Replica(Shown):
         self._last, self._winner = Head(), found.winner
         if found.winner is not None:
             self._keys[found.winner.key] = None
-            key = Key(HEAD, found.winner.epoch, found.winner.seq)
-            self._last = decode_head(key, found.winner.value)
+            _, epoch, seq, _, value = found.winner
+            self._last = decode_head(Key(HEAD, epoch, seq), value)
         for data, held in found.known.items():
             key = None if held is None else decode_key(self._prefix, data)
             if held is None or key is None:
@@ -229,8 +229,8 @@ class Replica(Shown):
             return Head()
         if self._winner is before and self._last is not None:
             return self._last
-        key = Key(HEAD, self._winner.epoch, self._winner.seq)
-        return decode_head(key, self._winner.value)
+        _, epoch, seq, _, value = self._winner
+        return decode_head(Key(HEAD, epoch, seq), value)
 
     def _decide(self, cell: CellRecord, head: Head, firsts: Firsts) -> None:
         """Make a cell live or dead, once the head has passed it."""

@@ -159,9 +159,9 @@ class CountDecoder(Decoder):
         """Return `decode` of each row, `(q, k)` -> `(q, outputs)`; by default one by one."""
         return np.stack([self.decode(row) for row in weights])
 
-    def expect_each(self, functions: Floats) -> Floats:
+    def expect_each(self, function: Floats) -> Floats:
         """Return `expect` of each row, float64 `(q, outputs)` -> `(q, k)`."""
-        return np.stack([self.expect(row) for row in functions])
+        return np.stack([self.expect(row) for row in function])
 
     def output_mass(
         self,

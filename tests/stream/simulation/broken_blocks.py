@@ -11,6 +11,7 @@ from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state import blocks
 from ldpstream.agents.state.blocks import Integers, Merged, add_parts
+from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot
 from ldpstream.mechanisms.interface.mechanism import Statistic
@@ -73,9 +74,9 @@ class NotMasked(BlockWorld):
 class OpenReleases(Releases):
     """Releases as without `minimum_block`."""
 
-    def look(self, replicas: Sequence[Replica], first: int, *, now_ms: int) -> bool:
+    def look(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
         self._context = replace(self._context, minimum_block=1)
-        return super().look(replicas, first, now_ms=now_ms)
+        return super().look(replicas, work, now_ms=now_ms)
 
 
 class OpenPanes(BlockWorld):

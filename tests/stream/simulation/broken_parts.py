@@ -159,8 +159,8 @@ class ClosedAnywhere(Patched):
 class AtOnce(Releases):
     """A candidate is released at once."""
 
-    def look(self, replicas: Sequence[Replica], first: int, *, now_ms: int) -> bool:
-        super().look(replicas, first, now_ms=now_ms)
+    def look(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
+        super().look(replicas, work, now_ms=now_ms)
         candidates = [*self._candidates.items()]
         self._candidates.clear()
         for pane, candidate in candidates:

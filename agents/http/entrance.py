@@ -1,0 +1,153 @@
+"""The way from an accepted socket to aiohttp, on which the limiter is told what happens.
+
+Sockets are accepted here and not by asyncio's server, which tells nobody of a connection before
+its TLS handshake is over: until then it could be neither counted nor ended.
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+
+from ldpstream.agents.http.connection import HEADER_SECONDS, Connection
+from ldpstream.agents.http.connections import ConnectionLimiter
+
+END_SECONDS: Final = 2.0
+"""For answers under way when the server ends, and for what is left of a body that was refused."""
+_ACCEPTED_AT_ONCE: Final = 24
+"""In one turn of the loop. A connection is read some four turns later: those accepted meanwhile
+must be far fewer than one peer may have, or they would take its place before it was heard."""
+_READ_BYTES: Final = 16 << 10
+"""Of one connection at a time: a probe waits while all that are ready are read once or twice."""
+_NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_PAUSE_SECONDS: Final = 0.1
+
+
+class Entrance:
+    """Accepts connections and hands them to aiohttp's server."""
+
+    def __init__(
+        self, server: web.Server, limiter: ConnectionLimiter, tls: ssl.SSLContext | None
+    ) -> None:
+        self._server = server
+        self._limiter = limiter
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray(_READ_BYTES)
+        self._opening: set[asyncio.Task[None]] = set()
+        self._resuming: dict[socket.socket, asyncio.TimerHandle] = {}
+
+    def open(self, listener: socket.socket) -> None:
+        """Accept what comes."""
+        self._resuming.pop(listener, None)
+        self._loop.add_reader(listener, self._accept, listener)
+
+    def close(self, listener: socket.socket) -> None:
+        """Accept no more, and end what has not said anything yet."""
+        waiting = self._resuming.pop(listener, None)
+        if waiting is not None:
+            waiting.cancel()
+        self._loop.remove_reader(listener)
+        listener.close()
+        for task in self._opening:
+            task.cancel()
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                accepted, address = listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _NO_FILES:
+                    raise
+                # Those that wait in the kernel stay there: the socket would be ready at once.
+                self._limiter.make_place()
+                self._loop.remove_reader(listener)
+                again = self._loop.call_later(_PAUSE_SECONDS, self.open, listener)
+                self._resuming[listener] = again
+                return
+            accepted.setblocking(False)
+            connection = self._limiter.admit(str(address[0]))
+            task = self._loop.create_task(self._connect(accepted, connection))
+            connection.opening = task
+            self._opening.add(task)
+            task.add_done_callback(partial(self._opened, accepted, connection))
+
+    async def _connect(self, accepted: socket.socket, connection: Connection) -> None:
+        """Give a socket a transport; over TLS, once both sides have greeted each other."""
+        times: dict[str, float] = {}
+        if self._tls is not None:
+            times = {"ssl_handshake_timeout": HEADER_SECONDS, "ssl_shutdown_timeout": END_SECONDS}
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: _Guard(self._server(), connection, self._limiter, self._buffer),
+                accepted,
+                ssl=self._tls,
+                **times,
+            )
+        except OSError:
+            # It went, or spoke no TLS: nobody's to know.
+            self._limiter.forget(connection)
+
+    def _opened(
+        self, accepted: socket.socket, connection: Connection, task: "asyncio.Task[None]"
+    ) -> None:
+        self._opening.discard(task)
+        if task.cancelled():
+            self._limiter.forget(connection)
+            if connection.inner is None:
+                # No transport has been made that would close it.
+                accepted.close()
+
+
+class _Guard(asyncio.BufferedProtocol):
+    """Stands between a transport and aiohttp's protocol, and tells the limiter what happens.
+
+    All connections are read into one `buffer`, which is emptied before the next one is read:
+    otherwise each read would allocate a quarter of a megabyte.
+    """
+
+    def __init__(
+        self,
+        inner: asyncio.Protocol,
+        connection: Connection,
+        limiter: ConnectionLimiter,
+        buffer: bytearray,
+    ) -> None:
+        self._inner = connection.inner = inner
+        self._connection = connection
+        self._limiter = limiter
+        self._buffer = buffer
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._inner.connection_made(transport)
+        self._limiter.connected(self._connection, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._limiter.forget(self._connection)
+        self._inner.connection_lost(exc)
+
+    def get_buffer(self, _sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(memoryview(self._buffer)[:nbytes])
+        self._limiter.received(self._connection, data)
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        self._limiter.blocked(self._connection)
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._limiter.unblocked(self._connection)
+        self._inner.resume_writing()
