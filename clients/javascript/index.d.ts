@@ -47,6 +47,8 @@ export declare class Collection {
   readonly size: number;
   /** Of collections with `one_report`, whose reports carry tokens. */
   readonly oneReport: { readonly windowMs: number; readonly partitions: number } | null;
+  /** Of collections with `hold`: a ledger draws once in so many windows. */
+  readonly hold: { readonly windows: number } | null;
 
   /** Reads a device document and checks its digests; rejects with a `SpecError`. */
   static load(document: DeviceDocument, options?: LoadOptions): Promise<Collection>;
@@ -59,6 +61,9 @@ export declare class Collection {
 
   /** What one report loses at most, exactly. */
   largestLoss(): { numerator: bigint; denominator: bigint };
+
+  /** What a ledger charges at a time, exactly: with `hold` an epoch's permanent draw, else a report. */
+  chargedLoss(): { numerator: bigint; denominator: bigint };
 
   /** Randomises labels into reports; throws a `ValueOutsideDomainError` that never tells a label. */
   privatize(labels: readonly Label[], options?: { entropy?: Entropy }): Uint8Array[];

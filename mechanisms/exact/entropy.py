@@ -5,6 +5,7 @@ dyadic rationals without any rounding of their own (docs/theory.md section 9).
 """
 
 import os
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -42,6 +43,22 @@ def bernoulli_each(entropy: Entropy, thresholds: Words) -> NDArray[np.bool_]:
     """
     drawn: NDArray[np.bool_] = entropy.words(len(thresholds)) < thresholds
     return drawn
+
+
+def bernoulli_rational(entropy: Entropy, probability: Fraction, n: int) -> NDArray[np.bool_]:
+    """Return `n` draws, True with a probability in 0..1, exactly: bool `(n,)`.
+
+    One word for each decides by the first 64 binary digits; then, in order, another word for each
+    that was equal to them by the next 64, until all are decided.
+    """
+    if n == 0 or probability in (0, 1):
+        return np.full(n, probability == 1)
+    digits, rest = divmod(probability * WORD, 1)
+    words = entropy.words(n)
+    out: NDArray[np.bool_] = words < np.uint64(digits)
+    equal = np.flatnonzero(words == np.uint64(digits))
+    out[equal] = bernoulli_rational(entropy, rest, equal.size)
+    return out
 
 
 def fair_coins(entropy: Entropy, n: int) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ which would give the first value the constant row 0; its own sets S_i are rows i
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Self
@@ -31,6 +31,7 @@ from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_thr
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.walsh import move_to_sign, positive, sign_order
 from ldpstream.mechanisms.families.high_low_decoder import HighLowDecoder
+from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
@@ -143,9 +144,27 @@ class HighLow(SymbolMechanism):
         if self.row[value] == 0:
             row = dict.fromkeys(range(S), Fraction(2 * (WORD - T), WORD * S))
             return row | {int(self.plain[value]): Fraction(2 * T - WORD, WORD)}
-        high, low = Fraction(2 * T, WORD * S), Fraction(2 * (WORD - T), WORD * S)
+        high, low = self.levels
         signs = positive(self.row[value], np.arange(S))
         return {y: high if sign else low for y, sign in enumerate(signs)}
+
+    @property
+    def levels(self) -> tuple[Fraction, Fraction]:
+        """Probability of a position with sign +1 for a sensitive value, and with sign -1."""
+        high = Fraction(2 * self.threshold, WORD * self.positions)
+        return high, Fraction(2, self.positions) - high
+
+    def chain(self, epsilon: object) -> tuple[Self, Chain]:
+        """Return the mechanism of a permanent draw, and how reports follow from it.
+
+        Plain reports too are replaced by a uniform position: against a value that has one a
+        sensitive value's reports are as likely as against another sensitive one at most.
+        """
+        permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
+        order = self.positions
+        blend = blend_of((order, order // 2), permanent.levels, self.levels[0])
+        places = np.array([0]), np.array([order])
+        return permanent, Chain(*places, {order: blend})
 
     def certify(self) -> Certificate:
         """Prove the realised loss: by enumeration up to 64 values, by structure at any size.

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import Json as Json
-from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.channels.blanket import Blanket, blankets_by_enumeration
 from ldpstream.mechanisms.channels.certificate import ENUMERATION_LIMIT, Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
+from ldpstream.mechanisms.interface.chain import Chain
 from ldpstream.mechanisms.interface.decoder import Decoder as Decoder
 from ldpstream.mechanisms.interface.decoder import Floats as Floats
 from ldpstream.mechanisms.interface.decoder import Statistic as Statistic
@@ -67,6 +68,22 @@ class Mechanism(ABC):
         """
         del statistic
         return None
+
+    def chain(self, epsilon: object) -> "tuple[Mechanism, Chain]":
+        """Return the mechanism of a permanent draw, and how reports of this one follow from it.
+
+        Both have the same reports; `epsilon` is the permanent draw's.
+
+        Raises:
+            SpecError: where its reports cannot be randomised again (the default), or epsilon is not
+                above the mechanism's own.
+        """
+        del epsilon
+        raise SpecError(
+            "hold.epsilon",
+            f"no such key with {self.id}, whose reports are not randomised again: hold = H repeats "
+            "them; block-hadamard, high-low, projective-geometry and randomized-response have both",
+        )
 
     @property
     @abstractmethod

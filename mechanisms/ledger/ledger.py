@@ -15,14 +15,15 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.exact.entropy import Entropy
-from ldpstream.mechanisms.interface.mechanism import Reports
+from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
 from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError, SkippedError
 from ldpstream.mechanisms.ledger.spent import Spent, WindowSpent, read_spent
 from ldpstream.mechanisms.ledger.spread import Spread, drawn_windows
-from ldpstream.mechanisms.ledger.store import DrawnKey, LedgerStore
+from ldpstream.mechanisms.ledger.store import DrawnKey, Epoch, LedgerStore
 from ldpstream.mechanisms.ledger.terms import Budget, Share, Terms, whole_ms
 from ldpstream.mechanisms.policies.spending import SumPolicy
+from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.one_report import SECRET_BYTES
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -66,12 +67,17 @@ class Ledger:
     True draws for each period; `"rolling"` draws once, so that any stretch as long as a period, not
     only those that begin with one, keeps the budget.
 
+    Where a collection has `hold`, the first report of an epoch draws its permanent report, which
+    is on disk from then on until it is forgotten, and those of its windows follow from that alone.
+    A period is charged for an epoch once, with the budget of the permanent draw.
+
     Raises:
         LedgerError: where the file is there but is not a whole ledger (an empty one is none),
             cannot be used, holds reports of a spec that is not among `specs` but would have to be
             compared pair by pair, or windows of another length; where a window does not divide the
             horizon, or is not that of `one_report`; with `spread` where there is no horizon, one of
-            more than a million windows, or a budget below one report of each collection.
+            more than a million windows, a collection with `hold`, or a budget below one report of
+            each collection.
         SpecError: for a budget that is not a finite number above 0, or of the wrong values.
         TypeError: for a length that is not a whole number.
     """
@@ -151,7 +157,8 @@ class Ledger:
         """Return the report of the window that holds a time: a fresh one, or the one it has.
 
         The first report of a window stands, whatever label is given later, and so does its time. A
-        fresh one is on disk, and charged, before it is returned.
+        fresh one is on disk, and charged, before it is returned. With `hold` the first label of an
+        epoch stands for all its windows.
 
         Raises:
             SkippedError: where the ledger spreads its budget, and this window is not the device's.
@@ -163,18 +170,28 @@ class Ledger:
             ValueError: for a time that is not in whole milliseconds, of the years 1 to 9999.
         """
         spec.domain.index([label])
-        return self._release(spec, time_ms, lambda: spec.privatize([label], entropy=entropy))
+        source = entropy or SystemEntropy()
+
+        def draw(mechanism: Mechanism) -> Reports:
+            return mechanism.randomise(spec.domain.place([label], entropy=source), source)
+
+        return self._release(spec, time_ms, draw, source)
 
     def release_index(
         self, spec: CollectionSpec, index: int, *, time_ms: int, entropy: Entropy | None = None
     ) -> Release:
         """Do the same for a value by its number in `0..k-1`."""
         values = spec.mechanism.check_values(np.array([index]))
-        return self._release(
-            spec, time_ms, lambda: spec.mechanism.privatize(values, entropy=entropy)
-        )
+        source = entropy or SystemEntropy()
+        return self._release(spec, time_ms, lambda one: one.randomise(values, source), source)
 
-    def _release(self, spec: CollectionSpec, time_ms: int, draw: Callable[[], Reports]) -> Release:
+    def _release(
+        self,
+        spec: CollectionSpec,
+        time_ms: int,
+        draw: Callable[[Mechanism], Reports],
+        entropy: Entropy,
+    ) -> Release:
         cut_ms, start_ms = self._window(spec, time_ms)
         with self._store.reading():
             kept = self._kept(spec, start_ms)
@@ -189,9 +206,31 @@ class Ledger:
             if kept is not None:
                 return kept
             self._terms.charge(self._store, spec, start_ms)
-            payload = spec.mechanism.encode(draw())
+            if spec.hold is None:
+                payload = spec.mechanism.encode(draw(spec.mechanism))
+            else:
+                payload = spec.hold.sent(self._permanent(spec, spec.hold, start_ms, draw), entropy)
             self._store.add(spec.fingerprint, start_ms, cut_ms, payload.tobytes())
         return Release(payload, cut_ms, start_ms, fresh=True, sent=False)
+
+    def _permanent(
+        self,
+        spec: CollectionSpec,
+        hold: Hold,
+        start_ms: int,
+        draw: Callable[[Mechanism], Reports],
+    ) -> NDArray[np.uint8]:
+        """Return the permanent report of a window's epoch, uint8 `(1, B)`: kept, or drawn now."""
+        epoch = self._store.epoch(spec.fingerprint, start_ms)
+        if epoch is None:
+            secret = self._store.secret(secrets.token_bytes(SECRET_BYTES))
+            window_ms = self._terms.window_ms(spec)
+            span = hold.epoch(secret, spec.fingerprint, start_ms=start_ms, window_ms=window_ms)
+            epoch = Epoch(*span, hold.permanent.encode(draw(hold.permanent)).tobytes())
+            self._store.add_epoch(spec.fingerprint, epoch)
+        if epoch.report is None:
+            raise _forgotten(spec)
+        return np.frombuffer(epoch.report, dtype=np.uint8).reshape(1, -1)
 
     def _window(self, spec: CollectionSpec, time_ms: int) -> tuple[int, int]:
         """Return the cut time, and the start of its window: there the report is counted."""
@@ -204,10 +243,7 @@ class Ledger:
         if row is None:
             return None
         if row.report is None:
-            raise LedgerError(
-                f"{spec.name}: expected a window after those that were forgotten, got one that "
-                "has had its report"
-            )
+            raise _forgotten(spec)
         payload = np.frombuffer(row.report, dtype=np.uint8).reshape(1, -1)
         return Release(payload, row.time_ms, start_ms, fresh=False, sent=row.sent)
 
@@ -222,9 +258,10 @@ class Ledger:
 
         Their charges stay, and so does the refusal of a second report.
         """
-        before_ms = whole_ms(before_ms) - self._terms.window_ms(spec) + 1
+        window_ms = self._terms.window_ms(spec)
+        before_ms = whole_ms(before_ms) - window_ms + 1
         with self._store.writing():
-            return self._store.forget(spec.fingerprint, before_ms)
+            return self._store.forget(spec.fingerprint, before_ms, window_ms=window_ms)
 
     def spent(self, *, time_ms: int | None = None) -> Spent:
         """Return what the period that holds a time has spent, or what was spent in all."""
@@ -247,6 +284,13 @@ class Ledger:
             if strangers:
                 raise LedgerError(f"expected the spec {min(strangers).hex()} among the collections")
             return self._terms.sum(self._store, span)
+
+
+def _forgotten(spec: CollectionSpec) -> LedgerError:
+    return LedgerError(
+        f"{spec.name}: expected a window after those that were forgotten, got one that has had "
+        "its report"
+    )
 
 
 def _read_spread(given: bool | str) -> Spread | None:

@@ -15,13 +15,17 @@ _LONG_EXPONENT = re.compile(r"[eE][+-]?[0-9_]{4}")
 
 @dataclass(frozen=True)
 class WindowSpent:
-    """What one window's report has spent, at most: exact."""
+    """What one window's report has spent, at most: exact.
+
+    With `hold` what those of one epoch have, of which a span may hold some: `reports` of them.
+    """
 
     collection: str
     fingerprint: bytes
     start_ms: int
     end_ms: int
     loss: Fraction
+    reports: int = 1
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Spent:
                 "window": {"start": format_time(one.start_ms), "end": format_time(one.end_ms)},
                 "spent": float_above(one.loss),
                 "exact": str(one.loss),
+                **({"reports": one.reports} if one.reports > 1 else {}),
             }
             for one in self.windows
         ]
@@ -69,9 +74,11 @@ def read_budget(given: Fraction | float | str) -> Fraction:
 def read_spent(store: LedgerStore, span_ms: tuple[int, int] | None) -> Spent:
     """Return what the windows that a span touches, or all of them, have spent."""
     windows = [
-        WindowSpent(known.name, fingerprint, start, start + known.window_ms, known.loss)
+        WindowSpent(
+            known.name, fingerprint, one.start_ms, one.end_ms, known.loss, reports=one.reports
+        )
         for fingerprint, known in store.specs().items()
-        for start in store.starts(fingerprint, span_ms, window_ms=known.window_ms)
+        for one in store.charged(fingerprint, span_ms, window_ms=known.window_ms)
     ]
     windows.sort(key=lambda one: (one.start_ms, one.fingerprint))
     total = sum((one.loss for one in windows), Fraction(0))

@@ -1,7 +1,7 @@
 """The ledger on disk: one SQLite file, written and synced before anything is released.
 
-It holds reports, which are randomised, and never a value. Every change is one transaction: after a
-kill -9 or a power failure it has happened entirely or not at all.
+It holds reports and permanent draws, which are randomised, and never a value. Every change is one
+transaction: after a kill -9 or a power failure it has happened entirely or not at all.
 """
 
 import re
@@ -24,6 +24,34 @@ _DRAWN: Final = """CREATE TABLE IF NOT EXISTS drawn (
     reports INTEGER NOT NULL, numbers TEXT NOT NULL,
     PRIMARY KEY (fingerprint, period, windows, reports)
 ) WITHOUT ROWID"""
+
+_HELD: Final = """CREATE TABLE IF NOT EXISTS held (
+    fingerprint BLOB NOT NULL, start_ms INTEGER NOT NULL, end_ms INTEGER NOT NULL, report BLOB,
+    PRIMARY KEY (fingerprint, start_ms)
+) WITHOUT ROWID"""
+_EPOCHS: Final = """SELECT held.start_ms, held.end_ms, count(*) FROM held JOIN release
+    ON release.fingerprint = held.fingerprint
+    AND release.start_ms >= held.start_ms AND release.start_ms < held.end_ms
+    WHERE held.fingerprint = ? AND release.start_ms > ? AND release.start_ms < ?
+    GROUP BY held.start_ms ORDER BY held.start_ms"""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """An epoch `[start, end)` with its permanent report; None where it has been forgotten."""
+
+    start_ms: int
+    end_ms: int
+    report: bytes | None
+
+
+@dataclass(frozen=True)
+class Charged:
+    """What was charged at once: a window's report, or all that a span has of an epoch."""
+
+    start_ms: int
+    end_ms: int
+    reports: int = 1
 
 
 @dataclass(frozen=True)
@@ -133,6 +161,36 @@ class LedgerStore:
             (known.fingerprint, known.name, known.window_ms, str(known.loss)),
         )
 
+    def epoch(self, fingerprint: bytes, start_ms: int) -> Epoch | None:
+        """Return the epoch of the window that starts then; None where nothing was drawn for one."""
+        if not self._holds:
+            return None
+        row = self._db.execute(
+            "SELECT start_ms, end_ms, report FROM held "
+            "WHERE fingerprint = ? AND start_ms <= ? AND end_ms > ? ORDER BY start_ms",
+            (fingerprint, start_ms, start_ms),
+        ).fetchone()
+        return None if row is None else Epoch(*row)
+
+    def add_epoch(self, fingerprint: bytes, epoch: Epoch) -> None:
+        """Keep an epoch's permanent report, whatever becomes of the secret."""
+        self._db.execute(_HELD)
+        self._db.execute(
+            "INSERT INTO held VALUES (?, ?, ?, ?)",
+            (fingerprint, epoch.start_ms, epoch.end_ms, epoch.report),
+        )
+
+    @property
+    def _holds(self) -> bool:
+        asked = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'held'"
+        return self._db.execute(asked).fetchone() is not None
+
+    def _is_held(self, fingerprint: bytes) -> bool:
+        if not self._holds:
+            return False
+        asked = "SELECT 1 FROM held WHERE fingerprint = ?"
+        return self._db.execute(asked, (fingerprint,)).fetchone() is not None
+
     def find(self, fingerprint: bytes, start_ms: int) -> Row | None:
         """Return a window's report, or None where there was none."""
         row = self._db.execute(
@@ -154,8 +212,16 @@ class LedgerStore:
             (fingerprint, start_ms),
         )
 
-    def forget(self, fingerprint: bytes, before_ms: int) -> int:
-        """Drop the reports, but not the charges, of windows that start before; return how many."""
+    def forget(self, fingerprint: bytes, before_ms: int, *, window_ms: int) -> int:
+        """Drop the reports, but not the charges, of windows that start before; return how many.
+
+        Permanent reports go with the last window of their epoch.
+        """
+        if self._is_held(fingerprint):
+            self._db.execute(
+                "UPDATE held SET report = NULL WHERE fingerprint = ? AND end_ms - ? < ?",
+                (fingerprint, window_ms, before_ms),
+            )
         return self._db.execute(
             "UPDATE release SET report = NULL "
             "WHERE fingerprint = ? AND start_ms < ? AND report IS NOT NULL",
@@ -176,8 +242,23 @@ class LedgerStore:
         )
         return [start for (start,) in rows]
 
+    def charged(
+        self, fingerprint: bytes, span_ms: tuple[int, int] | None, *, window_ms: int
+    ) -> list[Charged]:
+        """Return what was charged for the windows that a span touches, or for all, ascending.
+
+        Of windows with a permanent report the epochs that have any there.
+        """
+        if not self._is_held(fingerprint):
+            starts = self.starts(fingerprint, span_ms, window_ms=window_ms)
+            return [Charged(start, start + window_ms) for start in starts]
+        rows = self._db.execute(_EPOCHS, (fingerprint, *_starts_between(span_ms, window_ms)))
+        return [Charged(*row) for row in rows]
+
     def count(self, fingerprint: bytes, span_ms: tuple[int, int] | None, *, window_ms: int) -> int:
-        """Return the number of windows charged that a span touches, or of all."""
+        """Return the number of charges for the windows that a span touches, or for all."""
+        if self._is_held(fingerprint):
+            return len(self.charged(fingerprint, span_ms, window_ms=window_ms))
         (number,) = self._db.execute(
             "SELECT count(*) FROM release WHERE fingerprint = ? AND start_ms > ? AND start_ms < ?",
             (fingerprint, *_starts_between(span_ms, window_ms)),

@@ -89,8 +89,7 @@ class Terms:
                     f"one_report has them, got {window_ms} ms"
                 )
         self._losses = {
-            fingerprint: largest_loss(spec.mechanism.policy)
-            for fingerprint, (spec, _) in self.specs.items()
+            fingerprint: largest_loss(spec.charged) for fingerprint, (spec, _) in self.specs.items()
         }
         self._spread = spread
         self._reports = {} if spread is None else self._shared_out()
@@ -101,6 +100,12 @@ class Terms:
             raise LedgerError(
                 "spread: expected a horizon with it: a budget for ever has no windows"
             )
+        for spec, _ in self.specs.values():
+            if spec.hold is not None:
+                raise LedgerError(
+                    f"{spec.name}: expected no spread with hold, whose reports of an epoch cost no "
+                    "more than one: it reports in every window"
+                )
         windows_ms = {fingerprint: one for fingerprint, (_, one) in self.specs.items()}
         if any(horizon_ms // one > MAX_SPREAD_WINDOWS for one in windows_ms.values()):
             raise LedgerError(
@@ -122,7 +127,7 @@ class Terms:
     def _read_budget(self, given: Budget) -> Policy | Fraction:
         if not isinstance(given, Policy):
             return read_budget(given)
-        sizes = {spec.mechanism.policy.size for spec, _ in self.specs.values()}
+        sizes = {spec.charged.size for spec, _ in self.specs.values()}
         domains = {str(spec.domain.canonical()) for spec, _ in self.specs.values()}
         if sizes != {given.size} or len(domains) > 1 or given.size > MAX_COMPARED_VALUES:
             raise SpecError(
@@ -191,7 +196,7 @@ class Terms:
     def _added_up(self, counts: Mapping[bytes, int]) -> SumPolicy:
         return SumPolicy(
             tuple(
-                (spec.mechanism.policy, counts.get(fingerprint, 0))
+                (spec.charged, counts.get(fingerprint, 0))
                 for fingerprint, (spec, _) in self.specs.items()
             )
         )
@@ -199,11 +204,15 @@ class Terms:
     def charge(self, store: LedgerStore, spec: CollectionSpec, start_ms: int) -> None:
         """Charge a report of a window; store the spec with its first one.
 
+        With `hold` a period is charged by the first of an epoch's reports in it, for all of them.
+
         Raises:
             BudgetError: where it goes beyond the budget.
             LedgerError: as `check_known`: others may have used the file since it was opened.
         """
         known = self.check_known(store)
+        if self._is_charged(store, spec, start_ms):
+            return
         losses = {fingerprint: one.loss for fingerprint, one in known.items()} | self._losses
         budget, asked = self._budget, losses[spec.fingerprint]
         for before in self._stretches(store, known, start_ms):
@@ -213,6 +222,15 @@ class Terms:
                 raise BudgetError(spec.name, spent=spent, asked=asked, allowed=allowed)
         if spec.fingerprint not in known:
             store.add_spec(Known(spec.fingerprint, spec.name, self.window_ms(spec), asked))
+
+    def _is_charged(self, store: LedgerStore, spec: CollectionSpec, start_ms: int) -> bool:
+        """Return whether another report of the window's epoch has been charged to its period."""
+        epoch = None if spec.hold is None else store.epoch(spec.fingerprint, start_ms)
+        if epoch is None:
+            return False
+        span, window_ms = self.period(start_ms), self.window_ms(spec)
+        charged = store.charged(spec.fingerprint, span, window_ms=window_ms)
+        return any(one.start_ms == epoch.start_ms for one in charged)
 
     def _allows(self, counts: Mapping[bytes, int], losses: Mapping[bytes, Fraction]) -> bool:
         """Return whether these numbers of reports of each spec are within the budget together."""

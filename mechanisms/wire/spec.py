@@ -20,8 +20,10 @@ from ldpstream.mechanisms.domains.parse import parse_domain
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS, Settings
+from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.registry.registry import build
 from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, VERSION, encode_frame
+from ldpstream.mechanisms.wire.hold import Hold, read_hold
 from ldpstream.mechanisms.wire.one_report import (
     DISCLOSED,
     TOKEN_BYTES,
@@ -34,13 +36,15 @@ from ldpstream.mechanisms.wire.spec_keys import LEGAL_NAME, read_precision, read
 
 _DEFAULT_PRECISION = "1s"
 _TOKEN_VERSION = 2
+_HOLD_VERSION = 3
 
 
 @dataclass(frozen=True)
 class CollectionSpec:
     """A collection as its devices see it: a domain, a mechanism, a topic, a time precision.
 
-    With `one_report` each report carries a token, and one counts of a device and window.
+    With `one_report` each report carries a token, and one counts of a device and window. With
+    `hold` devices' ledgers draw once an epoch.
     """
 
     name: str
@@ -49,13 +53,14 @@ class CollectionSpec:
     mechanism: Mechanism
     precision_ms: int
     one_report: OneReport | None = None
+    hold: Hold | None = None
 
     @classmethod
     def from_mapping(cls, name: str, mapping: Mapping[str, object], *, base: Path) -> Self:
         """Return the spec of a `[collection.NAME]` table; files are relative to `base`.
 
-        Reads `mechanism, domain, topic, precision, one_report` (with it `partitions` and `window`)
-        and `MECHANISM_KEYS`, no others.
+        Reads `mechanism, domain, topic, precision, hold, one_report` (with it `partitions` and
+        `window`) and `MECHANISM_KEYS`, no others.
 
         Raises:
             SpecError: naming the key and what was expected.
@@ -81,6 +86,7 @@ class CollectionSpec:
                 mapping.get("precision", _DEFAULT_PRECISION), f"{path}.precision"
             ),
             one_report=read_one_report(mapping, path),
+            hold=read_hold(mapping.get("hold"), path, mechanism),
         )
 
     @property
@@ -99,6 +105,8 @@ class CollectionSpec:
         }
         if self.one_report is not None:
             document |= {"version": _TOKEN_VERSION, "one_report": self.one_report.canonical()}
+        if self.hold is not None:
+            document |= {"version": _HOLD_VERSION, "hold": self.hold.canonical()}
         return canonical_json(document)
 
     @cached_property
@@ -110,6 +118,11 @@ class CollectionSpec:
     def report_bytes(self) -> int:
         """The length of a report on the wire: the mechanism's, and its token where there is one."""
         return self.mechanism.report_bytes + (0 if self.one_report is None else TOKEN_BYTES)
+
+    @property
+    def charged(self) -> Policy:
+        """What a ledger charges at a time: a report's policy, or that of an epoch's draw."""
+        return (self.mechanism if self.hold is None else self.hold.permanent).policy
 
     def split(self, payload: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Tokens]:
         """Return reports as the mechanism encodes them, and their tokens, `(n, 0)` without any."""
@@ -236,6 +249,7 @@ class CollectionSpec:
             *self.mechanism.disclosed(),
             f"the event time, cut to {format_duration(self.precision_ms)}",
             *(DISCLOSED if self.one_report is not None else ()),
+            *(() if self.hold is None else (self.hold.disclosed(),)),
             "taking part: that a device reports, how often, and when it sends",
         ]
 

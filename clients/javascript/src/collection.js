@@ -5,11 +5,13 @@ import { SystemEntropy } from "./entropy.js";
 import { SpecError } from "./errors.js";
 import { cutTime, encodeFrame } from "./frame.js";
 import { sha256OfText } from "./hash.js";
+import { readHold } from "./hold.js";
 import { build } from "./mechanisms/index.js";
 import { makeToken, partitionOf, TOKEN_BYTES } from "./token.js";
 
 const VERSION = 1;
 const TOKEN_VERSION = 2;
+const HOLD_VERSION = 3;
 
 export class Collection {
   #domain;
@@ -19,11 +21,12 @@ export class Collection {
 
   #loss;
 
-  constructor({ name, fingerprint, domain, mechanism, loss, precisionMs, oneReport = null }) {
+  constructor({ name, fingerprint, domain, mechanism, loss, precisionMs, oneReport = null, hold = null }) {
     this.name = name;
     this.fingerprint = fingerprint;
     this.precisionMs = precisionMs;
     this.oneReport = oneReport;
+    this.hold = hold;
     this.reportBytes = mechanism.reportBytes;
     this.size = domain.shape.reduce((product, extent) => product * extent, 1);
     this.#fingerprint = Uint8Array.from(fingerprint.match(/../g), (pair) => parseInt(pair, 16));
@@ -46,10 +49,12 @@ export class Collection {
     }
     const spec = JSON.parse(canonical);
     const rule = spec.one_report;
-    const version = rule === undefined ? VERSION : TOKEN_VERSION;
+    const tokens = rule === undefined ? VERSION : TOKEN_VERSION;
+    const version = spec.hold === undefined ? tokens : HOLD_VERSION;
     if (spec.version !== version) throw new SpecError("version", `${version}, got another`);
     const values = readDomain(spec.domain);
-    const { mechanism, domain, loss } = await build(spec.mechanism, spec.parameters, values, tables);
+    const own = await build(spec.mechanism, spec.parameters, values, tables);
+    const { mechanism, domain, loss } = own;
     return new Collection({
       name: spec.collection,
       fingerprint: found,
@@ -58,6 +63,7 @@ export class Collection {
       loss,
       precisionMs: spec.precision_ms,
       oneReport: rule && { windowMs: rule.window_ms, partitions: rule.partitions },
+      hold: spec.hold && (await readHold(spec, values, tables, own)),
     });
   }
 
@@ -80,6 +86,16 @@ export class Collection {
   // What one report loses at most, as an exact rational `{numerator, denominator}` of BigInts.
   largestLoss() {
     return this.#loss();
+  }
+
+  // What a ledger charges at a time, likewise: with hold an epoch's permanent draw, else a report.
+  chargedLoss() {
+    return this.hold === null ? this.#loss() : this.hold.loss();
+  }
+
+  // Draws the permanent report of an epoch whose first value is this label, where there is hold.
+  drawPermanent(label, { entropy = new SystemEntropy() } = {}) {
+    return this.hold.permanent.privatize(this.#domain.index([label], entropy), entropy)[0];
   }
 
   // Randomises labels into reports, one Uint8Array of `reportBytes` each.

@@ -28,6 +28,20 @@ export function bernoulliEach(entropy, thresholds) {
   return thresholds.map((threshold, i) => words[i] < threshold);
 }
 
+// True with a rational probability, exactly: a word decides by its first 64 binary digits, and where
+// it equals them the next one by the next 64.
+export function bernoulliRational(entropy, { numerator, denominator }) {
+  let rest = numerator;
+  if (rest >= denominator) return true;
+  while (rest > 0n) {
+    const digits = (rest << 64n) / denominator;
+    const [word] = entropy.words(1);
+    if (word !== digits) return word < digits;
+    rest = (rest << 64n) % denominator;
+  }
+  return false;
+}
+
 // One word for each 64 coins: its bits from the lowest on.
 export function fairCoins(entropy, n) {
   const words = entropy.words(Math.ceil(n / WORD_BITS));

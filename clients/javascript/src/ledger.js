@@ -1,9 +1,12 @@
 // One person's budget ledger: one report a window, the same one whenever it is asked for again, and no
 // report beyond the budget. What it protects, and what not: docs/devices.md.
 
+import { SystemEntropy } from "./entropy.js";
 import { BudgetError, LedgerError, SkippedError } from "./errors.js";
 import { cutTime } from "./frame.js";
-import { readState, toBytes, toText } from "./ledger_state.js";
+import { epochOf } from "./hold.js";
+import { epochWith, find, forgotten, isCharged, isOf, spentOf } from "./ledger_charges.js";
+import { lockOf, readState, toBytes, toText } from "./ledger_state.js";
 import { sum, times } from "./loss.js";
 import { doubleAbove, isAbove, readRational, write } from "./rational.js";
 import { MAX_SPREAD_WINDOWS, drawnWindows, sharedOut } from "./spread.js";
@@ -68,13 +71,16 @@ export class Ledger {
     this.#collections = new Map(
       collections.map(([collection, windowMs]) => [
         collection.fingerprint,
-        { windowMs, loss: collection.largestLoss(), windows: null, reports: null },
+        { windowMs, loss: collection.chargedLoss(), windows: null, reports: null },
       ]),
     );
     if (![true, false, "rolling"].includes(spread)) {
       throw new LedgerError('spread: expected true, false or "rolling"');
     }
     this.#spread = spread;
+    for (const [{ name, hold }] of spread ? collections : []) {
+      if (hold !== null) throw new LedgerError(`${name}: expected no spread with hold`);
+    }
     if (spread) this.#shareOut();
   }
 
@@ -134,12 +140,31 @@ export class Ledger {
       }
       this.#charge(state, collection, startMs);
       const tokens = await tokensOf(state, collection, cutMs);
-      const frame = toText(collection.frame([label], { timesMs: [cutMs], entropy, tokens }));
+      const report = await this.#draw(state, collection, startMs, { label, entropy });
+      const frame = toText(collection.frameReports([report], [cutMs], tokens));
       const window = { fingerprint, startMs, frame, key: uploadKey(), sent: false };
       state.windows.push(window);
       await this.#write(state);
       return given(window, true);
     });
+  }
+
+  // The report of a window: with hold it follows from the permanent one of its epoch, which the
+  // first label of the epoch draws.
+  async #draw(state, collection, startMs, { label, entropy = new SystemEntropy() }) {
+    if (collection.hold === null) return collection.privatize([label], { entropy })[0];
+    let epoch = epochWith(state, collection, startMs);
+    if (epoch === undefined) {
+      state.secret ??= toText(deviceSecret());
+      const terms = { windows: collection.hold.windows, windowMs: this.#known(collection).windowMs };
+      const { fingerprint } = collection;
+      const span = await epochOf(toBytes(state.secret), fingerprint, startMs, terms);
+      const report = toText(collection.drawPermanent(label, { entropy }));
+      epoch = { fingerprint, ...span, report };
+      state.held = [...(state.held ?? []), epoch];
+    }
+    if (epoch.report === null) throw forgotten(collection);
+    return collection.hold.send(toBytes(epoch.report), entropy);
   }
 
   // Resolves to what the window that holds a time has, or to null.
@@ -169,6 +194,10 @@ export class Ledger {
       for (const window of state.windows) {
         const ended = window.startMs + windowMs <= beforeMs;
         if (ended && window.fingerprint === collection.fingerprint) window.frame = window.key = null;
+      }
+      for (const epoch of state.held ?? []) {
+        const isOurs = epoch.fingerprint === collection.fingerprint;
+        if (isOurs && epoch.endMs <= beforeMs) epoch.report = null;
       }
       await this.#write(state);
     });
@@ -205,6 +234,8 @@ export class Ledger {
 
   #charge(state, { name, fingerprint }, startMs) {
     const { windowMs, loss } = this.#known({ name, fingerprint });
+    const epoch = epochWith(state, { fingerprint }, startMs);
+    if (epoch !== undefined && isCharged(state, epoch, this.#period(startMs))) return;
     for (const isInside of this.#stretches(state, startMs)) {
       const spent = spentOf(state, isInside);
       if (isAbove(sum([spent, loss]), this.#budget)) {
@@ -274,15 +305,6 @@ export async function postOnce(url, collection, label, { ledger, timeMs, ...opti
   return true;
 }
 
-// What keeps everybody else from an item of the storage; null where nothing does. Node's own locks
-// hold for the threads of one process: others would not see them.
-function lockOf(storage) {
-  if (typeof storage.lock === "function") return (place, run) => storage.lock(place, run);
-  const isNode = globalThis.process?.release?.name === "node" && globalThis.document === undefined;
-  const locks = isNode ? undefined : globalThis.navigator?.locks;
-  return locks === undefined ? null : (place, run) => locks.request(place, run);
-}
-
 // The token of the device whose ledger it is, whose secret is drawn at the first one.
 async function tokensOf(state, collection, cutMs) {
   if (collection.oneReport === null) return undefined;
@@ -290,26 +312,6 @@ async function tokensOf(state, collection, cutMs) {
   return [await collection.token(toBytes(state.secret), cutMs)];
 }
 
-function isOf({ fingerprint }, startMs) {
-  return (one) => one.fingerprint === fingerprint && one.startMs === startMs;
-}
-
-function find(state, collection, startMs) {
-  const found = state.windows.find(isOf(collection, startMs));
-  if (found?.frame === null) {
-    throw new LedgerError(`${collection.name}: expected a window whose report has not been forgotten`);
-  }
-  return found;
-}
-
 function given({ frame, key, startMs, sent }, fresh) {
   return { frame: toBytes(frame), key, startMs, fresh, sent };
-}
-
-function spentOf({ specs, windows }, isInside) {
-  const counts = new Map();
-  for (const { fingerprint, startMs } of windows) {
-    if (isInside(startMs, specs[fingerprint].windowMs)) counts.set(fingerprint, (counts.get(fingerprint) ?? 0) + 1);
-  }
-  return sum([...counts].map(([one, count]) => times(readRational(specs[one].loss), count)));
 }

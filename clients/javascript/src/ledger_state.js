@@ -1,5 +1,6 @@
 // What a ledger keeps, as the text of one item of a storage: reports, which are randomised, with the
-// keys of their uploads, what was charged, and the secret of the device's tokens; never a value.
+// keys of their uploads, permanent reports of epochs, which are randomised too, what was charged, and
+// the secret of the device's tokens; never a value.
 
 import { LedgerError } from "./errors.js";
 import { readRational } from "./rational.js";
@@ -13,6 +14,7 @@ export const EMPTY = Object.freeze({ version: VERSION, specs: {}, windows: [] })
 // `windows` are {fingerprint, startMs, frame, key, sent}; frame and key are null where forgotten.
 // `secret` is there only where a collection with oneReport has had a report, or the budget is spread;
 // `drawn` only there: the windows drawn for a fingerprint, period, number of windows and of reports.
+// `held`, only with hold, are {fingerprint, startMs, endMs, report}; report is null where forgotten.
 export function readState(text, place) {
   if (text === null || text === undefined) return structuredClone(EMPTY);
   let state;
@@ -21,10 +23,10 @@ export function readState(text, place) {
   } catch {
     state = null;
   }
-  const { specs, windows, secret, drawn } = state ?? {};
+  const { specs, windows, secret, drawn, held } = state ?? {};
   const isSecret = secret === undefined || (typeof secret === "string" && SECRET.test(secret));
   const sound = isSpecs(specs) && isWindows(windows, specs) && isSecret && isDrawn(drawn);
-  if (state?.version !== VERSION || !sound) {
+  if (state?.version !== VERSION || !sound || !isHeld(held, specs)) {
     throw new LedgerError(`${place}: expected a ledger of version ${VERSION}`);
   }
   return state;
@@ -59,6 +61,13 @@ function isDraw(key, numbers) {
   return Array.isArray(numbers) && new Set(numbers).size === reports && numbers.every(isPlace);
 }
 
+function isHeld(held, specs) {
+  if (held === undefined) return true;
+  const isLength = ({ startMs, endMs }) => Number.isSafeInteger(endMs) && endMs > startMs;
+  const isEpoch = (one) => isWindow({ ...one, frame: one.report }, specs) && isLength(one);
+  return Array.isArray(held) && held.every((one) => isTable(one) && isEpoch(one));
+}
+
 function isTable(given) {
   return typeof given === "object" && given !== null;
 }
@@ -69,4 +78,13 @@ export function toText(frame) {
 
 export function toBytes(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+// What keeps everybody else from an item of the storage; null where nothing does. Node's own locks
+// hold for the threads of one process: others would not see them.
+export function lockOf(storage) {
+  if (typeof storage.lock === "function") return (place, run) => storage.lock(place, run);
+  const isNode = globalThis.process?.release?.name === "node" && globalThis.document === undefined;
+  const locks = isNode ? undefined : globalThis.navigator?.locks;
+  return locks === undefined ? null : (place, run) => locks.request(place, run);
 }

@@ -10,12 +10,7 @@ export const MAX_SPREAD_WINDOWS = 1_000_000;
 // the period, null for the one set that rolls on. `fingerprint` is 16
 // hexadecimal digits.
 export async function drawnWindows(secret, fingerprint, startMs, { windows, reports }) {
-  if (webCrypto?.subtle === undefined) {
-    throw new SpecError("crypto.subtle", "WebCrypto: pages need https or localhost");
-  }
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const key = await webCrypto.subtle.importKey("raw", secret, algorithm, false, ["sign"]);
-  const word = words(key, messageOf(fingerprint, startMs));
+  const word = await wordsOf(secret, startMs === null ? "rolling" : "spread", fingerprint, startMs);
   const chosen = new Set();
   for (let last = windows - reports; last < windows; last += 1) {
     const number = await below(word, last + 1);
@@ -24,16 +19,17 @@ export async function drawnWindows(secret, fingerprint, startMs, { windows, repo
   return [...chosen].sort((a, b) => a - b);
 }
 
-function messageOf(fingerprint, startMs) {
-  const name = new TextEncoder().encode(startMs === null ? "rolling" : "spread");
+// Gives 64-bit words, one a call, that follow from a secret, a name and maybe a time.
+export async function wordsOf(secret, name, fingerprint, startMs = null) {
+  if (webCrypto?.subtle === undefined) {
+    throw new SpecError("crypto.subtle", "WebCrypto: pages need https or localhost");
+  }
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const key = await webCrypto.subtle.importKey("raw", secret, algorithm, false, ["sign"]);
   const start = new Uint8Array(startMs === null ? 0 : 8);
   if (startMs !== null) new DataView(start.buffer).setBigInt64(0, BigInt(startMs), true);
   const bytes = fingerprint.match(/../g).map((pair) => parseInt(pair, 16));
-  return [...name, ...bytes, ...start];
-}
-
-// 64-bit words, one a call.
-function words(key, message) {
+  const message = [...new TextEncoder().encode(name), ...bytes, ...start];
   let counter = 0n;
   return async () => {
     const data = new Uint8Array([...message, ...new Array(8).fill(0)]);
@@ -45,7 +41,7 @@ function words(key, message) {
 }
 
 // A uniform number below a bound: the lowest bits of a word, drawn until they fit.
-async function below(word, bound) {
+export async function below(word, bound) {
   const bits = bound === 1 ? 0 : (bound - 1).toString(2).length;
   for (;;) {
     const number = Number((await word()) & ((1n << BigInt(bits)) - 1n));

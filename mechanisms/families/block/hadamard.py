@@ -7,10 +7,10 @@ K_j = 1. One block is classical local differential privacy.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from ldpstream.mechanisms.exact.walsh import move_to_sign, positive
 from ldpstream.mechanisms.families.block.decoder import BlockDecoder
 from ldpstream.mechanisms.families.block.layout import BlockLayout
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
+from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 
@@ -69,8 +70,7 @@ class BlockHadamard(BlockSymbols):
         if order == 1:
             return {first: Fraction(1)}
         signs = positive(layout.row[value], np.arange(order))
-        high = Fraction(2 * self.threshold, WORD * order)
-        low = Fraction(2 * (WORD - self.threshold), WORD * order)
+        high, low = self.levels(order)
         return {first + y: high if sign else low for y, sign in enumerate(signs)}
 
     def worst_ratio(self) -> Fraction:
@@ -97,6 +97,21 @@ class BlockHadamard(BlockSymbols):
         layout = self.layout
         drawn = positions.view(np.int64) & layout.mask[values]
         return layout.offset[values] + move_to_sign(layout.row[values], drawn, wanted)
+
+    def chain(self, epsilon: object) -> tuple[Self, Chain]:
+        """Return the mechanism of a permanent draw, and how reports follow from it."""
+        permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
+        orders = {order for order in self.layout.orders.tolist() if order > 1}
+        blends = {
+            order: blend_of((order, order // 2), permanent.levels(order), self.levels(order)[0])
+            for order in orders
+        }
+        return permanent, Chain(self.layout.starts, self.layout.orders, blends)
+
+    def levels(self, order: int) -> tuple[Fraction, Fraction]:
+        """Return the probability of a position with sign +1, and of one with sign -1."""
+        high, low = Fraction(2 * self.threshold, WORD * order), Fraction(2, order)
+        return high, low - high
 
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries, by fast transforms of all blocks of one size."""

@@ -2,9 +2,10 @@
 
 from abc import abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
 from ldpstream.mechanisms.families.design.design import SINGLE, Design, DesignLayout
+from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 
 
@@ -84,6 +86,23 @@ class DesignMechanism(BlockSymbols):
             of_supports(d.ratio, Fraction(d.inside, d.order), Fraction(d.overlap, d.order))
             for d in designs
         ]
+
+    def stronger(self, epsilon: float) -> Self:
+        """Return the mechanism with another budget and the designs of this one."""
+        return replace(self, epsilon=epsilon)
+
+    def chain(self, epsilon: object) -> tuple[Self, Chain]:
+        """Return the mechanism of a permanent draw, and how reports follow from it."""
+        permanent = self.stronger(read_larger(epsilon, self.epsilon))
+        pairs = zip(self.layout.designs, permanent.layout.designs, strict=True)
+        blends = {
+            once.order: blend_of(
+                (once.order, once.inside), (held.likely, held.unlikely), once.likely
+            )
+            for once, held in pairs
+            if once.outside
+        }
+        return permanent, Chain(self.layout.starts, self.layout.orders, blends)
 
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries."""

@@ -45,6 +45,10 @@ class ProjectiveGeometry(DesignMechanism):
         """Return the design of points and hyperplanes."""
         return realise(budget(self.epsilon), self.geometry(size))
 
+    def stronger(self, epsilon: float) -> "Stronger":
+        """Return the mechanism with another budget and the spaces of this one."""
+        return Stronger(epsilon, self.blocks, self)
+
     def supporting(self, size: int, place: int) -> NDArray[np.int64]:
         """Return the points orthogonal to the value's."""
         geometry = self.geometry(size)
@@ -90,6 +94,17 @@ class ProjectiveGeometry(DesignMechanism):
                 geometry = self.geometry(self.sizes[kind])
                 points[here] = draw_points(geometry, entropy, place[here], wanted[here])
         return layout.starts[block] + points
+
+
+@dataclass(frozen=True)
+class Stronger(ProjectiveGeometry):
+    """The spaces of another budget: what permanent draws have in common with their reports."""
+
+    like: ProjectiveGeometry
+
+    def geometry(self, size: int) -> Geometry:
+        """Return the space of the other one."""
+        return self.like.geometry(size)
 
 
 def draw_points(

@@ -19,5 +19,5 @@ export async function blockHadamard(parameters, size, tables) {
       const position = Number(positions[i] & BigInt(orders[block] - 1));
       return starts[block] + moveToSign(row, position, row === 0 || signs[i] < threshold);
     });
-  });
+  }, { starts, orders });
 }

@@ -33,5 +33,5 @@ export async function highLow(parameters, size, tables) {
       if (row > 0) return moveToSign(row, position, decisions[i] < threshold);
       return decisions[i] < plainThreshold ? plain[value] : position;
     });
-  });
+  }, { starts: [0], orders: [positions] });
 }

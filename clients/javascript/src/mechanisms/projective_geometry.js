@@ -30,7 +30,7 @@ export async function projectiveGeometry(parameters, size, tables) {
       drawPoints(geometry, entropy, { here, places, wanted }, points);
     }
     return points.map((point, i) => starts[of[i]] + point);
-  });
+  }, { starts, orders });
 }
 
 // Fills in the points of the values at the places `here`: orthogonal ones by their number among

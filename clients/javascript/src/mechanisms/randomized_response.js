@@ -28,5 +28,5 @@ export async function randomizedResponse(parameters, size, tables) {
       const reported = own[i] || alone ? place : others[i] + (others[i] >= place ? 1 : 0);
       return starts[of[i]] + reported;
     });
-  });
+  }, { starts, orders: blocks.sizes });
 }

@@ -5,13 +5,15 @@ import { SpecError } from "../errors.js";
 
 const LARGEST = 2 ** 53;
 
-// `draw(values, entropy)` returns a number in 0..outputs-1 for each value.
-export function symbols(outputs, draw) {
+// `draw(values, entropy)` returns a number in 0..outputs-1 for each value. `blocks`, where reports can
+// be randomised again, are {starts, orders}: which ones stand for another of the same block.
+export function symbols(outputs, draw, blocks) {
   if (!(outputs <= LARGEST)) throw new SpecError("parameters", "at most 2^53 different reports");
   const reportBytes = Math.max(1, bytesOf(outputs - 1));
   return {
     reportBytes,
     numbers: true,
+    blocks,
     privatize: (values, entropy) =>
       draw(values, entropy).map((number) => littleEndian(number, reportBytes)),
   };

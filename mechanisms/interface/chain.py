@@ -1,0 +1,84 @@
+"""Reports that are randomised again out of one permanent draw.
+
+`Q1 M = Q`: the permanent report is drawn by the same mechanism with a larger budget, `Q1`, and what
+leaves in each window follows from it alone, by M. Each report by itself is one of Q, so decoders,
+bounds and formats know nothing of it (docs/theory.md, section 12).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.checks import read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.held import Blend
+from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_rational, uniform_below_each
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """M of reports that are one symbol: the same one, or a uniform one of its block.
+
+    Block j has the reports from `starts[j]` on, of which `orders[j]` are drawn uniformly, int64
+    `(blocks,)`. `blends` are the different ones by their order; in a block of one report there is
+    nothing to draw.
+    """
+
+    starts: Integers
+    orders: Integers
+    blends: Mapping[int, Blend]
+
+    def again(self, reports: Integers, entropy: Entropy) -> Integers:
+        """Return what is sent for permanent reports, int64 `(n,)` both.
+
+        First, by ascending order of the blocks, all decide whether they stay; then all draw a
+        report of their block, those that stay for nothing.
+        """
+        block = np.searchsorted(self.starts, reports, side="right") - 1
+        orders = self.orders[block]
+        stays = np.empty(len(reports), dtype=np.bool_)
+        for order in np.unique(orders).tolist():
+            here = np.flatnonzero(orders == order)
+            stays[here] = bernoulli_rational(entropy, self.keep(order), here.size)
+        drawn = self.starts[block] + uniform_below_each(entropy, orders)
+        return np.where(stays, reports, drawn)
+
+    def keep(self, order: int) -> Fraction:
+        """Return the probability with which a report of a block of so many is the permanent one."""
+        return self.blends[order].keep if order > 1 else Fraction(1)
+
+    def canonical(self) -> Sequence[Json]:
+        """Return each order with its probability, as an exact fraction: what devices need."""
+        return [[order, str(self.blends[order].keep)] for order in sorted(self.blends)]
+
+
+def read_larger(given: object, epsilon: float) -> float:
+    """Return the budget of a permanent draw.
+
+    Raises:
+        SpecError: unless it is finite and above that of a report.
+    """
+    larger = read_epsilon(given, "hold.epsilon")
+    if larger <= epsilon:
+        raise SpecError("hold.epsilon", f"more than epsilon, which is a report's: {epsilon:g}")
+    return larger
+
+
+def blend_of(
+    reports: tuple[int, int], permanent: tuple[Fraction, Fraction], once: Fraction
+) -> Blend:
+    """Return `Blend.between` of `reports`, the order and those inside.
+
+    Raises:
+        SpecError: where the two budgets have the same thresholds.
+    """
+    try:
+        return Blend.between(*reports, permanent=permanent, once=once)
+    except ValueError:
+        raise SpecError("hold.epsilon", "further from epsilon: both draw alike") from None

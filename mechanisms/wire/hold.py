@@ -1,0 +1,173 @@
+"""`hold`: a device draws one permanent report an epoch, and its windows' reports follow from it.
+
+An epoch is `windows` windows in a row, and each device has epochs of its own: where they begin
+follows from its secret. The first value of an epoch is locked to its end, and the next epoch draws
+afresh, so that the reports of any span lose no more than one permanent draw of each epoch that it
+touches, for every pair of histories (docs/theory.md, section 12). docs/wire.md has the bytes.
+"""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.checks import describe, is_whole
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.held import (
+    MOST_COUNTED,
+    Blend,
+    epochs_touched,
+    split_windows,
+    worst_ratio,
+)
+from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.interface.chain import Chain
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+
+MAX_HELD_WINDOWS: Final = 1_000_000
+"""Most windows of an epoch."""
+_WORD_BYTES: Final = 8
+_KEYS: Final = ("windows", "epsilon")
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Epochs of so many windows, and what draws their permanent reports.
+
+    `chain` is None where the permanent report itself is sent, again and again.
+    """
+
+    windows: int
+    permanent: Mechanism
+    chain: Chain | None = field(compare=False)
+
+    def canonical(self) -> dict[str, Json]:
+        """Return its part of the canonical spec."""
+        if self.chain is None:
+            return {"windows": self.windows}
+        return {
+            "windows": self.windows,
+            "permanent": dict(self.permanent.parameters()),
+            "keep": list(self.chain.canonical()),
+        }
+
+    def epoch(
+        self, secret: bytes, fingerprint: bytes, *, start_ms: int, window_ms: int
+    ) -> tuple[int, int]:
+        """Return the epoch `[start, end)` of the window that starts then, on this device."""
+        offset = epoch_offset(secret, fingerprint, self.windows)
+        number = (start_ms // window_ms + offset) // self.windows
+        first_ms = (number * self.windows - offset) * window_ms
+        return first_ms, first_ms + self.windows * window_ms
+
+    def sent(self, payload: NDArray[np.uint8], entropy: Entropy) -> NDArray[np.uint8]:
+        """Return what a window sends for a permanent report, both uint8 `(1, report_bytes)`."""
+        if self.chain is None:
+            return payload
+        reports, _ = self.permanent.decode(payload)
+        return self.permanent.encode(self.chain.again(reports, entropy))
+
+    def ratio(self, reports: int) -> Fraction | None:
+        """Return the largest ratio of two values at m >= 1 reports of one epoch.
+
+        None without a chain: then it is that of one report, whatever m is.
+        """
+        return None if self.chain is None else worst_ratio(self._blends, reports)
+
+    @property
+    def _blends(self) -> tuple[Blend, ...]:
+        return () if self.chain is None else tuple(self.chain.blends.values())
+
+    def worst_split(self, windows: int) -> dict[int, int]:
+        """Return how many epochs have how many of any `windows` >= 1 in a row, at worst.
+
+        Repeated reports lose most where the windows touch the most epochs. Others do where the
+        product of the epochs' ratios is largest, over all places of the first epoch's end: it need
+        not lie beyond `MOST_COUNTED` windows, from where on an epoch loses no more.
+        """
+        if self.chain is None:
+            return split_windows(windows, self.windows, 1)
+        splits = [
+            split_windows(windows, self.windows, first)
+            for first in range(1, min(self.windows, windows, MOST_COUNTED) + 1)
+        ]
+        shared = min(split.get(self.windows, 0) for split in splits)
+
+        def beyond_shared(split: Mapping[int, int]) -> Fraction:
+            product = Fraction(1)
+            for reports, times in split.items():
+                times -= shared * (reports == self.windows)
+                product *= worst_ratio(self._blends, reports) ** times
+            return product
+
+        return max(splits, key=beyond_shared)
+
+    def epochs(self, windows: int) -> int:
+        """Return how many epochs any `windows` >= 1 in a row touch at most."""
+        return epochs_touched(windows, self.windows)
+
+    def disclosed(self) -> str:
+        """Return what tells the reports of an epoch from others."""
+        if self.chain is None:
+            return (
+                f"which reports of an epoch of {self.windows:,} windows may be one device's: they "
+                "are the same one, which few others may have"
+            )
+        return (
+            f"which reports of an epoch of {self.windows:,} windows may be one device's: they are "
+            "drawn around one permanent report, the same one most of the time"
+        )
+
+
+def epoch_offset(secret: bytes, fingerprint: bytes, windows: int) -> int:
+    """Return by how many windows a device's epochs begin before multiples of their length.
+
+    Uniform in `0..windows-1`: the lowest bits of words, drawn until they fit.
+
+    >>> epoch_offset(bytes(32), bytes(8), 24)
+    23
+    """
+    mask, number = (1 << (windows - 1).bit_length()) - 1, 0
+    while True:
+        message = b"hold" + fingerprint + number.to_bytes(_WORD_BYTES, "little")
+        word = hmac.digest(secret, message, "sha256")[:_WORD_BYTES]
+        offset = int.from_bytes(word, "little") & mask
+        if offset < windows:
+            return offset
+        number += 1
+
+
+def read_hold(given: object, path: str, mechanism: Mechanism) -> Hold | None:
+    """Return what a collection holds; None if `hold` is absent.
+
+    Raises:
+        SpecError: naming the key and what was expected.
+    """
+    if given is None:
+        return None
+    key = f"{path}.hold"
+    table = given if isinstance(given, dict) else {"windows": given}
+    for name in table:
+        if name not in _KEYS:
+            raise SpecError(f"{key}.{name}", f"one of the keys {', '.join(_KEYS)}")
+    windows = table.get("windows")
+    if not is_whole(windows) or not 2 <= windows <= MAX_HELD_WINDOWS:
+        raise SpecError(
+            f"{key}.windows" if given is table else key,
+            f"a whole number of windows from 2 to {MAX_HELD_WINDOWS:,}, got {describe(windows)}",
+        )
+    if mechanism.id == "lip":
+        raise SpecError(
+            key, f"no such key with {mechanism.id}, whose calibration takes reports for independent"
+        )
+    if "epsilon" not in table:
+        return Hold(windows, mechanism, None)
+    try:
+        return Hold(windows, *mechanism.chain(table["epsilon"]))
+    except SpecError as error:
+        raise error.within(path) from None
