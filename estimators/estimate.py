@@ -237,6 +237,8 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     if otherwise is not None:
         found = bound(sums, n, replace(options, method=otherwise))
         return replace(found, method=options.method)
+    if options.sampling.noise > 1.0 and n > 0:
+        return _held(sums, n, options)
     if options.estimand == "respondents" or n == 0:
         return _independent(sums, n, options)
     factor = options.sampling.factor(options.estimand)
@@ -245,6 +247,19 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     if factor not in (0.0, 1.0):
         plain = _resampled(sums, n, plain, factor, as_if)
     return replace(plain, estimand=options.estimand)
+
+
+def _held(sums: Sums, n: int, options: Options) -> Estimate:
+    """Return the estimate of n reports as if they were as many fewer as share their noise.
+
+    What is proved of independent tosses is not of these: `exact` bounds are Bernstein's, of
+    devices' means.
+    """
+    devices = max(1, int(n / options.sampling.noise))
+    method = "bernstein" if options.method == "exact" else options.method
+    alone = replace(options, method=method, sampling=options.sampling.of_one())
+    few = bound(thinned(sums, n / devices), devices, alone)
+    return replace(few, influence=sums.spread / n, n=n, method=options.method)
 
 
 def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Options) -> Estimate:

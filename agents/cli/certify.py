@@ -10,7 +10,11 @@ from ldpstream.agents.terminal.common import config_option, load, load_collectio
 from ldpstream.agents.terminal.errors import FAILED
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_duration
+from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.exact.dyadic import float_above
+from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
+from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
@@ -30,6 +34,12 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
     show_default=True,
     help="With --published: but for this probability.",
 )
+@click.option(
+    "--windows",
+    type=click.IntRange(1, MAX_SPREAD_WINDOWS),
+    metavar="T",
+    help="Say what the reports of a device lose together in any T windows in a row.",
+)
 @click.pass_context
 def certify(
     context: click.Context,
@@ -38,6 +48,7 @@ def certify(
     name: str | None,
     published: int | None,
     delta: float,
+    windows: int | None,
 ) -> None:
     """Print each collection's certificate (or that of NAME) as JSON; exit 1 if one fails.
 
@@ -52,6 +63,9 @@ def certify(
     if published is not None:
         for one, certificate in zip(certified, certificates, strict=True):
             certificate["published"] = _published(one, published, delta)
+    if windows is not None:
+        for one, certificate in zip(certified, certificates, strict=True):
+            certificate["windows"] = _windows(one, windows)
     passed = all(certificate["pass"] for certificate in certificates)
     document = {"pass": passed, "collections": certificates}
     click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
@@ -61,13 +75,22 @@ def certify(
 
 def _certificate(collection: CollectionConfig) -> dict[str, Json]:
     spec = collection.spec
+    own = spec.mechanism.certify()
+    certificate = own.to_json()
+    hold: dict[str, Json] = {}
+    if spec.hold is not None:
+        # A draw that breaks its policy breaks the collection's.
+        drawn = own if spec.hold.chain is None else spec.hold.permanent.certify()
+        certificate["pass"] = own.passed and drawn.passed
+        hold = {"hold": _hold(spec, spec.hold, drawn)}
     spread = {} if collection.spread is None else {"spread": _spread(collection.spread, spec)}
     return {
         "collection": collection.name,
         "fingerprint": spec.fingerprint.hex(),
-        **spec.mechanism.certify().to_json(),
+        **certificate,
         "disclosed": list(spec.disclosed()),
         **spread,
+        **hold,
     }
 
 
@@ -87,6 +110,42 @@ def _published(collection: CollectionConfig, reports: int, delta: float) -> Json
     return {"reports": reports, "delta": delta, "losses": None, "why": why}
 
 
+def _hold(spec: CollectionSpec, hold: Hold, drawn: Certificate) -> Json:
+    """Return what draws one report an epoch, and what all reports of an epoch lose together."""
+    losses: list[Json] = [loss.to_json() for loss in drawn.losses]
+    epoch = largest_loss(spec.charged)
+    return {
+        "windows": hold.windows,
+        "repeated": hold.chain is None,
+        "draw": {"policy": dict(drawn.policy), "losses": losses, "pass": drawn.passed},
+        "loss": {"epoch": {"exact": str(epoch), "float": float_above(epoch)}},
+    }
+
+
+def _windows(collection: CollectionConfig, windows: int) -> Json:
+    """Return what the reports of any `windows` in a row lose together.
+
+    "exact" is by the budgets, so many times that of a report or an epoch's draw; where reports are
+    randomised again "low" and "high" bound the logarithm of the largest ratio at any outputs of the
+    realised mechanism, which is less.
+    """
+    spec, spread = collection.spec, collection.spread
+    charges = windows if spread is None else spread.most(windows)
+    if spec.hold is not None:
+        charges = spec.hold.epochs(windows)
+    loss = charges * largest_loss(spec.charged)
+    found: dict[str, Json] = {
+        "windows": windows,
+        "charges": charges,
+        "loss": {"exact": str(loss), "float": float_above(loss)},
+    }
+    if spec.hold is not None and spec.hold.chain is not None:
+        low, high = spec.hold.loss(windows)
+        most = float_above(loss)
+        found["loss"] = {"exact": str(loss), "float": most, "low": low, "high": min(high, most)}
+    return found
+
+
 def _spread(spread: SpreadConfig, spec: CollectionSpec) -> Json:
     """Return what a device loses whose ledger spreads its budget so, besides one report's loss.
 
@@ -94,9 +153,7 @@ def _spread(spread: SpreadConfig, spec: CollectionSpec) -> Json:
     that this is all that period tells of its values (docs/theory.md, section 11).
     """
     period = spread.budget(spec)
-    # Two sets that were drawn for two periods may both lie in a stretch across them.
-    most = spread.reports if spread.rolling else min(2 * spread.reports, spread.windows)
-    stretch = most * period / spread.reports
+    stretch = spread.most(spread.windows) * period / spread.reports
     return {
         "reports": spread.reports,
         "windows": spread.windows,

@@ -19,6 +19,7 @@ from ldpstream.agents.privacy import (
     Central,
     PrivacyStatement,
     central,
+    hold_sentences,
     minimum_sentences,
     privacy_statement,
 )
@@ -69,9 +70,11 @@ class CollectionConfig:
         said = privacy_statement(self.spec)
         of_blocks = self.minimum_block if blocks_of_reports(self.spec) is not None else None
         promised = minimum_sentences(self.minimum, of_blocks)
-        spread = () if self.spread is None else self.spread.sentences(self.spec)
+        life = () if self.spread is None else self.spread.sentences(self.spec)
+        if self.spec.hold is not None:
+            life = hold_sentences(self.spec, self.spec.hold, self.window.pane_ms)
         published = () if self.central is None else self.central.sentences()
-        return replace(said, protected=(*said.protected, *spread, *promised, *published))
+        return replace(said, protected=(*said.protected, *life, *promised, *published))
 
     @property
     def publish_every_seconds(self) -> float:
@@ -92,8 +95,11 @@ class CollectionConfig:
 
     @cached_property
     def central(self) -> Central | None:
-        """What a report loses in documents; None where that is not known to be less than alone."""
-        if self.smallest_part <= 1:
+        """What a report loses in documents; None where that is not known to be less than alone.
+
+        Documents tell of several reports that follow from one draw: nothing is known of these.
+        """
+        if self.smallest_part <= 1 or self.spec.hold is not None:
             return None
         found = central(self.spec.mechanism, reports=self.smallest_part)
         return found if found and any(one.bound != "report" for one in found.losses) else None

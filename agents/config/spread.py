@@ -32,6 +32,21 @@ class SpreadConfig:
         """Return what all reports of a period may lose together: exact."""
         return self.reports * largest_loss(spec.mechanism.policy)
 
+    def most(self, windows: int) -> int:
+        """Return in how many of any `windows` >= 1 in a row a device reports at most.
+
+        Two sets that were drawn for two periods may both lie in a stretch across them.
+        """
+        if self.rolling:
+            whole, rest = divmod(windows, self.windows)
+            return whole * self.reports + min(rest, self.reports)
+        return max(
+            min(first, self.reports)
+            + (windows - first) // self.windows * self.reports
+            + min((windows - first) % self.windows, self.reports)
+            for first in range(min(self.reports, windows) + 1)
+        )
+
     def sentences(self, spec: CollectionSpec) -> tuple[str, ...]:
         """Return in words what a device loses."""
         return spread_sentences(
@@ -54,6 +69,12 @@ def read_spread(
     """
     if table is None:
         return None
+    if spec.hold is not None:
+        raise ConfigError(
+            path,
+            "expected no spread with hold, whose reports of an epoch cost no more than one: "
+            "devices report in every window",
+        )
     if spec.mechanism.policy.size > MAX_MATRIX_VALUES:
         # Of fewer values it is known that they add up, which takes a while.
         try:
@@ -77,14 +98,22 @@ def read_spread(
 
 
 def sampling_between(
-    spread: SpreadConfig | None, window: WindowSpec, start_ms: int, end_ms: int
+    spread: SpreadConfig | None,
+    window: WindowSpec,
+    start_ms: int,
+    end_ms: int,
+    *,
+    held: int = 1,
 ) -> Sampling:
-    """Return how the reports of a span of whole panes are drawn; of an empty one, one a device."""
+    """Return how the reports of a span of whole panes are drawn; of an empty one, one a device.
+
+    `held` panes in a row follow from one permanent draw.
+    """
     first, panes = start_ms // window.pane_ms, (end_ms - start_ms) // window.pane_ms
     if panes < 1:
         return ONE_REPORT_EACH
     if spread is None:
-        return sampling_of(first, panes, windows=None)
+        return sampling_of(first, panes, windows=None, held=held)
     return sampling_of(
         first, panes, windows=spread.windows, reports=spread.reports, rolling=spread.rolling
     )

@@ -35,6 +35,7 @@ from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 from ldpstream.mechanisms.registry.registry import MECHANISMS
+from ldpstream.mechanisms.wire.hold import MAX_HELD_WINDOWS
 from ldpstream.mechanisms.wire.one_report import DEFAULT_PARTITIONS
 
 PARTITIONS_LIMIT: Final = 10_000
@@ -66,6 +67,17 @@ _DOMAIN_SCHEMA: Final = {
     "type": "object",
     "additionalProperties": False,
     "properties": {key: {"description": said} for key, said in DOMAIN_KEYS.items()},
+}
+_HOLD_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "integer", "minimum": 2, "maximum": MAX_HELD_WINDOWS},
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["windows"],
+            "properties": {"windows": {"type": "integer"}, "epsilon": {"type": "number"}},
+        },
+    ]
 }
 Brokers = Annotated[str, AfterValidator(_brokers)]
 Name = Annotated[str, AfterValidator(_name)]
@@ -198,6 +210,11 @@ class CollectionTable(Table):
     )
     topic: Name | None = Field(
         default=None, description="The source topic; by default `NAME.reports`"
+    )
+    hold: Annotated[Any, WithJsonSchema(_HOLD_SCHEMA)] = Field(
+        default=None,
+        description="Windows of an epoch, in which a device draws once; with `epsilon` it is that "
+        "of the permanent draw, and reports are randomised again",
     )
     one_report: bool = Field(
         default=False, description="Whether devices give a token, and count once in each window"

@@ -79,9 +79,9 @@ def compose(
     if fields["withheld"]:
         return EstimateDocument.model_construct(**fields)
     # 2. What is asked of which reports: of their values alone.
-    sampling = sampling_between(
-        collection.spread, collection.window, totals.start_ms, totals.end_ms
-    )
+    span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
+    held = 1 if hold is None else hold.windows
+    sampling = sampling_between(collection.spread, collection.window, *span, held=held)
     chosen = replace(collection.options if options is None else options, sampling=sampling)
     mechanism, domain = collection.spec.mechanism, collection.spec.domain
     basis = Basis.of(collection.spec, totals, chosen)

@@ -23,7 +23,9 @@ def plan_life(
     A device that reports in w of W windows spends the w-th part of the budget on each, and w/W of
     all devices report in a window. Errors are those of the share among all of them: noise, and the
     sampling of a known part (`ldpstream.estimators.bounds.sampling`), which no device's report is
-    without but where all report. None where the policy's budgets are no parameters.
+    without but where all report. With `hold` all report in all windows, and an epoch's draw costs
+    what a report would: the fewer epochs, the better, and the older the values that they tell of.
+    None where the policy's budgets are no parameters.
     """
     policy = asked.spec.mechanism.policy
     loss = largest_loss(policy)
@@ -31,6 +33,9 @@ def plan_life(
     chosen = {2**power for power in range(windows.bit_length()) if 2**power < windows}
     reports = sorted({*chosen, windows} | ({configured} if configured else set()))
     losses = [loss if one == configured < windows else budget / one for one in reports]
+    # So many epochs are touched at most, wherever a device's begin.
+    held = [epochs for epochs in (2, 4, 12) if epochs < windows]
+    losses += [budget / epochs for epochs in held]
     factors = [float(one / loss) for one in losses]
     swept = sweep(
         policy,
@@ -46,7 +51,9 @@ def plan_life(
     queries = asked.workload.objective(asked.objective).thin(SWEPT_QUERIES)
     sampled = float(sampling_variances(queries, asked.workload.shares).mean())
     ways = []
-    for place, (one, each) in enumerate(zip(reports, losses, strict=True)):
+    counts = [*reports, *(windows for _ in held)]
+    lengths = [*(None for _ in reports), *(-(-(windows - 1) // (one - 1)) for one in held)]
+    for place, (one, each, hold) in enumerate(zip(counts, losses, lengths, strict=True)):
         known = {key: row[place] for key, row in swept.variances.items() if row[place] > 0.0}
         if not known:
             continue
@@ -55,14 +62,15 @@ def plan_life(
         missing = sampled * (1.0 if asked.estimand == "population" else 1.0 - one / windows)
         ways.append(
             LifeWay(
-                way="fresh" if one == windows else "spread",
+                way="hold" if hold else "fresh" if one == windows else "spread",
                 reports=one,
+                hold=hold,
                 loss=float(each),
                 mechanism=best[0],
                 variant=best[1],
                 respondents=devices,
                 error=float(np.sqrt((known[best] + missing) / devices)),
-                configured=one == configured,
+                configured=one == configured and hold is None,
             )
         )
     return LifePart(windows=windows, budget=float(budget), ways=ways) if ways else None
@@ -70,10 +78,15 @@ def plan_life(
 
 def show_life(life: LifePart, respondents: int, console: Console) -> None:
     """Print the ways to spend a budget, and which is best."""
-    best = min(life.ways, key=lambda way: way.error)
+    now = [way for way in life.ways if way.hold is None]
+    best, held = (min(ways, key=lambda way: way.error) for ways in (now, life.ways))
+    also = ""
+    if held.hold is not None:
+        also = f" With hold = {held.hold:,}: {held.error:.3g}, of values up to so many windows old."
     console.print(
         f"A budget of {life.budget:g} for {life.windows:,} windows, {respondents:,} devices: least "
-        f"error of a window where each reports in {best.reports:,} of them: {best.error:.3g}.",
+        f"error of a window where each reports in {best.reports:,} of them: {best.error:.3g}."
+        f"{also}",
         markup=False,
         soft_wrap=True,
     )
@@ -84,7 +97,8 @@ def show_life(life: LifePart, respondents: int, console: Console) -> None:
     table.add_column("mechanism", no_wrap=True)
     for way in life.ways:
         table.add_row(
-            f"{'* ' if way.configured else ''}{way.way}",
+            f"{'* ' if way.configured else ''}{way.way}"
+            + ("" if way.hold is None else f" = {way.hold:,}"),
             f"{way.reports:,}",
             f"{way.loss:.3g}",
             f"{way.respondents:,.0f}",

@@ -130,9 +130,14 @@ class UnsuitedPart(Part):
 class LifeWay(Part):
     """One way to spend a budget over many windows."""
 
-    way: Literal["fresh", "spread"] = Field(description="Every window, or some (a spread ledger)")
+    way: Literal["fresh", "spread", "hold"] = Field(
+        description="Every window, some (a spread ledger), or all of them from a few draws"
+    )
     reports: int = Field(description="Windows in which a device reports")
-    loss: float = Field(description="Of each of its reports, for the worst pair")
+    hold: int | None = Field(
+        default=None, description="Windows of an epoch, whose reports follow from one draw"
+    )
+    loss: float = Field(description="Of each of its reports, or draws, for the worst pair")
     mechanism: str = Field(description="The best one at this budget")
     variant: str
     respondents: float = Field(description="Devices that report in a window, on average")

@@ -9,6 +9,7 @@ from ldpstream.agents.privacy.factors import factor_text
 from ldpstream.agents.privacy.nominal import nominal_warning
 from ldpstream.agents.privacy.statement import (
     PrivacyStatement,
+    hold_sentences,
     minimum_sentences,
     privacy_statement,
     spread_sentences,
@@ -19,6 +20,7 @@ __all__ = [
     "PrivacyStatement",
     "central",
     "factor_text",
+    "hold_sentences",
     "minimum_sentences",
     "nominal_warning",
     "privacy_statement",

@@ -11,7 +11,9 @@ def spent_sentences(spent: Spent, stretch: str) -> tuple[str, ...]:
     """Return what the reports of a stretch of time, "the past year" for one, have lost together."""
     if not spent.windows:
         return (f"In {stretch} this device has reported nothing.",)
-    reports = Counter(one.collection for one in spent.windows)
+    reports: Counter[str] = Counter()
+    for one in spent.windows:
+        reports[one.collection] += one.reports
     totals: dict[str, Fraction] = {}
     for one in spent.windows:
         totals[one.collection] = totals.get(one.collection, Fraction(0)) + one.loss
@@ -19,7 +21,7 @@ def spent_sentences(spent: Spent, stretch: str) -> tuple[str, ...]:
         f"{number:,} to {name} ({round_up(totals[name], 2)})"
         for name, number in sorted(reports.items())
     )
-    number = len(spent.windows)
+    number = reports.total()
     return (
         (
             f"In {stretch} this device has given {number:,} report{'s' * (number > 1)}: {of_each}. "

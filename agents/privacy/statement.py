@@ -16,11 +16,14 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
+from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _REPEATED: Final = (
     "This holds for each report by itself: factors of several reports of one device multiply."
 )
+_DRAWN_ONCE: Final = "This holds for each report by itself."
 _LARGEST_ENUMERATED: Final = 256
 _YEAR_MS: Final = 365 * 86_400_000
 
@@ -38,7 +41,10 @@ def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
     """Return what the policy of a collection means. Pure, and quick for every policy."""
     policy = spec.mechanism.policy
     return PrivacyStatement(
-        protected=(*_sentences(policy, spec.domain), _REPEATED),
+        protected=(
+            *_sentences(policy, spec.domain),
+            _REPEATED if spec.hold is None else _DRAWN_ONCE,
+        ),
         unprotected=policy.unprotected,
         disclosed=tuple(spec.disclosed()),
     )
@@ -88,6 +94,23 @@ def spread_sentences(
             f"and knows which reports are its own, those of one {each} lose at most "
             f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of a "
             f"year {round_up(year, 2)}."
+        ),
+    )
+
+
+def hold_sentences(spec: CollectionSpec, hold: Hold, window_ms: int) -> tuple[str, ...]:
+    """Return what devices lose in time whose reports follow from one draw an epoch."""
+    loss = largest_loss(spec.charged)
+    each = format_duration(hold.windows * window_ms)
+    epochs = hold.epochs(-(-_YEAR_MS // window_ms))
+    sent = "sends it again" if hold.chain is None else "sends reports drawn from it alone"
+    return (
+        (
+            f"A device's ledger draws one report in {hold.windows:,} windows ({each}), of its "
+            f"value in the first of them, and {sent} in the others: what changes meanwhile is not "
+            "told. Against whoever reads the topic and knows which reports are its own, all of one "
+            f"{each} lose at most {round_up(loss, 2)} together (a factor of {factor_text(loss)}), "
+            f"and those of a year {round_up(epochs * loss, 2)}, from at most {epochs:,} draws."
         ),
     )
 

@@ -42,9 +42,12 @@ def offered(options: Options) -> bool:
 
     The thresholds of `profile` are of one number at a time. Its reports are of different devices;
     where these are drawn from a finite number, or are all that is asked about, it holds with more.
+    Neither holds where reports share their noise.
     `profile-exact` is proved for a population, and for all numbers together.
     """
     factor = options.sampling.factor(options.estimand)
+    if options.sampling.noise > 1.0:
+        return False
     if options.method == "profile-exact":
         return factor == 1.0
     calibrated = not options.simultaneous and threshold(options.confidence) is not None

@@ -6,6 +6,10 @@ query's weight among them. The second part changes:
 
 - Where a device gives m reports of one value, n reports are a sample of n/m devices: `m s2/n`. That
   is the worst whatever the values do: no m numbers have a sum of more variance than m equal ones.
+- Where the reports of a device follow from one permanent draw, of `held` windows in a row
+  (`ldpstream.mechanisms.wire.hold`), they share their noise too. m of them say as much as one: the
+  share of a span is missed by the mean of its windows' errors, whose half-width is at most the mean
+  of theirs, however they depend on each other, and that at most that of n/m reports.
 - Where the devices that take part in a window are drawn from those that are active then
   (`ldpstream.mechanisms.ledger.spread`), n of M, the share among the M active is missed by
   `(1 - n/M) s2/n`: sampling without replacement. Over several windows a device takes part in
@@ -20,10 +24,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Sampling:
-    """What multiplies the sampling part of a variance, for the population and for the active."""
+    """What multiplies the sampling part of a variance, for the population and for the active.
+
+    `noise` is how many reports share their noise, at most: so many say as much as one.
+    """
 
     population: float = 1.0
     active: float = 1.0
+    noise: float = 1.0
+
+    def of_one(self) -> "Sampling":
+        """Return the sampling of one report in place of those that share their noise."""
+        return Sampling(self.population / self.noise, self.active / self.noise)
 
     def factor(self, estimand: str) -> float:
         """Return the factor of an estimand: respondents are not sampled."""
@@ -37,15 +49,22 @@ ONE_REPORT_EACH: Final = Sampling()
 
 
 def sampling_of(
-    first: int, panes: int, *, windows: int | None, reports: int = 1, rolling: bool = False
+    first: int,
+    panes: int,
+    *,
+    windows: int | None,
+    reports: int = 1,
+    rolling: bool = False,
+    held: int = 1,
 ) -> Sampling:
     """Return the sampling of the panes `first..first + panes - 1` of event time, at least one.
 
     Devices report once a pane at most, and take part in `reports` of every `windows` panes, periods
-    beginning at multiples of `windows`; None: in any, so that one device may be in all.
+    beginning at multiples of `windows`; None: in any, so that one device may be in all, with
+    reports that follow from one draw for `held` panes.
     """
     if windows is None:
-        return Sampling(population=float(panes))
+        return Sampling(population=float(panes), noise=float(min(panes, held)))
     again = (reports - 1) / (windows - 1) if windows > 1 else 0.0
     if rolling:
         whole, rest = divmod(panes, windows)

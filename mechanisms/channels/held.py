@@ -1,4 +1,4 @@
-"""What reports lose together that follow from one permanent draw: exactly (docs/theory.md, 12).
+"""What reports lose together that follow from one permanent draw: exactly (docs/theory.md, 11).
 
 A device draws a report `z ~ Q1[x]` once and keeps it. Where it sends z again and again, all of them
 lose what one loses. Where each report is z with probability `keep`, else uniform over the reports

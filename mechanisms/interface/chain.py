@@ -2,7 +2,7 @@
 
 `Q1 M = Q`: the permanent report is drawn by the same mechanism with a larger budget, `Q1`, and what
 leaves in each window follows from it alone, by M. Each report by itself is one of Q, so decoders,
-bounds and formats know nothing of it (docs/theory.md, section 12).
+bounds and formats know nothing of it (docs/theory.md, section 11).
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,10 +3,11 @@
 An epoch is `windows` windows in a row, and each device has epochs of its own: where they begin
 follows from its secret. The first value of an epoch is locked to its end, and the next epoch draws
 afresh, so that the reports of any span lose no more than one permanent draw of each epoch that it
-touches, for every pair of histories (docs/theory.md, section 12). docs/wire.md has the bytes.
+touches, for every pair of histories (docs/theory.md, section 11). docs/wire.md has the bytes.
 """
 
 import hmac
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -25,6 +26,7 @@ from ldpstream.mechanisms.channels.held import (
     split_windows,
     worst_ratio,
 )
+from ldpstream.mechanisms.exact.dyadic import log_bounds
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.interface.chain import Chain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -32,6 +34,7 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 MAX_HELD_WINDOWS: Final = 1_000_000
 """Most windows of an epoch."""
 _WORD_BYTES: Final = 8
+_ROUNDING: Final = 2.0**-50
 _KEYS: Final = ("windows", "epsilon")
 
 
@@ -106,6 +109,17 @@ class Hold:
             return product
 
         return max(splits, key=beyond_shared)
+
+    def loss(self, windows: int) -> tuple[float, float]:
+        """Return floats between which that product's logarithm lies, where there is a chain."""
+        parts = [
+            (times, log_bounds(worst_ratio(self._blends, reports)))
+            for reports, times in self.worst_split(windows).items()
+        ]
+        # Products of floats with whole numbers, summed exactly, are off by their last digits.
+        low = math.fsum(times * ends[0] for times, ends in parts)
+        high = math.fsum(times * ends[1] for times, ends in parts)
+        return low * (1.0 - _ROUNDING), high * (1.0 + _ROUNDING)
 
     def epochs(self, windows: int) -> int:
         """Return how many epochs any `windows` >= 1 in a row touch at most."""

@@ -57,7 +57,14 @@ def test_a_plan_compares_every_window_with_some(tmp_path: Path):
     ran = invoke(*asked, "--windows", "365", "--budget", "4")
     assert ran.exit_code == 0, ran.stderr
     found = json.loads(ran.stdout)["life"]
-    ways = {way["reports"]: way for way in found["ways"]}
+    held = {way["hold"]: way for way in found["ways"] if way["way"] == "hold"}
+    ways = {way["reports"]: way for way in found["ways"] if way["way"] != "hold"}
+    # 365 windows touch 2, 4 or 12 epochs of these lengths at most; all devices are in all of them.
+    assert {hold: way["loss"] for hold, way in held.items()} == pytest.approx(
+        {364: 2, 122: 1, 34: 1 / 3}
+    )
+    assert all(way["respondents"] == 100_000 for way in held.values())
+    assert held[122]["error"] < ways[4]["error"] / 9
     assert [one for one, way in ways.items() if way["way"] == "fresh"] == [365]
     assert [one for one, way in ways.items() if way["configured"]] == [4]
     for one, way in ways.items():
@@ -98,6 +105,9 @@ def test_the_table_names_the_best_way():
     )
     assert "* spread" in said
     assert "fresh" in said
+    held = ways[1].model_copy(update={"way": "hold", "reports": 30, "hold": 10, "error": 0.001})
+    show_life(LifePart(windows=30, budget=2.0, ways=[*ways, held]), 100_000, console)
+    assert "With hold = 10: 0.001, of values up to so many windows old." in console.file.getvalue()
 
 
 def test_windows_and_budget_are_asked_for_together(tmp_path: Path):
