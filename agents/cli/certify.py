@@ -97,7 +97,9 @@ def _certificate(collection: CollectionConfig) -> dict[str, Json]:
 def _published(collection: CollectionConfig, reports: int, delta: float) -> Json:
     """Return what one of so many reports loses in documents, or why nothing is said of that."""
     least = collection.smallest_part
-    if reports <= least:
+    if collection.spec.hold is not None:
+        why = "reports of several windows share one draw: expected no hold"
+    elif reports <= least:
         found = central(collection.spec.mechanism, reports=reports, delta=delta)
         if found is not None:
             return found.to_json()
