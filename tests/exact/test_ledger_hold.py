@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError
-from tests.exact.ledgers import DAY_MS, HOUR_MS, START_MS, content, open_ledger, spec
+from tests.exact.ledgers import HOUR_MS, START_MS, content, open_ledger, spec
 
 FOUR = "hold = 4\n"
 TWO_LEVELS = "hold = { windows = 4, epsilon = 0.2 }\n"
@@ -38,27 +38,26 @@ def test_the_first_value_of_an_epoch_is_repeated_to_its_end(tmp_path: Path):
         # Another value in every window: it changes nothing.
         found = [
             payloads(ledger, held, range(n, n + 1), "bus" if n % 2 else "walk")[0]
-            for n in range(24)
+            for n in range(10)
         ]
     listed = epochs(tmp_path)
     assert all(end - start == 4 for start, end in listed)
     assert len({start % 4 for start, _ in listed}) == 1
     for start, end in listed:
-        assert len({found[n] for n in range(24) if start <= n < end}) == 1
-    # Six or seven draws: all alike with a probability below 1e-2 at worst, never that of 24.
-    assert len(listed) in (6, 7)
+        assert len({found[n] for n in range(10) if start <= n < end}) == 1
+    assert len(listed) in (3, 4)
 
 
 def test_epochs_are_charged_once_in_each_period_that_they_touch(tmp_path: Path):
     held = spec(extra=FOUR)
-    with open_ledger(tmp_path, held, budget=10) as ledger:
-        payloads(ledger, held, range(48))
+    with open_ledger(tmp_path, held, budget=10, horizon_ms=6 * HOUR_MS) as ledger:
+        payloads(ledger, held, range(12))
         listed = epochs(tmp_path)
-        for day in range(2):
-            touched = [one for one in listed if one[0] < 24 * (day + 1) and one[1] > 24 * day]
-            spent = ledger.spent(time_ms=START_MS + day * DAY_MS)
+        for part in range(2):
+            touched = [one for one in listed if one[0] < 6 * (part + 1) and one[1] > 6 * part]
+            spent = ledger.spent(time_ms=START_MS + part * 6 * HOUR_MS)
             assert spent.total == Fraction(len(touched), 10)
-            assert sum(one.reports for one in spent.windows) == 24
+            assert sum(one.reports for one in spent.windows) == 6
         assert ledger.spent().total == Fraction(len(listed), 10)
         assert ledger.spent_policy().entry(0, 1) == Fraction(len(listed), 10)
         first = ledger.spent().to_json()["windows"][1]
@@ -91,7 +90,7 @@ def test_budgets_refuse_another_epoch_and_never_the_rest_of_one(tmp_path: Path):
     held = spec(extra=FOUR)
     with open_ledger(tmp_path, held, budget=0.2) as ledger:
         gave = []
-        for hour in range(24):
+        for hour in range(12):
             try:
                 payloads(ledger, held, range(hour, hour + 1))
                 gave.append(hour)
@@ -99,7 +98,7 @@ def test_budgets_refuse_another_epoch_and_never_the_rest_of_one(tmp_path: Path):
                 pass
     listed = epochs(tmp_path)
     assert len(listed) == 2
-    assert gave == [n for n in range(24) if any(start <= n < end for start, end in listed)]
+    assert gave == [n for n in range(12) if any(start <= n < end for start, end in listed)]
 
 
 def test_draws_outlive_restarts_and_a_lost_secret(tmp_path: Path):
@@ -114,7 +113,7 @@ def test_draws_outlive_restarts_and_a_lost_secret(tmp_path: Path):
             file.execute("DELETE FROM secret")
         with open_ledger(folder, held, budget=10) as ledger:
             assert payloads(ledger, held, range(3), "walk") == before
-            payloads(ledger, held, range(3, 12), "walk")
+            payloads(ledger, held, range(3, 7), "walk")
         assert set(kept) <= set(epochs(folder))
         if extra == FOUR:
             assert before[0] == drawn[0][0]
@@ -151,12 +150,12 @@ def test_a_killed_device_goes_on_with_its_draw(tmp_path: Path):
 
 
 def test_two_levels_keep_the_draw_and_send_another_report_at_times(tmp_path: Path):
-    """Of 300 devices: as often the permanent one as keep + (1 - keep)/3 says, 6 errors."""
+    """In 40 windows: as often the permanent one as keep + (1 - keep)/3 says, 6 errors."""
     held = spec("modes", 1.0, "hold = { windows = 4, epsilon = 2.0 }\n")
     same, drawn = 0, Counter()
     (blend,) = held.hold.chain.blends.values()
     with open_ledger(tmp_path, held, budget=4000, horizon_ms=None) as ledger:
-        payloads(ledger, held, range(1200))
+        payloads(ledger, held, range(40))
         for start, _ in epochs(tmp_path):
             time_ms = START_MS + max(start, 0) * HOUR_MS
             epoch = ledger._store.epoch(held.fingerprint, time_ms)
@@ -166,8 +165,9 @@ def test_two_levels_keep_the_draw_and_send_another_report_at_times(tmp_path: Pat
                     same += found.report == epoch.report
                     drawn[found.report] += 1
     expected = float(blend.keep + (1 - blend.keep) / 3)
-    assert abs(same / 1200 - expected) < 6 * np.sqrt(expected * (1 - expected) / 1200)
-    assert len(drawn) == 3
+    assert abs(same / 40 - expected) < 6 * np.sqrt(expected * (1 - expected) / 40)
+    assert 0 < same < 40
+    assert len(drawn) > 1
 
 
 def test_forgotten_draws_are_gone_and_give_no_second_one(tmp_path: Path):
