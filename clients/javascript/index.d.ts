@@ -17,15 +17,19 @@ export interface DeviceDocument {
   fingerprint?: string;
   /** The canonical JSON of the spec, as a text. */
   canonical: string;
-  tables?: {
-    blocks?: [block: number, length: number][];
-    sensitive?: number[];
-    /** Texts of canonical JSON. */
-    policy?: string;
-    channel?: string;
-    /** Rows of integers. */
-    strategy?: number[][];
-  };
+  tables?: DeviceTables;
+}
+
+export interface DeviceTables {
+  blocks?: [block: number, length: number][];
+  sensitive?: number[];
+  /** Texts of canonical JSON. */
+  policy?: string;
+  channel?: string;
+  /** Rows of integers. */
+  strategy?: number[][];
+  /** Of records: those of each attribute. */
+  attributes?: { [name: string]: DeviceTables };
 }
 
 export interface LoadOptions {
@@ -34,7 +38,10 @@ export interface LoadOptions {
 }
 
 /** A label, an integer, a number, or one entry a dimension; weights, priors, budgets come last. */
-export type Label = string | number | readonly (string | number)[];
+export type Value = string | number | readonly (string | number)[];
+
+/** A value, or of records one for each attribute, by its name. */
+export type Label = Value | { readonly [attribute: string]: Value };
 
 export declare class Collection {
   readonly name: string;

@@ -63,6 +63,8 @@ class Certificate:
     passed: bool
     proof: str
     violation: str | None = None
+    attributes: Mapping[str, "Certificate"] | None = None
+    """Of records: the certificate of each attribute. Any two records lose the largest of these."""
 
     @property
     def loss_low(self) -> float | None:
@@ -76,6 +78,9 @@ class Certificate:
 
     def to_json(self) -> dict[str, Json]:
         """Return the certificate as a JSON document."""
+        attributes: dict[str, Json] = {
+            name: proof.to_json() for name, proof in (self.attributes or {}).items()
+        }
         return {
             "mechanism": self.mechanism,
             "policy": dict(self.policy),
@@ -87,6 +92,7 @@ class Certificate:
             "proof": self.proof,
             "violation": self.violation,
             "pass": self.passed,
+            **({"attributes": attributes} if attributes else {}),
         }
 
 

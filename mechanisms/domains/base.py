@@ -68,6 +68,10 @@ class Domain(ABC):
             ValueOutsideDomainError: naming the position of the first label outside the domain.
         """
 
+    def check(self, labels: Sequence[Any] | NDArray[Any]) -> None:
+        """Refuse what `place` would refuse, without drawing anything."""
+        self.index(labels)
+
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
         """Return the indices of n labels of a device: `index`, unless rounding is at random."""
         del entropy

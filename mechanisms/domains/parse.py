@@ -45,6 +45,8 @@ DOMAIN_KEYS: Final[Mapping[str, str]] = {
     "bins": "Bins of an interval, or of each dimension",
     "rounding": '"random": numbers are rounded to edges of bins at random, so that means are exact',
     "blocks": "A number of consecutive values, [h, w] on a grid, or lists of labels",
+    "attributes": "Of records: a table for each attribute, with the keys of its domain, and of its "
+    "mechanism where it is not the collection's",
     "header": "Whether the file's first line names its columns",
 }
 """What each key of a `domain` table says; exactly one of the first six is there."""

@@ -169,7 +169,7 @@ class Ledger:
             ValueOutsideDomainError: for a bad label, without it.
             ValueError: for a time that is not in whole milliseconds, of the years 1 to 9999.
         """
-        spec.domain.index([label])
+        spec.domain.check([label])
         source = entropy or SystemEntropy()
 
         def draw(mechanism: Mechanism) -> Reports:

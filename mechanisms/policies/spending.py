@@ -13,6 +13,7 @@ from fractions import Fraction
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.policies.algebra import closure
+from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.lip_policy import LipPolicy
 from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -34,6 +35,8 @@ def largest_loss(policy: Policy) -> Fraction:
     """
     if isinstance(policy, PublicWeightPolicy):
         return largest_loss(policy.values)
+    if isinstance(policy, AttributesPolicy):
+        return max(map(largest_loss, policy.parts))
     if isinstance(policy, MetricPolicy):
         return policy.entry(0, policy.size - 1)  # opposite corners
     if isinstance(policy, BinaryPolicy | LipPolicy):

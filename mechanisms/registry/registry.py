@@ -20,6 +20,7 @@ from ldpstream.mechanisms.families.l1.public import (
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.optimal import Optimal
+from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -41,6 +42,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
             Optimal,
             Matrix,
             Tree,
+            Sampled,
         )
     }
 )

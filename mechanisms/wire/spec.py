@@ -4,7 +4,7 @@ import hashlib
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration, read_times
+from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.parse import parse_domain
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
+from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS, Settings
 from ldpstream.mechanisms.policies.policy import Policy
+from ldpstream.mechanisms.registry.attributes import build_attributes, has_attributes
 from ldpstream.mechanisms.registry.registry import build
 from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, VERSION, encode_frame
 from ldpstream.mechanisms.wire.hold import Hold, read_hold
@@ -68,19 +71,11 @@ class CollectionSpec:
         path = f"collection.{name}"
         if not LEGAL_NAME.fullmatch(name):
             raise SpecError(path, "a name of letters, digits, '.', '_' and '-'")
-        domain, blocks = parse_domain(mapping.get("domain"), path=f"{path}.domain", base=base)
-        settings = Settings(
-            path=path,
-            domain=domain,
-            blocks=blocks,
-            keys={key: mapping[key] for key in MECHANISM_KEYS if key in mapping},
-            base=base,
-        )
-        mechanism = build(mapping.get("mechanism"), settings)
+        domain, mechanism = _read_mechanism(mapping, path=path, base=base)
         return cls(
             name=name,
             topic=read_topic(mapping.get("topic", f"{name}.reports"), f"{path}.topic"),
-            domain=mechanism.report_domain(domain),
+            domain=domain,
             mechanism=mechanism,
             precision_ms=read_precision(
                 mapping.get("precision", _DEFAULT_PRECISION), f"{path}.precision"
@@ -88,6 +83,18 @@ class CollectionSpec:
             one_report=read_one_report(mapping, path),
             hold=read_hold(mapping.get("hold"), path, mechanism),
         )
+
+    @property
+    def attributes(self) -> Mapping[str, "CollectionSpec"]:
+        """The specs of the attributes of records, by name, each of its own domain and mechanism.
+
+        They share the collection's name, topic and fingerprint's place on the wire; none of them is
+        a collection by itself. Empty where values are no records.
+        """
+        if not isinstance(self.domain, Attributes) or not isinstance(self.mechanism, Sampled):
+            return {}
+        parts = zip(self.domain.names, self.domain.domains, self.mechanism.parts, strict=True)
+        return {name: replace(self, domain=own, mechanism=part) for name, own, part in parts}
 
     @property
     def canonical(self) -> bytes:
@@ -252,6 +259,19 @@ class CollectionSpec:
             *(() if self.hold is None else (self.hold.disclosed(),)),
             "taking part: that a device reports, how often, and when it sends",
         ]
+
+
+def _read_mechanism(
+    mapping: Mapping[str, object], *, path: str, base: Path
+) -> tuple[Domain, Mechanism]:
+    """Return the domain of what devices give, and the mechanism of a collection's table."""
+    if has_attributes(mapping.get("domain")):
+        return build_attributes(mapping, path=path, base=base)
+    domain, blocks = parse_domain(mapping.get("domain"), path=f"{path}.domain", base=base)
+    keys = {key: mapping[key] for key in MECHANISM_KEYS if key in mapping}
+    settings = Settings(path=path, domain=domain, blocks=blocks, keys=keys, base=base)
+    mechanism = build(mapping.get("mechanism"), settings)
+    return mechanism.report_domain(domain), mechanism
 
 
 def load_spec(path: str | Path, name: str) -> CollectionSpec:

@@ -22,6 +22,7 @@ from ldpstream.mechanisms.families.lip.settings import Prior
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.optimal import Optimal
+from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -146,6 +147,17 @@ PUBLIC_WEIGHTS = {
     "public-counted": L1GeometricPublicWeights(L1Geometric(1.0, (5,)), 2),
     "public-space": L1GeometricPublicWeights(L1Geometric(0.7, (3, 5, 5)), 1),
 }
+SAMPLED = {
+    "three": Sampled(
+        ("place", "answer", "number"),
+        (
+            SubsetSelection(1.0, Blocks(np.array([0, 0, 0, 1, 1, 2]))),
+            Binary(0.5, 2.0),
+            L1Bits(0.75, (4,)),
+        ),
+        (1 << 62, 3 << 60, 9 << 60),
+    ),
+}
 
 
 def is_listed(mechanism: Mechanism) -> bool:
@@ -172,6 +184,7 @@ INSTANCES: dict[str, Mechanism] = {
         MATRIX,
         TREE,
         PUBLIC_WEIGHTS,
+        SAMPLED,
     )
     for name, m in group.items()
 }

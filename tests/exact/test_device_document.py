@@ -24,7 +24,15 @@ def test_tables_have_the_digests_of_the_parameters(name: str):
     assert hashlib.sha256(canonical).hexdigest()[:16] == document["fingerprint"]
     parameters = json.loads(canonical)["parameters"]
     assert document["collection"] == json.loads(canonical)["collection"]
-    tables = document["tables"]
+    check_tables(document["tables"], parameters)
+
+
+def check_tables(tables: dict, parameters: dict) -> None:
+    """Of records the tables of each attribute."""
+    if "attributes" in parameters:
+        for one in parameters["attributes"]:
+            check_tables(tables.get("attributes", {}).get(one["name"], {}), one["parameters"])
+        return
     if "blocks" in tables:
         numbers = [block for block, length in tables["blocks"] for _ in range(length)]
         assert sha256(numbers) == parameters["blocks"]["sha256"]

@@ -26,6 +26,7 @@ ROOMS: Final = (
     "mechanisms/families/matrix",
     "mechanisms/families/weights",
     "mechanisms/families/l1",
+    "mechanisms/families/sampled",
     "mechanisms/registry",
     "mechanisms/wire",
     "mechanisms/ledger",

@@ -13,6 +13,7 @@ export function readDomain(canonical) {
 }
 
 function readValues(canonical) {
+  if (canonical.attributes !== undefined) return records(canonical.attributes);
   if (canonical.rounding === "random") return rounded(canonical.interval, canonical.bins);
   if (canonical.values !== undefined) return labels(canonical.values);
   if (canonical.interval !== undefined) return interval(canonical.interval, canonical.bins);
@@ -21,6 +22,12 @@ function readValues(canonical) {
     throw new SpecError("domain", "values, size, grid, sizes or interval");
   }
   return lattice(shape);
+}
+
+// What a record is placed at follows from the mechanism, which draws the attribute.
+function records(attributes) {
+  const parts = attributes.map(({ name, domain }) => ({ name, domain: readDomain(domain) }));
+  return { shape: [0], attributes: parts };
 }
 
 function labels(values) {

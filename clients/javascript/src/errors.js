@@ -13,6 +13,7 @@ export class ValueOutsideDomainError extends Error {
     super(`value at position ${position}: expected ${expected}`);
     this.name = "ValueOutsideDomainError";
     this.position = position;
+    this.expected = expected;
   }
 }
 

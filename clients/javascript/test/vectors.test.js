@@ -125,6 +125,7 @@ for (const vector of read("reports.json")) {
   const plain =
     spec?.parameters.prior?.edges === undefined &&
     spec?.domain.weights === undefined &&
+    spec?.domain.attributes === undefined && // a record is placed by a draw
     spec?.mechanism !== "matrix"; // whose rows are numbers there
   if (spec === undefined || spec.domain.interval !== undefined || !plain) continue;
   compared += 1;
@@ -161,6 +162,21 @@ test("every mechanism has vectors, and another one is refused by name", async ()
   assert.deepEqual([...new Set(drawn)].sort(), [...SUPPORTED].sort());
   const canonical = DEVICES[0].document.canonical.replace('"binary"', '"unary"');
   await assert.rejects(Collection.load({ canonical }), /mechanism: expected one of .*, got unary/);
+});
+
+test("records are refused at the first bad one, whichever attribute is drawn", async () => {
+  const { document, labels } = DEVICES.find(({ name }) => name === "sampled");
+  const collection = await Collection.load(document);
+  const [good] = labels;
+  const bad = { ...good, age: 77 };
+  const { answer, ...lacking } = good;
+  for (const [records, message] of [
+    [[good, bad, lacking], "value at position 1: expected as age an integer in 0..9"],
+    [[good, lacking, bad], "value at position 1: expected a record with a value for each of age, district, answer"],
+    [[good, answer], "value at position 1: expected a record with a value for each of age, district, answer"],
+  ]) {
+    assert.throws(() => collection.privatize(records), { message });
+  }
 });
 
 test("tables of matrix and optimal are refused where they are others, or missing", async () => {

@@ -17,6 +17,7 @@ import { optimal } from "./optimal.js";
 import { projectiveGeometry } from "./projective_geometry.js";
 import { publicWeights } from "./public_weights.js";
 import { randomizedResponse } from "./randomized_response.js";
+import { sampled } from "./sampled.js";
 import { subsetSelection } from "./subset_selection.js";
 import { tree } from "./tree.js";
 
@@ -31,6 +32,7 @@ const BUILDERS = new Map([
   ["optimal", optimal],
   ["projective-geometry", projectiveGeometry],
   ["randomized-response", randomizedResponse],
+  ["sampled", sampled],
   ["subset-selection", subsetSelection],
   ["tree", tree],
 ]);
@@ -44,6 +46,7 @@ export async function build(id, parameters, values, tables) {
   if (builder === undefined) {
     throw new SpecError("mechanism", `one of ${SUPPORTED.join(", ")}, got ${id}`);
   }
+  if (id === "sampled") return sampled(parameters, values, tables.attributes ?? {}, build);
   const domain = id === "lip" ? withPriors(values, levelsOf(parameters)) : values;
   const weights = parameters.weights ?? null;
   const size = domain.shape.reduce((product, extent) => product * extent, 1);

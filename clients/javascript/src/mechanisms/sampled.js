@@ -1,0 +1,103 @@
+// Records of several attributes: one is drawn, and reported by a mechanism of its own. A report is the
+// attribute's number, one byte, and that mechanism's report, filled up with zeros to one length.
+
+import { SpecError, ValueOutsideDomainError } from "../errors.js";
+import { isAbove } from "../rational.js";
+
+const WORD = 1n << 64n;
+
+// `values` are the domains of the attributes, `tables` those of each by name; `build` is that of
+// single mechanisms.
+export async function sampled({ attributes }, values, tables, build) {
+  const named = values.attributes ?? [];
+  if (named.length !== attributes.length || named.some(({ name }, j) => name !== attributes[j].name)) {
+    throw new SpecError("domain", "the attributes that the parameters name");
+  }
+  const parts = [];
+  for (const [j, { name, mechanism, parameters }] of attributes.entries()) {
+    parts.push(await build(mechanism, parameters, named[j].domain, tables[name] ?? {}));
+  }
+  const names = attributes.map(({ name }) => name);
+  const domain = recordsOf(names, parts, endsOf(attributes));
+  return { mechanism: mechanismOf(domain.starts, parts), domain, loss: () => largestOf(parts) };
+}
+
+// The word from which on an attribute is not drawn any more.
+function endsOf(attributes) {
+  let sum = 0n;
+  const ends = attributes.map(({ probability }) => (sum += BigInt(probability)));
+  if (sum !== WORD) throw new SpecError("parameters", "probabilities with sum 1");
+  return ends;
+}
+
+function recordsOf(names, parts, ends) {
+  let size = 0;
+  const starts = parts.map(({ domain }) => {
+    const start = size;
+    size += domain.shape.reduce((product, extent) => product * extent, 1);
+    return start;
+  });
+  return {
+    shape: [size],
+    starts,
+    // Every attribute is placed: neither a refusal nor its time depends on which is drawn.
+    index(records, entropy) {
+      if (!Array.isArray(records)) throw new TypeError("expected an array of records");
+      const placed = columnsOf(names, parts, records, entropy);
+      const words = entropy.words(records.length);
+      return records.map((_, i) => {
+        const drawn = ends.findIndex((end) => words[i] < end);
+        return starts[drawn] + placed[drawn][i];
+      });
+    },
+  };
+}
+
+// Of all refusals the first is thrown.
+function columnsOf(names, parts, records, entropy) {
+  const own = (record, name) => typeof record === "object" && record !== null && Object.hasOwn(record, name);
+  const lacking = records.findIndex((record) => !names.every((name) => own(record, name)));
+  const whole = lacking < 0 ? records : records.slice(0, lacking);
+  const refused = [];
+  const found = parts.map(({ domain }, j) => {
+    try {
+      return domain.index(whole.map((record) => record[names[j]]), entropy);
+    } catch (error) {
+      if (!(error instanceof ValueOutsideDomainError)) throw error;
+      refused.push(new ValueOutsideDomainError(error.position, `as ${names[j]} ${error.expected}`));
+      return null;
+    }
+  });
+  if (refused.length > 0) throw refused.reduce((a, b) => (b.position < a.position ? b : a));
+  if (lacking >= 0) {
+    throw new ValueOutsideDomainError(lacking, `a record with a value for each of ${names.join(", ")}`);
+  }
+  return found;
+}
+
+function mechanismOf(starts, parts) {
+  const reportBytes = 1 + Math.max(...parts.map(({ mechanism }) => mechanism.reportBytes));
+  return {
+    reportBytes,
+    numbers: false,
+    privatize(values, entropy) {
+      const reports = values.map(() => new Uint8Array(reportBytes));
+      parts.forEach(({ mechanism }, j) => {
+        const last = starts[j + 1] ?? Infinity;
+        const here = values.flatMap((value, i) => (value >= starts[j] && value < last ? [i] : []));
+        if (here.length === 0) return;
+        const own = mechanism.privatize(here.map((i) => values[i] - starts[j]), entropy);
+        own.forEach((report, at) => {
+          reports[here[at]][0] = j;
+          reports[here[at]].set(report, 1);
+        });
+      });
+      return reports;
+    },
+  };
+}
+
+// However many attributes two records differ in, a report loses no more than the worst of them.
+function largestOf(parts) {
+  return parts.map(({ loss }) => loss()).reduce((a, b) => (isAbove(b, a) ? b : a));
+}

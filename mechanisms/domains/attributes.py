@@ -1,0 +1,225 @@
+"""Domains of records: one value of each attribute, of which a report tells about one.
+
+The values of the domain are those of all attributes, one attribute after the other. A device gives
+whole records. Of each one attribute is drawn, whatever its values are, and the record is placed at
+the value of that one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar, TypeGuard, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.domains.base import Domain, Indices, check_size
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(Sequence[Mapping[str, Any]]):
+    """n records by columns: of each attribute n labels, as its domain takes them.
+
+    Raises:
+        ValueError: for columns of different lengths, or none.
+    """
+
+    columns: Mapping[str, Sequence[Any] | NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        if len({len(column) for column in self.columns.values()}) != 1:
+            raise ValueError("expected columns of one length, one for each attribute")
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(next(iter(self.columns.values())))
+
+    @overload
+    def __getitem__(self, place: int) -> Mapping[str, Any]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "Columns": ...
+
+    def __getitem__(self, place: int | slice) -> "Mapping[str, Any] | Columns":
+        """Return a record, or the columns of several."""
+        some = {name: column[place] for name, column in self.columns.items()}
+        return Columns(some) if isinstance(place, slice) else some
+
+
+Records = Sequence[Any] | NDArray[Any] | Columns
+"""n records: mappings from each attribute to its label, or these by columns."""
+
+
+@dataclass(frozen=True)
+class Attributes(Domain):
+    """Attributes `names` with their `domains`, drawn with `probabilities / 2^64`.
+
+    Raises:
+        SpecError: for more values together than a domain may have.
+    """
+
+    names: tuple[str, ...]
+    domains: tuple[Domain, ...]
+    probabilities: tuple[int, ...]
+    ordered: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_size(sum(domain.size for domain in self.domains), "attributes")
+        if sum(self.probabilities) != WORD or min(self.probabilities) < 1:
+            raise SpecError("attributes", "probabilities above 0 with sum 1")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values of all attributes together, in one dimension."""
+        return (sum(domain.size for domain in self.domains),)
+
+    @property
+    def expected(self) -> str:
+        """Say that a record has a value for each attribute."""
+        return f"a record with a value for each of {', '.join(self.names)}"
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """The first value of each attribute."""
+        return tuple(accumulate((domain.size for domain in self.domains[:-1]), initial=0))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Name the columns of a row of text: of several dimensions `NAME.1`, `NAME.2`, ..."""
+        found: list[str] = []
+        for name, domain in zip(self.names, self.domains, strict=True):
+            axes = len(domain.shape)
+            found += [name] if axes == 1 else [f"{name}.{axis}" for axis in range(1, axes + 1)]
+        return tuple(found)
+
+    def index(self, labels: Records) -> Indices:
+        """Return the indices of n labels as `label` returns them, of one attribute each.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first that is none.
+        """
+        found = np.zeros(len(labels), dtype=np.int64)
+        for position, label in enumerate(labels):
+            known = [name for name in self.names if _is_table(label) and name in label]
+            if len(known) != 1:
+                expected = f"a value of one of {', '.join(self.names)}"
+                raise ValueOutsideDomainError(position, expected)
+            number = self.names.index(known[0])
+            try:
+                place = self.domains[number].index([label[known[0]]])
+            except ValueOutsideDomainError as error:
+                raise _of_attribute(known[0], error, position) from None
+            found[position] = self.starts[number] + place[0]
+        return found
+
+    def check(self, labels: Records) -> None:
+        """Refuse records with an attribute that is missing or outside, whichever is drawn later."""
+        self._each(labels, lambda domain, column: domain.index(column))
+
+    def place(self, labels: Records, *, entropy: Entropy) -> Indices:
+        """Return where records are placed, int64 `(n,)`: each at its value of a drawn attribute.
+
+        Every attribute is placed, in order, so that neither a refusal nor the time it takes depends
+        on which is drawn; then a word for each record draws it.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first bad record, and the attribute.
+        """
+        placed = self._each(labels, lambda domain, column: domain.place(column, entropy=entropy))
+        return self.drawn(placed, entropy)
+
+    def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
+        """Return the same for rows of text, with cells as in `columns`."""
+        cells = self._cells(rows)
+        placed = self._found(cells, lambda domain, own: domain.place_columns(own, entropy=entropy))
+        return self.drawn(placed, entropy)
+
+    def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
+        """Check whole rows of text, and return their values of the first attribute.
+
+        Raises:
+            ValueOutsideDomainError: naming the position of the first bad row, and the attribute.
+        """
+        return self._found(self._cells(rows), lambda domain, own: domain.parse_columns(own))[0]
+
+    def label(self, index: int) -> Json:
+        """Return the attribute of an index with the label of its value."""
+        number = self.attribute_of(index)
+        return {self.names[number]: self.domains[number].label(index - self.starts[number])}
+
+    def canonical(self) -> Json:
+        """Return the attributes in their order; with what probability each is drawn is not here."""
+        parts: list[Json] = [
+            {"name": name, "domain": domain.canonical()}
+            for name, domain in zip(self.names, self.domains, strict=True)
+        ]
+        return {"attributes": parts}
+
+    def attribute_of(self, index: int) -> int:
+        """Return the number of the attribute that a value is of."""
+        return int(np.searchsorted(self.starts, index, side="right")) - 1
+
+    def drawn(self, placed: Sequence[Indices], entropy: Entropy) -> Indices:
+        """Return each record's value of the attribute that a word draws, int64 `(n,)`.
+
+        `placed` are the records' values of each attribute, int64 `(n,)`.
+        """
+        ends = np.array(list(accumulate(self.probabilities[:-1])), dtype=np.uint64)
+        drawn = np.searchsorted(ends, entropy.words(len(placed[0])), side="right")
+        every = np.stack([start + own for start, own in zip(self.starts, placed, strict=True)])
+        found: Indices = every[drawn, np.arange(len(drawn))]
+        return found
+
+    def _each(self, labels: Records, find: Callable[[Domain, Any], Indices]) -> list[Indices]:
+        return self._found(self._columns(labels), find)
+
+    def _found(
+        self, columns: Sequence[Any], find: Callable[[Domain, Any], Indices]
+    ) -> list[Indices]:
+        """Return the indices of each attribute's column; of all refusals raise the first."""
+        found: list[Indices] = []
+        bad: list[ValueOutsideDomainError] = []
+        for name, domain, column in zip(self.names, self.domains, columns, strict=True):
+            try:
+                found.append(find(domain, column))
+            except ValueOutsideDomainError as error:
+                bad.append(_of_attribute(name, error, error.position))
+        if bad:
+            raise min(bad, key=lambda error: error.position)
+        return found
+
+    def _columns(self, labels: Records) -> list[Sequence[Any] | NDArray[Any]]:
+        """Return the labels of each attribute; a record that lacks any is refused."""
+        if isinstance(labels, Columns) and labels.columns.keys() >= set(self.names):
+            return [labels.columns[name] for name in self.names]
+        for position, record in enumerate(labels):
+            for name in self.names:
+                if not (_is_table(record) and name in record):
+                    self.check(labels[:position])  # what comes first is refused first
+                    what = f"a value of the attribute {name}: {self.expected}"
+                    raise ValueOutsideDomainError(position, what)
+        return [[record[name] for record in labels] for name in self.names]
+
+    def _cells(self, rows: Sequence[Sequence[str]]) -> list[list[Sequence[str]]]:
+        for position, row in enumerate(rows):
+            if len(row) != len(self.columns):
+                self.parse_columns(rows[:position])
+                what = f"{len(self.columns)} columns, {', '.join(self.columns)}"
+                raise ValueOutsideDomainError(position, what)
+        widths = [len(domain.shape) for domain in self.domains]
+        ends = list(accumulate(widths, initial=0))
+        return [[row[first:last] for row in rows] for first, last in pairwise(ends)]
+
+
+def _of_attribute(
+    name: str, error: ValueOutsideDomainError, position: int
+) -> ValueOutsideDomainError:
+    return ValueOutsideDomainError(position, f"as {name} {error.expected}")
+
+
+def _is_table(given: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(given, Mapping)

@@ -1,0 +1,1 @@
+"""Records of several attributes: a report is about one of them, drawn with public probabilities."""

@@ -1,0 +1,275 @@
+"""Mechanisms of several attributes: one is drawn, and reported by a mechanism of its own.
+
+A report is the attribute's number, one byte, and the report of its mechanism, filled up with zeros
+to one length; the statistic holds those of all attributes one after the other. So one report keeps
+the largest budget of any attribute (`policies.attributes`), where one for each attribute, or one of
+all their combinations, would share it out.
+
+Nothing is made up for the attributes that were not drawn. Fake values (RS+FD: Arcolezi et al. 2021)
+are said to allow `log(d (e^eps - 1) + 1)` for a budget of eps; that holds for records that differ
+in one attribute alone.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import ClassVar, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.channels.blanket import Blanket
+from ldpstream.mechanisms.channels.certificate import Certificate, RealisedLoss
+from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
+from ldpstream.mechanisms.families.sampled.decoder import SampledDecoder
+from ldpstream.mechanisms.interface.decoder import Decoder
+from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
+from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.policies.attributes import AttributesPolicy
+
+MOST_ATTRIBUTES: Final = 256
+
+
+@dataclass(frozen=True)
+class Sampled(Mechanism):
+    """Attributes `names`, each reported by its own of `parts`, drawn with `probabilities / 2^64`.
+
+    Raises:
+        SpecError: for fewer than 2 attributes or more than 256, and probabilities that are not
+            above 0 with sum 1.
+    """
+
+    id: ClassVar[str] = "sampled"
+    names: tuple[str, ...]
+    parts: tuple[Mechanism, ...]
+    probabilities: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.parts) <= MOST_ATTRIBUTES:
+            expected = f"2 to {MOST_ATTRIBUTES} attributes, got {len(self.parts)}"
+            raise SpecError("domain.attributes", expected)
+        if sum(self.probabilities) != WORD or min(self.probabilities) < 1:
+            raise SpecError("domain.attributes", "probabilities above 0 with sum 1")
+
+    @classmethod
+    def configure(cls, settings: Settings) -> Self:
+        """Refuse a domain without attributes; with them `registry.attributes` builds this."""
+        what = "attributes = { NAME = { ... }, ... } with sampled"
+        raise SpecError(f"{settings.path}.domain", what)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of values of all attributes."""
+        return sum(part.size for part in self.parts)
+
+    @cached_property
+    def report_bytes(self) -> int:
+        """Length of a report: the attribute's number, and the longest of all their reports."""
+        return 1 + max(part.report_bytes for part in self.parts)
+
+    @property
+    def report_bits(self) -> int:
+        """Number of bits that are not always 0."""
+        return (len(self.parts) - 1).bit_length() + max(part.report_bits for part in self.parts)
+
+    @cached_property
+    def statistic_size(self) -> int:
+        """Length of the statistics of all attributes."""
+        return sum(part.statistic_size for part in self.parts)
+
+    @property
+    def policy(self) -> AttributesPolicy:
+        """The policies of the attributes; of records the largest."""
+        return AttributesPolicy(self.names, tuple(part.policy for part in self.parts))
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """The first value of each attribute."""
+        return tuple(accumulate((part.size for part in self.parts[:-1]), initial=0))
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where the statistic of each attribute lies."""
+        ends = list(accumulate((part.statistic_size for part in self.parts), initial=0))
+        return tuple(slice(first, last) for first, last in pairwise(ends))
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return of each attribute its probability, its mechanism, and the parameters of that."""
+        parts: list[Json] = [
+            {
+                "name": name,
+                "probability": hex(probability),
+                "mechanism": part.id,
+                "parameters": dict(part.parameters()),
+            }
+            for name, probability, part in self._attributes()
+        ]
+        return {"attributes": parts}
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return the tables of each attribute that has any, by its name."""
+        tables: dict[str, Json] = {
+            name: dict(part.tables()) for name, _, part in self._attributes() if part.tables()
+        }
+        return {"attributes": tables} if tables else {}
+
+    def _attributes(self) -> list[tuple[str, int, Mechanism]]:
+        return list(zip(self.names, self.probabilities, self.parts, strict=True))
+
+    def channel(self) -> Channel:
+        """Return the realised channels of all attributes; outputs as in `possible_reports`.
+
+        Raises:
+            ValueError: if one is too large to enumerate.
+        """
+        rows: list[Mapping[int, Fraction]] = []
+        outputs = 0
+        for part in self.parts:
+            channel = part.channel()
+            rows += [{outputs + y: p for y, p in row.items()} for row in channel.rows]
+            outputs += channel.outputs
+        return Channel(tuple(rows), outputs)
+
+    def possible_reports(self) -> Reports:
+        """Return every report of every attribute, as bytes.
+
+        Raises:
+            ValueError: if they are too many to list.
+        """
+        return np.concatenate(
+            [
+                self._written(number, part.encode(part.possible_reports()))
+                for number, part in enumerate(self.parts)
+            ]
+        )
+
+    def certify(self) -> Certificate:
+        """Prove the realised loss of each attribute: its ratios are those of all records.
+
+        By enumeration where all of them are.
+        """
+        proofs = {name: part.certify() for name, _, part in self._attributes()}
+        worst: dict[Fraction, RealisedLoss] = {}
+        for loss in (loss for proof in proofs.values() for loss in proof.losses):
+            known = worst.get(loss.budget, loss)
+            worst[loss.budget] = max(known, loss, key=lambda one: one.ratio)
+        broken = [f"{name}: {p.violation}" for name, p in proofs.items() if p.violation is not None]
+        kinds = {proof.proof for proof in proofs.values()}
+        policy = self.policy
+        return Certificate(
+            mechanism=self.id,
+            policy=policy.describe(),
+            losses=tuple(worst[budget] for budget in sorted(worst)),
+            disclosed=tuple(self.disclosed()),
+            unprotected_pairs=policy.unprotected_pairs,
+            unprotected=policy.unprotected,
+            passed=all(proof.passed for proof in proofs.values()),
+            proof="enumeration" if kinds == {"enumeration"} else "structure",
+            violation=broken[0] if broken else None,
+            attributes=proofs,
+        )
+
+    def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
+        """Return nothing: how many reports an attribute has is drawn, so that nobody knows it."""
+        return {}
+
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
+        """Randomise values of drawn attributes into reports, uint8 `(n, report_bytes)`.
+
+        Attribute by attribute, each as its mechanism draws.
+        """
+        reports = np.zeros((len(values), self.report_bytes), dtype=np.uint8)
+        drawn = np.searchsorted(self.starts, values, side="right") - 1
+        for number in np.unique(drawn).tolist():
+            here, part = np.flatnonzero(drawn == number), self.parts[number]
+            own = part.randomise(values[here] - self.starts[number], entropy)
+            reports[here] = self._written(number, part.encode(own))
+        return reports
+
+    def _written(self, number: int, payload: NDArray[np.uint8]) -> Reports:
+        rows = np.zeros((len(payload), self.report_bytes), dtype=np.uint8)
+        rows[:, 0] = number
+        rows[:, 1 : 1 + payload.shape[1]] = payload
+        return rows
+
+    def encode(self, reports: Reports) -> NDArray[np.uint8]:
+        """Encode n reports, which are their own bytes, as uint8 of shape `(n, report_bytes)`."""
+        encoded: NDArray[np.uint8] = reports.reshape(len(reports), self.report_bytes)
+        return encoded
+
+    def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
+        """Decode uint8 of shape `(n, report_bytes)`: `(the same rows, in range (n,))`.
+
+        In range: the attribute exists, its mechanism has the report, and what follows is zeros.
+        """
+        valid = np.zeros(len(payload), dtype=np.bool_)
+        for number, here, own in self._by_attribute(payload):
+            part = self.parts[number]
+            _, in_range = part.decode(own)
+            valid[here] = in_range & ~payload[here, 1 + part.report_bytes :].any(axis=1)
+        return payload, valid
+
+    def _by_attribute(
+        self, reports: Reports
+    ) -> list[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
+        """Return each attribute that any report is about, their places, and their own payload."""
+        numbers = reports[:, 0] if len(reports) else np.zeros(0, dtype=np.uint8)
+        found = []
+        for number in np.unique(numbers).tolist():
+            if number < len(self.parts):
+                here = np.flatnonzero(numbers == number)
+                own = reports[here, 1 : 1 + self.parts[number].report_bytes]
+                found.append((number, here, np.ascontiguousarray(own)))
+        return found
+
+    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+        """Add n reports to the statistics of their attributes, in place; exact."""
+        for number, _, own in self._by_attribute(reports):
+            part = self.parts[number]
+            part.absorb(statistic[self.slices[number]], part.decode(own)[0])
+
+    def few(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
+        """Return what each attribute's mechanism does, moved to where its statistic lies."""
+        found: list[tuple[int, int]] = []
+        for number, _, own in self._by_attribute(reports):
+            part = self.parts[number]
+            counts = part.few(part.decode(own)[0])
+            if counts is None:
+                return None
+            found += [(self.slices[number].start + place, count) for place, count in counts]
+        return found
+
+    def absorb_times(
+        self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
+    ) -> None:
+        """Add each of n reports as often as `times` says, int64 `(n,)`, >= 0, in place; exact."""
+        for number, here, own in self._by_attribute(reports):
+            part = self.parts[number]
+            part.absorb_times(statistic[self.slices[number]], part.decode(own)[0], times[here])
+
+    def count(self, statistic: Statistic) -> int:
+        """Return the number of reports of all attributes."""
+        return sum(self.counts(statistic))
+
+    def counts(self, statistic: Statistic) -> list[int]:
+        """Return the number of reports about each attribute."""
+        pairs = zip(self.parts, self.slices, strict=True)
+        return [part.count(statistic[own]) for part, own in pairs]
+
+    def decoder(self) -> Decoder:
+        """Return the decoder of the values of all attributes."""
+        return self._decoder
+
+    @cached_property
+    def _decoder(self) -> SampledDecoder:
+        return SampledDecoder([part.decoder() for part in self.parts], self.slices)
+
+    def disclosed(self) -> list[str]:
+        """Return that the attribute is told, and what each one's mechanism discloses."""
+        said = f"which of {len(self.parts)} attributes it is about, drawn before values are seen"
+        own = [f"{name}: {one}" for name, _, part in self._attributes() for one in part.disclosed()]
+        return [said, *own]

@@ -1,0 +1,86 @@
+"""The policy of records with several attributes, of which one report tells about one.
+
+An attribute is drawn with public probabilities `q_j`, then its value reported by its own channel,
+`P(j, y | x) = q_j Q_j[x_j, y]`. In the ratio of two records q_j cancels, so that it is one of the
+attribute's own: whatever number of attributes the records differ in, the largest ratio is the
+largest of any one attribute, `E[x, x'] = max_j E_j[x_j, x'_j]`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.policies.policy import Policy
+
+
+@dataclass(frozen=True)
+class AttributesPolicy(Policy):
+    """Over the values of all attributes, one attribute after the other.
+
+    The entry of two values of one attribute is that attribute's own: what records lose that differ
+    in it alone. `records` says what any two records lose. No report is about two attributes, so
+    that between values of different ones there is no budget.
+    """
+
+    names: tuple[str, ...]
+    parts: tuple[Policy, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of values of all attributes."""
+        return sum(part.size for part in self.parts)
+
+    def entry(self, value: int, other: int) -> Fraction | None:
+        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
+        starts = self._starts
+        (i, j) = (int(np.searchsorted(starts, x, side="right")) - 1 for x in (value, other))
+        return self.parts[i].entry(value - starts[i], other - starts[i]) if i == j else None
+
+    def records(self, record: tuple[int, ...], other: tuple[int, ...]) -> Fraction | None:
+        """Return what two records lose, given by their value of each attribute; None: unbounded."""
+        entries = [
+            part.entry(x, z) for part, x, z in zip(self.parts, record, other, strict=True) if x != z
+        ]
+        bounded = [entry for entry in entries if entry is not None]
+        return max(bounded, default=Fraction(0)) if len(bounded) == len(entries) else None
+
+    @property
+    def unprotected_pairs(self) -> int:
+        """Number of ordered pairs of different attributes, and of the attributes' own."""
+        across = self.size**2 - sum(part.size**2 for part in self.parts)
+        return across + sum(part.unprotected_pairs for part in self.parts)
+
+    @property
+    def unprotected(self) -> str:
+        """Say that the drawn attribute is not hidden, and what its values' policies leave open."""
+        own = [
+            f"{name}: {part.unprotected}"
+            for name, part in zip(self.names, self.parts, strict=True)
+            if part.unprotected is not None
+        ]
+        return "; ".join(["which attribute was drawn, whatever the values are", *own])
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of each attribute: between two there is no budget."""
+        for start, part in zip(self._starts, self.parts, strict=True):
+            for value, other in part.pairs():
+                yield start + value, start + other
+
+    def describe(self) -> dict[str, Json]:
+        """Return the policies of the attributes; records have the largest of their entries."""
+        return {
+            "kind": "attributes",
+            "size": self.size,
+            "records": "the largest entry of their attributes",
+            "attributes": {
+                name: part.describe() for name, part in zip(self.names, self.parts, strict=True)
+            },
+        }
+
+    @property
+    def _starts(self) -> list[int]:
+        return list(accumulate((part.size for part in self.parts[:-1]), initial=0))

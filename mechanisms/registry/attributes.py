@@ -1,0 +1,146 @@
+"""Collections of records: `domain = { attributes = { NAME = { ... } } }` and what each is read by.
+
+The table of an attribute holds the keys of its domain and those of its mechanism, which it takes
+from the collection where it names none of its own.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ldpstream.mechanisms.base.checks import check_keys, describe
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.attributes import Attributes
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS, parse_domain
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.sampled.sampled import MOST_ATTRIBUTES, Sampled
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS, Settings
+from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.registry.registry import build
+
+ATTRIBUTE_KEYS: Final[Mapping[str, str]] = {
+    "mechanism": "Where it is not the collection's, whose keys then do not count for it either",
+    "probability": "With which a report is about it; by default all have the same largest error",
+}
+"""What the table of an attribute holds in addition to the keys of a domain and a mechanism."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_DIGITS: Final = 3  # of a default weight: machines differ in the last digits of a double
+_SUM: Final = Fraction(1, 1000)  # by which written probabilities may miss 1
+
+
+def has_attributes(domain: object) -> bool:
+    """Return whether a `domain` table is one of records."""
+    return isinstance(domain, dict) and "attributes" in domain
+
+
+def build_attributes(
+    mapping: Mapping[str, object], *, path: str, base: Path
+) -> tuple[Attributes, Sampled]:
+    """Return the domain and the mechanism of a collection's table whose domain has attributes.
+
+    `path` is the collection's key path; files are relative to `base`.
+
+    Raises:
+        SpecError: naming the attribute's key and what was expected.
+    """
+    where = f"{path}.domain"
+    tables = check_keys(mapping["domain"], frozenset({"attributes"}), where)["attributes"]
+    where = f"{where}.attributes"
+    if not isinstance(tables, dict) or not 2 <= len(tables) <= MOST_ATTRIBUTES:
+        got = f"{len(tables)} of them" if isinstance(tables, dict) else describe(tables)
+        raise SpecError(where, f"2 to {MOST_ATTRIBUTES} tables by name, got {got}")
+    names, domains, parts = tuple(tables), [], []
+    for name, table in tables.items():
+        domain, part = _read(name, table, mapping, path=f"{where}.{name}", base=base)
+        domains.append(domain)
+        parts.append(part)
+    asked = [table.get("probability") for table in tables.values()]
+    probabilities = _units(_read_probabilities(names, asked, where) or default_weights(parts))
+    try:
+        domain = Attributes(names, tuple(domains), probabilities)
+    except SpecError as error:
+        raise error.within(f"{path}.domain") from None
+    return domain, Sampled(names, tuple(parts), probabilities)
+
+
+def _read(
+    name: str, given: object, collection: Mapping[str, object], *, path: str, base: Path
+) -> tuple[Domain, Mechanism]:
+    if not _NAME.fullmatch(name):
+        raise SpecError(path, "a name of at most 64 letters, digits, '_' and '-'")
+    if not isinstance(given, dict):
+        raise SpecError(path, f"a table, of its domain and what differs, got {describe(given)}")
+    if "attributes" in given:
+        raise SpecError(f"{path}.attributes", "no attributes inside an attribute")
+    known = {*DOMAIN_KEYS, *MECHANISM_KEYS, *ATTRIBUTE_KEYS} - {"attributes"}
+    table = check_keys(given, frozenset(known), path)
+    own = {key: table[key] for key in MECHANISM_KEYS if key in table}
+    if "mechanism" not in table:
+        own = {key: collection[key] for key in MECHANISM_KEYS if key in collection} | own
+    of_domain = {key: table[key] for key in DOMAIN_KEYS if key in table}
+    domain, blocks = parse_domain(of_domain, path=path, base=base)
+    mechanism = table.get("mechanism", collection.get("mechanism"))
+    if mechanism == Sampled.id:
+        raise SpecError(f"{path}.mechanism", "a mechanism of this attribute's own, not sampled")
+    settings = Settings(path=path, domain=domain, blocks=blocks, keys=own, base=base)
+    try:
+        part = build(mechanism, settings)
+    except SpecError as error:
+        # Its domain's keys stand in its own table.
+        raise SpecError(error.path.replace(f"{path}.domain", path), error.expected) from None
+    if "weights" in own:
+        raise SpecError(f"{path}.weights", "no weights with attributes")
+    if isinstance(part.policy, LipPolicy | PriorPolicy):
+        what = "a mechanism whose budgets are of pairs of values: priors have no joint policy"
+        raise SpecError(f"{path}.mechanism", f"{what}, got {describe(part.id)}")
+    return part.report_domain(domain), part
+
+
+def default_weights(parts: Sequence[Mechanism]) -> list[Fraction]:
+    """Return in which proportion attributes are drawn by default: for the same largest error.
+
+    The error of n reports has the variance `v/(n q)`, v being the largest noise that a report adds
+    to a share of the attribute, with that of who reports, at most 1/4; so `q ~ v` levels them.
+    """
+    return [Fraction(f"{worst_variance(part):.{_DIGITS - 1}e}") for part in parts]
+
+
+def worst_variance(part: Mechanism) -> float:
+    """Return the largest variance that one report of an attribute has about a single value."""
+    return float(np.max(part.decoder().noise_extremes()[1])) + 0.25
+
+
+def _read_probabilities(
+    names: Sequence[str], asked: Sequence[object], path: str
+) -> list[Fraction] | None:
+    if all(one is None for one in asked):
+        return None
+    found = []
+    for name, one in zip(names, asked, strict=True):
+        number = isinstance(one, int | float) and not isinstance(one, bool)
+        if not (number and 0 < float(one) < 1):  # type: ignore[arg-type]  # a number, as checked
+            got = "none" if one is None else describe(one)
+            what = f"a number above 0 and below 1 for each attribute or none, got {got}"
+            raise SpecError(f"{path}.{name}.probability", what)
+        found.append(Fraction(str(one)))
+    total = sum(found, Fraction(0))
+    if abs(total - 1) > _SUM:
+        what = f"probabilities with sum 1, got {float(total):g}"
+        raise SpecError(f"{path}.{names[0]}.probability", what)
+    return found
+
+
+def _units(weights: Sequence[Fraction]) -> tuple[int, ...]:
+    """Return weights as probabilities in units of 2^-64, at least one each, with sum 1."""
+    total = sum(weights)
+    units = [max(1, int(weight / total * WORD)) for weight in weights]
+    units[units.index(max(units))] += WORD - sum(units)
+    return tuple(units)

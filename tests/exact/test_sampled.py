@@ -1,0 +1,329 @@
+"""Records of several attributes against enumeration: what they lose, and what is drawn."""
+
+import math
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.domains.attributes import Attributes, Columns
+from ldpstream.mechanisms.exact.dyadic import exp_bounds
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.sampled.sampled import Sampled
+from ldpstream.mechanisms.interface.decoder import Decoder
+from ldpstream.mechanisms.ledger import Ledger
+from ldpstream.mechanisms.policies.attributes import AttributesPolicy
+from tests.seeded import SeededEntropy
+
+SMALL = {
+    "colour": {"values": ["red", "green"], "mechanism": "randomized-response", "epsilon": 0.5},
+    "level": {"size": 3, "mechanism": "l1-geometric", "epsilon": 0.75},
+    "place": {"size": 4, "blocks": 2},
+}
+
+
+def spec_of(attributes: Any = None, **keys: Any) -> CollectionSpec:
+    """A collection of records, small by default."""
+    table = {
+        "mechanism": "block-hadamard",
+        "epsilon": 1.0,
+        "domain": {"attributes": attributes or SMALL},
+    }
+    return CollectionSpec.from_mapping("survey", table | keys, base=Path())
+
+
+def sampled(spec: CollectionSpec) -> tuple[Attributes, Sampled]:
+    assert isinstance(spec.domain, Attributes)
+    assert isinstance(spec.mechanism, Sampled)
+    return spec.domain, spec.mechanism
+
+
+def test_every_pair_of_records_at_every_output_loses_the_largest_of_its_attributes():
+    """The whole channel of records, with the draw, in exact rationals: 24 x 24 pairs."""
+    domain, mechanism = sampled(spec_of())
+    rows = [part.channel().rows for part in mechanism.parts]
+    shares = [Fraction(units, WORD) for units in mechanism.probabilities]
+    assert sum(shares) == 1
+    records = list(product(*(range(own.size) for own in domain.domains)))
+    channel = {
+        record: {
+            (j, y): q * p
+            for j, (q, own, x) in enumerate(zip(shares, rows, record, strict=True))
+            for y, p in own[x].items()
+        }
+        for record in records
+    }
+    assert all(sum(row.values()) == 1 for row in channel.values())
+    policy, worst = mechanism.policy, Fraction(1)
+    for record, other in product(records, repeat=2):
+        top, below = channel[record], channel[other]
+        ratio = None if top.keys() - below.keys() else max(top[y] / below[y] for y in top)
+        own = [
+            max(row[x][y] / row[z][y] for y in row[x]) if row[x].keys() <= row[z].keys() else None
+            for row, x, z in zip(rows, record, other, strict=True)
+        ]
+        assert ratio == (None if None in own else max(one for one in own if one is not None))
+        allowed = policy.records(record, other)
+        if allowed is None:
+            assert ratio is None
+            continue
+        assert ratio is not None
+        assert ratio <= exp_bounds(allowed)[0]
+        worst = max(worst, ratio)
+    # Of a metric the certificate lists the loss of a step: here of one attribute alone, below.
+    steps = mechanism.parts[1].certify().losses
+    assert {loss.ratio for loss in mechanism.certify().losses} >= {steps[0].ratio}
+    two_steps = max(rows[1][0][y] / rows[1][2][y] for y in rows[1][0])
+    assert worst == max(two_steps, *(loss.ratio for loss in mechanism.certify().losses))
+
+
+def test_the_certificate_is_that_of_the_least_hidden_attribute_however_many_differ():
+    attributes = {"a": {"size": 3, "epsilon": 0.5}, "b": {"size": 5, "epsilon": 2.0}}
+    certificate = spec_of(attributes).mechanism.certify()
+    assert certificate.passed
+    assert certificate.loss_high == 2.0
+    assert certificate.attributes is not None
+    assert [one.loss_high for one in certificate.attributes.values()] == [0.5, 2.0]
+    document = certificate.to_json()
+    assert document["attributes"]["a"]["loss"]["high"] == 0.5  # type: ignore[index,call-overload]  # (JSON)
+
+
+def test_a_broken_attribute_fails_the_certificate_by_name():
+    _, mechanism = sampled(spec_of())
+
+    class Broken(type(mechanism.parts[0])):  # type: ignore[misc]  # (whatever class that is)
+        @property
+        def policy(self) -> Any:
+            return type(mechanism.parts[0].policy)(0.1, mechanism.parts[0].policy.blocks)  # type: ignore[attr-defined,call-arg]  # (of blocks)
+
+    first = mechanism.parts[0]
+    broken = Broken(first.epsilon, first.blocks)  # type: ignore[attr-defined]  # (of blocks)
+    whole = Sampled(mechanism.names, (broken, *mechanism.parts[1:]), mechanism.probabilities)
+    certificate = whole.certify()
+    assert not certificate.passed
+    assert certificate.violation is not None
+    assert certificate.violation.startswith("colour: ")
+
+
+@pytest.mark.parametrize("differing", [1, 2, 3])
+def test_fake_data_loses_more_where_several_attributes_differ(differing: int):
+    """Why nothing is made up (RS+FD): d = k = 3 at `eps' = log(d (e^eps - 1) + 1)`, eps = 1."""
+    d, k = 3, 3
+    amplified = math.log(d * (math.e - 1.0) + 1.0)
+    likely = math.exp(amplified) / (math.exp(amplified) + k - 1)
+    response = np.full((k, k), (1.0 - likely) / (k - 1))
+    np.fill_diagonal(response, likely)
+    fake = np.full(k, 1.0 / k)
+    record, other = [0] * d, [1] * differing + [0] * (d - differing)
+
+    def probability(values: list[int], outputs: tuple[int, ...]) -> float:
+        """All attributes are sent: one privatized, the others uniform."""
+        return (
+            sum(
+                math.prod(
+                    response[values[i], y] if i == j else fake[y] for i, y in enumerate(outputs)
+                )
+                for j in range(d)
+            )
+            / d
+        )
+
+    loss = max(
+        math.log(probability(record, y) / probability(other, y))
+        for y in product(range(k), repeat=d)
+    )
+    assert loss == pytest.approx({1: 1.0, 2: 1.49, 3: amplified}[differing], abs=5e-3)
+    assert amplified == pytest.approx(1.82, abs=5e-3)
+
+
+def test_losses_of_several_reports_add_up_at_the_largest_budget(tmp_path: Path):
+    attributes = {"a": {"size": 3, "epsilon": 0.5}, "b": {"size": 5, "epsilon": 1.5}}
+    spec, entropy = spec_of(attributes), SeededEntropy(1)
+    with Ledger(tmp_path / "ledger", specs=[(spec, 1000)], budget=3.0) as ledger:
+        for window in range(2):
+            time_ms = 1_700_000_000_000 + 1000 * window
+            ledger.release(spec, {"a": 1, "b": 2}, time_ms=time_ms, entropy=entropy)
+        assert ledger.spent().total == 3
+        # A record is refused for any attribute, so that a refusal tells nothing of the draw.
+        for record in ({"a": 3, "b": 0}, {"a": 0, "b": 5}, {"a": 0}):
+            with pytest.raises(ValueOutsideDomainError):
+                ledger.release(spec, record, time_ms=1_700_000_009_000)
+
+
+def test_by_default_attributes_have_the_same_largest_error():
+    attributes = {"coin": {"size": 2}, "dice": {"size": 6}, "fine": {"size": 100, "epsilon": 0.5}}
+    _, mechanism = sampled(spec_of(attributes))
+    shares = [units / WORD for units in mechanism.probabilities]
+    errors = [
+        (part.decoder().noise_extremes()[1].max() + 0.25) / share
+        for part, share in zip(mechanism.parts, shares, strict=True)
+    ]
+    assert max(errors) / min(errors) < 1.01
+    assert shares[0] == shares[1] < shares[2]
+
+
+def test_noise_of_a_share_is_that_of_fewer_reports_not_of_a_smaller_budget():
+    """n times the variance at eps = 1, Hadamard: 18.7 of four attributes; a split budget 64.7."""
+    c = 1.0 / math.tanh(0.5)
+    sizes = {"a": 12, "b": 5, "c": 7, "d": 2}
+    attributes = {name: {"size": size, "probability": 0.25} for name, size in sizes.items()}
+    _, mechanism = sampled(spec_of(attributes))
+    for part in mechanism.parts:
+        noise = part.decoder().noise_extremes()[1].max()
+        assert 4 * noise == pytest.approx(4 * c**2, abs=0.01)
+    assert 4 * c**2 == pytest.approx(18.7, abs=0.05)
+    assert 1.0 / math.tanh(1.0 / 8.0) ** 2 == pytest.approx(64.7, abs=0.05)
+
+
+@pytest.mark.parametrize("form", ["records", "columns", "text"])
+def test_a_record_is_placed_at_its_value_of_the_drawn_attribute(form: str):
+    domain, mechanism = sampled(spec_of())
+    n, rng = 4000, np.random.default_rng(2)
+    values = [rng.integers(0, own.size, n) for own in domain.domains]
+    labels = [own.labels(one) for own, one in zip(domain.domains, values, strict=True)]
+    records = [dict(zip(domain.names, row, strict=True)) for row in zip(*labels, strict=True)]
+    entropy = SeededEntropy(3)
+    if form == "records":
+        placed = domain.place(records, entropy=entropy)
+    elif form == "columns":
+        columns = dict(zip(domain.names, labels, strict=True))
+        placed = domain.place(Columns(columns), entropy=entropy)
+    else:
+        rows = [[str(label) for label in row] for row in zip(*labels, strict=True)]
+        placed = domain.place_columns(rows, entropy=entropy)
+    words = SeededEntropy(3).words(n)
+    ends = np.cumsum([*mechanism.probabilities[:-1]], dtype=object)
+    for number, index in enumerate(placed.tolist()):
+        drawn = sum(int(words[number]) >= int(end) for end in ends)
+        assert domain.attribute_of(index) == drawn
+        assert index - domain.starts[drawn] == values[drawn][number]
+    assert np.array_equal(domain.index(domain.labels(placed)), placed)
+
+
+def test_the_first_bad_record_is_named_with_its_attribute_and_without_its_value():
+    domain, _ = sampled(spec_of())
+    good = {"colour": "red", "level": 0, "place": 3}
+    records = [good, good | {"place": 77}, good | {"colour": "blue"}, good]
+    for take in (domain.check, lambda some: domain.place(some, entropy=SeededEntropy(1))):
+        with pytest.raises(ValueOutsideDomainError) as caught:
+            take(records)
+        assert caught.value.position == 1
+        assert str(caught.value) == "value at position 1: expected as place an integer in 0..3"
+    with pytest.raises(ValueOutsideDomainError, match=r"position 1.* 3 columns, colour, level, pl"):
+        domain.place_columns([["red", "0", "3"], ["red"]], entropy=SeededEntropy(1))
+
+
+def test_reports_that_no_attribute_has_are_marked():
+    spec = spec_of()
+    _, mechanism = sampled(spec)
+    good = mechanism.possible_reports()
+    unknown, padded, foreign = good[:1].copy(), good[:1].copy(), good[:1].copy()
+    unknown[0, 0] = 3
+    foreign[0, 1] = 255
+    padded = np.where(np.arange(good.shape[1]) == good.shape[1] - 1, 1, good[:1]).astype(np.uint8)
+    payload = np.concatenate([good, unknown, foreign])
+    _, valid = mechanism.decode(payload)
+    assert valid.tolist() == [True] * len(good) + [False, False]
+    assert padded.shape == (1, mechanism.report_bytes)
+
+
+def test_what_follows_a_shorter_report_is_zeros():
+    _, mechanism = sampled(
+        spec_of({"few": {"size": 2}, "many": {"size": 300, "mechanism": "l1-bits", "epsilon": 1.0}})
+    )
+    rows = mechanism.randomise(np.zeros(5, dtype=np.int64), SeededEntropy(1))
+    assert rows.shape == (5, 1 + mechanism.parts[1].report_bytes)
+    assert mechanism.decode(rows)[1].all()
+    rows[2, -1] = 1
+    assert mechanism.decode(rows)[1].tolist() == [True, True, False, True, True]
+
+
+def test_few_reports_and_weighted_ones_add_up_the_same():
+    _, mechanism = sampled(spec_of())
+    values = np.random.default_rng(1).integers(0, mechanism.size, 12)
+    reports = mechanism.privatize(values, entropy=SeededEntropy(1))
+    whole, weighed = mechanism.empty(), mechanism.empty()
+    mechanism.absorb(whole, reports)
+    found = mechanism.few(reports)
+    assert found is not None
+    few = mechanism.empty()
+    for place, count in found:
+        few[place] += count
+    assert np.array_equal(few, whole)
+    mechanism.absorb_times(weighed, reports, np.arange(12))
+    repeated = mechanism.empty()
+    mechanism.absorb(repeated, np.repeat(reports, np.arange(12), axis=0))
+    assert np.array_equal(weighed, repeated)
+    assert sum(mechanism.counts(whole)) == mechanism.count(whole) == 12
+
+
+def test_decoders_of_attributes_know_nothing_of_each_other():
+    _, mechanism = sampled(spec_of())
+    decoder = mechanism.decoder()
+    assert isinstance(decoder, Decoder)
+    assert isinstance(mechanism.policy, AttributesPolicy)
+    groups = decoder.groups()
+    assert groups is not None
+    assert groups.tolist() == [0, 0, 1, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("domain", "said"),
+    [
+        ({"attributes": {"a": {"size": 3}}}, "domain.attributes: expected 2 to 256 tables"),
+        ({"attributes": {"a": {"size": 3}, "b": 3}}, "domain.attributes.b: expected a table"),
+        ({"attributes": {"a": {"size": 3}, "b c": {"size": 2}}}, "a name of at most 64 letters"),
+        (
+            {"attributes": {"a": {"size": 3}, "b": {"size": 3, "epsilon": -1}}},
+            "domain.attributes.b.epsilon: expected a finite number above 0",
+        ),
+        (
+            {"attributes": {"a": {"size": 3}, "b": {"size": 3, "sise": 3}}},
+            "domain.attributes.b.sise: expected one of the keys",
+        ),
+        (
+            {"attributes": {"a": {"size": 3}, "b": {"size": 3, "probability": 0.5}}},
+            "domain.attributes.a.probability: expected a number above 0 and below 1 for each",
+        ),
+        (
+            {
+                "attributes": {
+                    "a": {"size": 3, "probability": 0.5},
+                    "b": {"size": 3, "probability": 0.4},
+                }
+            },
+            "probabilities with sum 1, got 0.9",
+        ),
+        (
+            {"attributes": {"a": {"attributes": {}}, "b": {"size": 3}}},
+            "no attributes inside an attribute",
+        ),
+        (
+            {"attributes": {"a": {"size": 3, "mechanism": "sampled"}, "b": {"size": 3}}},
+            "domain.attributes.a.mechanism: expected a mechanism of this attribute's own",
+        ),
+        (
+            {
+                "attributes": {
+                    "a": {"size": 2, "mechanism": "lip", "epsilon": 1.0, "prior": [0.5, 0.5]},
+                    "b": {"size": 3},
+                }
+            },
+            "domain.attributes.a",
+        ),
+        ({"attributes": {"a": {"size": 3}, "b": {"size": 3}}, "size": 3}, "domain.size: expected"),
+    ],
+)
+def test_what_is_impossible_is_refused_by_the_attributes_key(domain: Any, said: str):
+    with pytest.raises(SpecError, match=r"collection\.survey\.domain") as caught:
+        spec_of(domain=domain)
+    assert said in str(caught.value)
+
+
+def test_sampled_needs_attributes():
+    with pytest.raises(SpecError, match=r"survey\.domain: expected attributes"):
+        spec_of(mechanism="sampled", domain={"size": 3})
