@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.cli.send import LARGEST_BATCH
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.demo.crowd import Crowd
+from ldpstream.agents.demo.crowd import Crowd, CrowdOfRecords
 from ldpstream.agents.device import Sender
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import config_option, count, load_collection, number_option
 from ldpstream.agents.terminal.source import source_partitions
+from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
 
@@ -44,7 +45,12 @@ def simulate(
     that real devices report to: nobody can tell the two apart afterwards.
     """
     config, collection = load_collection(config_file, name)
-    crowd = Crowd(collection.spec.domain.shape, seed=seed)
+    domain = collection.spec.domain
+    crowd = (
+        CrowdOfRecords(domain, seed=seed)
+        if isinstance(domain, Attributes)
+        else Crowd(domain.shape, seed=seed)
+    )
     run = _run(config, collection, crowd, rate=rate, batch=batch, seconds=seconds)
     sent = broker.run(run, config.kafka, config_file)
     click.echo(f"{count(sent, 'report')} acknowledged")
@@ -53,7 +59,7 @@ def simulate(
 async def _run(
     config: Config,
     collection: CollectionConfig,
-    crowd: Crowd,
+    crowd: Crowd | CrowdOfRecords,
     *,
     rate: int,
     batch: int,

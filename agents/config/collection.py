@@ -25,7 +25,7 @@ from ldpstream.agents.privacy import (
 )
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import check_offered
-from ldpstream.agents.query.options import KEYS, EstimateOptions
+from ldpstream.agents.query.options import KEYS, TOP_LIMIT, EstimateOptions
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import SpecError
@@ -65,11 +65,18 @@ class CollectionConfig:
     """Earlier ones of this name whose reports are still counted, over the same topics."""
 
     @cached_property
+    def attributes(self) -> Mapping[str, "CollectionConfig"]:
+        """Of records: this collection as if its devices gave one attribute alone, by its name."""
+        parts = self.spec.attributes
+        return {name: replace(self, spec=spec, accept=()) for name, spec in parts.items()}
+
+    @cached_property
     def privacy(self) -> PrivacyStatement:
         """What the policy means in plain words; cached, since a large matrix takes long."""
         said = privacy_statement(self.spec)
         of_blocks = self.minimum_block if blocks_of_reports(self.spec) is not None else None
-        promised = minimum_sentences(self.minimum, of_blocks)
+        records = bool(self.spec.attributes)
+        promised = minimum_sentences(self.minimum, of_blocks, attributes=records)
         life = () if self.spread is None else self.spread.sentences(self.spec)
         if self.spec.hold is not None:
             life = hold_sentences(self.spec, self.spec.hold, self.window.pane_ms)
@@ -197,6 +204,9 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
         written, where = tables[key.table]
         if name not in written.model_fields_set:
             continue
+        if spec.attributes and name in {"ranges", "quantiles", "linear"} and getattr(written, name):
+            what = "expected none of records: ask for them, with attribute=NAME"
+            raise ConfigError(f"{where}.{name}", what)
         try:
             found[name] = key.resolve(getattr(written, name), spec.domain.estimated)
         except QueryError as error:
@@ -207,6 +217,10 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
         check_offered(options, spec)
     except QueryError as error:
         raise ConfigError(f"{path}.{error.name}", f"expected {error.expected}") from error
+    most = TOP_LIMIT // max(1, len(spec.attributes))
+    if spec.attributes and (options.top or 0) > most:
+        what = f"expected at most {most}, of each of {len(spec.attributes)} attributes"
+        raise ConfigError(f"{path}.publish.top", f"{what}, got {options.top}")
     if options.quantiles:
         _check_quantiles(f"{path}.publish.quantiles", spec)
     return options

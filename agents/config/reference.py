@@ -16,6 +16,7 @@ from ldpstream.agents.config.tables import FileTable
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
+from ldpstream.mechanisms.registry.attributes import ATTRIBUTE_KEYS
 
 Schema = dict[str, Any]
 
@@ -73,6 +74,9 @@ def page() -> str:
         _meanings(MECHANISM_KEYS),
         "## `domain`\n",
         _meanings(DOMAIN_KEYS),
+        "## `domain.attributes.NAME`\n",
+        "Keys of a domain and of a mechanism, as above, and:\n",
+        _meanings(ATTRIBUTE_KEYS),
         *(_table(key, definitions[name]["properties"]) for key, name in inner.items()),
     ]
     return "\n".join(parts)

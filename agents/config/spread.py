@@ -104,16 +104,22 @@ def sampling_between(
     end_ms: int,
     *,
     held: int = 1,
+    part: float = 1.0,
 ) -> Sampling:
     """Return how the reports of a span of whole panes are drawn; of an empty one, one a device.
 
-    `held` panes in a row follow from one permanent draw.
+    `held` and `part`: as in `sampling_of`.
     """
     first, panes = start_ms // window.pane_ms, (end_ms - start_ms) // window.pane_ms
     if panes < 1:
         return ONE_REPORT_EACH
     if spread is None:
-        return sampling_of(first, panes, windows=None, held=held)
+        return sampling_of(first, panes, windows=None, held=held, part=part)
     return sampling_of(
-        first, panes, windows=spread.windows, reports=spread.reports, rolling=spread.rolling
+        first,
+        panes,
+        windows=spread.windows,
+        reports=spread.reports,
+        rolling=spread.rolling,
+        part=part,
     )

@@ -34,6 +34,7 @@ from ldpstream.agents.query.options import KEYS, SETTINGS
 from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
+from ldpstream.mechanisms.registry.attributes import ATTRIBUTE_KEYS
 from ldpstream.mechanisms.registry.registry import MECHANISMS
 from ldpstream.mechanisms.wire.hold import MAX_HELD_WINDOWS
 from ldpstream.mechanisms.wire.one_report import DEFAULT_PARTITIONS
@@ -63,10 +64,23 @@ def _brokers(value: str) -> str:
     return value
 
 
+_ATTRIBUTE_SCHEMA: Final = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        key: {"description": said}
+        for key, said in {**DOMAIN_KEYS, **MECHANISM_KEYS, **ATTRIBUTE_KEYS}.items()
+        if key != "attributes"
+    },
+}
 _DOMAIN_SCHEMA: Final = {
     "type": "object",
     "additionalProperties": False,
-    "properties": {key: {"description": said} for key, said in DOMAIN_KEYS.items()},
+    "properties": {
+        key: {"description": said}
+        | ({"additionalProperties": _ATTRIBUTE_SCHEMA} if key == "attributes" else {})
+        for key, said in DOMAIN_KEYS.items()
+    },
 }
 _HOLD_SCHEMA: Final = {
     "anyOf": [

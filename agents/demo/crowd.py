@@ -5,6 +5,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.domains.attributes import Attributes
+from ldpstream.mechanisms.exact.entropy import SystemEntropy
+
 PERIOD_SECONDS: Final = 600.0
 """After so long the crowd is where it was."""
 _STRAYS: Final = 0.1
@@ -30,3 +33,16 @@ class Crowd:
             columns.append(np.where(strays, anywhere, np.clip(near, 0, size - 1)))
         flat = np.ravel_multi_index(tuple(c.astype(np.int64) for c in columns), self._shape)
         return flat.astype(np.int64)
+
+
+class CrowdOfRecords:
+    """The same of records: in each attribute a crowd of its own, of which one value is reported."""
+
+    def __init__(self, domain: Attributes, *, seed: int) -> None:
+        self._domain = domain
+        self._crowds = [Crowd(one.shape, seed=seed + j) for j, one in enumerate(domain.domains)]
+
+    def draw(self, n: int, *, seconds: float) -> NDArray[np.int64]:
+        """Return the values of n people at a time, each of one drawn attribute: int64 `(n,)`."""
+        values = [crowd.draw(n, seconds=seconds) for crowd in self._crowds]
+        return self._domain.drawn(values, SystemEntropy())

@@ -46,13 +46,26 @@ class Windows(Answer):
 class DomainShape(Answer):
     """How the values of a collection lie: what ranges and charts need."""
 
-    kind: str = Field(description="values, size, grid, sizes or interval, as configured")
+    kind: str = Field(
+        description="values, size, grid, sizes, interval or attributes, as configured"
+    )
     shape: list[int] = Field(description="Values of each dimension; row-major order")
     ordered: bool = Field(description="Whether there are ranges")
     intervals: list[list[float]] | None = Field(
         description="Of numbers: the ends of each dimension, cut into `shape` bins; else null"
     )
     rounded: bool = Field(description="Numbers are rounded at random; the values are the edges")
+
+
+class Attribute(Answer):
+    """One attribute of records: how its values lie, and with which probability it is drawn."""
+
+    name: str
+    mechanism: str
+    probability: float = Field(description="Public: of every report, whatever the values are")
+    values: int = Field(description="Size of its domain")
+    domain: DomainShape
+    likelihood: bool = Field(description="As of a collection")
 
 
 class Privacy(Answer):
@@ -70,6 +83,9 @@ class DeviceTables(Answer):
         default=None, description="Runs of values: the block's number, and how many values follow"
     )
     sensitive: list[int] | None = Field(default=None, description="Numbers of sensitive values")
+    attributes: dict[str, "DeviceTables"] | None = Field(
+        default=None, description="Of records: those of each attribute that has any"
+    )
 
 
 class DeviceDocument(Answer):
@@ -120,6 +136,9 @@ class Collection(Answer):
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of the published ranges")
     linear: list[str] = Field(description="Names of the published linear queries")
+    attributes: list[Attribute] = Field(
+        description="Of records; estimates of one are asked for with attribute=NAME"
+    )
     accepted: list[AcceptedSpec] = Field(description="Earlier specs whose reports are still taken")
     ready: bool
 

@@ -15,6 +15,7 @@ import numpy as np
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.areas import find_areas
+from ldpstream.agents.document.attributes import of_attribute
 from ldpstream.agents.document.basis import Basis, Floats, Integers, members
 from ldpstream.agents.document.devices import of_devices
 from ldpstream.agents.document.entries import QuantileEstimate, RangeEstimate, ValueEstimate
@@ -78,28 +79,62 @@ def compose(
         fields["partial"] = True
     if fields["withheld"]:
         return EstimateDocument.model_construct(**fields)
-    # 2. What is asked of which reports: of their values alone.
-    span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
-    held = 1 if hold is None else hold.windows
-    sampling = sampling_between(collection.spread, collection.window, *span, held=held)
-    chosen = replace(collection.options if options is None else options, sampling=sampling)
+    # 2. What is asked of which reports.
+    chosen = collection.options if options is None else options
+    told: dict[str, Any] = {
+        "late": totals.late if late is None else late,
+        "rejected": totals.rejected if rejected is None else rejected,
+        "estimand": chosen.estimand,
+    }
+    devices = of_devices(collection, totals.n, published=final and window is not None)
+    if not collection.attributes:
+        span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
+        held = 1 if hold is None else hold.windows
+        sampling = sampling_between(collection.spread, collection.window, *span, held=held)
+        asked = replace(chosen, sampling=sampling)
+        found = _estimates(collection, totals, asked, devices)
+        return EstimateDocument.model_construct(**fields, **told, **found)
+    # 3. Of records: one attribute, or a section for each.
+    names = list(collection.attributes) if chosen.attribute is None else [chosen.attribute]
+    sections = []
+    for name in names:
+        own, asked = of_attribute(collection, name, totals, chosen)
+        about = {"n": own.n, "attribute": name, "of": totals.n}
+        found = _estimates(collection.attributes[name], own, asked, {})
+        sections.append(EstimateDocument.model_construct(**(fields | about | told | found)))
+    if chosen.attribute is not None:
+        return sections[0]
+    said: dict[str, Any] = {
+        "confidence": chosen.confidence,
+        "method": chosen.method,
+        "projection": chosen.project,
+    }
+    return EstimateDocument.model_construct(
+        **fields, **told, **said, **devices, attributes=sections
+    )
+
+
+def _estimates(
+    collection: CollectionConfig,
+    totals: WindowTotals,
+    chosen: EstimateOptions,
+    devices: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the fields of a document that are estimated, with those of its devices among them."""
     mechanism, domain = collection.spec.mechanism, collection.spec.domain
     basis = Basis.of(collection.spec, totals, chosen)
-    # 3. The estimates, and the weights of the same values and ranges.
+    # 1. The estimates of values alone, and the weights of the same values and ranges.
     listed = list_values(basis)
     values = _value_estimates(basis, listed)
     ranges = _range_estimates(basis, listed.projected) if chosen.ranges else []
     if isinstance(domain, WeightedDomain):
         values = weigh_values(mechanism, domain, totals, chosen, listed.indices, values)
         ranges = weigh_ranges(mechanism, domain, totals, chosen, ranges)
-    # 4. The document.
+    # 2. The fields.
     entries: list[ValueEstimate | RangeEstimate] = [*values, *ranges]
     influences = [entry.influence for entry in entries if entry.influence is not None]
     forged = [entry.forged for entry in entries if entry.forged is not None]
-    fields |= {
-        "late": totals.late if late is None else late,
-        "rejected": totals.rejected if rejected is None else rejected,
-        "estimand": chosen.estimand,
+    fields: dict[str, Any] = {
         "confidence": chosen.confidence,
         "method": chosen.method,
         "simultaneous": listed.simultaneous,
@@ -110,9 +145,7 @@ def compose(
         "influence": max(influences, default=None),
         "forged": min(forged, default=None),
     }
-    fields |= of_devices(collection, totals.n, published=final and window is not None)
-    fields |= _further_fields(collection, totals, basis, listed.projected)
-    return EstimateDocument.model_construct(**fields)
+    return fields | devices | _further_fields(collection, totals, basis, listed.projected)
 
 
 def _further_fields(

@@ -24,12 +24,16 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
     The statistic included, whatever was reported. Prefixes for quantiles are prepared once, and
     not counted.
     """
+    if spec.attributes:
+        asked = [options.attribute] if options.attribute else list(spec.attributes)
+        each = [answer_bytes(spec.attributes[name], options) for name in asked]
+        return 8 * spec.mechanism.statistic_size + sum(each)
     mechanism, size = spec.mechanism, spec.domain.estimated.size
     statistic, values = 8 * mechanism.statistic_size, 8 * mechanism.size
     # Among them the decoder's result, which is as long as the statistic.
     # With weights in the clear values are decoded from one of three sums.
-    asked = mechanism.values if isinstance(mechanism, PublicWeights) else mechanism
-    decoder = asked.decoder()
+    alone = mechanism.values if isinstance(mechanism, PublicWeights) else mechanism
+    decoder = alone.decoder()
     decoded = int(decoder.scratch * statistic)
     # Parts are added up one by one.
     steps = [0 if decoder.groups() is None else 2 * statistic]

@@ -22,7 +22,7 @@ HEADER: Final = (
     *("kind", "name", "p", "value", "count", "se", "low", "high", "influence", "forged"),
     *("weight_total", "weight_se", "weight_low", "weight_high"),
     *("span_start", "span_end"),
-    "bound",
+    *("bound", "attribute"),
 )
 """`kind` is `value`, `range`, `area`, `linear` or `quantile`, `merged` for blocks that are told of
 together (its name is their runs), or `none` in a document without entries.
@@ -49,10 +49,14 @@ def to_csv(rows: Iterable[Sequence[Cell]], header: Sequence[str] | None) -> byte
 
 def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
     """Yield a row for each entry, as in `HEADER`; one without an entry where there is none."""
+    if document.attributes:
+        for one in document.attributes:
+            yield from document_rows(one)
+        return
     span = document.span
     ends: list[Cell] = [None, None] if span is None else [span.start, span.end]
     for row, bound in _rows(document):
-        yield [*row, *ends, bound]
+        yield [*row, *ends, bound, document.attribute]
 
 
 def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:

@@ -147,6 +147,15 @@ class EstimateDocument(Part):
         default=None,
         description="The largest influence on a share of the entries; null if there is none",
     )
+    attribute: str | None = Field(
+        default=None, description="Of records: what this is about; n is the reports about it alone"
+    )
+    of: int | None = Field(
+        default=None, description="With `attribute`: the reports about all attributes together"
+    )
+    attributes: list["EstimateDocument"] = Field(
+        default=[], description="Of records, unless one is asked for: a document for each attribute"
+    )
     forged: int | None = Field(
         default=None, description="The smallest `forged` of the shares; null if there is none"
     )
@@ -162,14 +171,30 @@ class EstimateDocument(Part):
         # Bytes at once: a text of them in between would double their memory.
         return _JSON.dump_json(self, exclude_unset=True)
 
+    def about(self, attribute: str) -> "EstimateDocument":
+        """Return the document of one attribute of records; a withheld one is that of each.
+
+        Raises:
+            ValueError: for an attribute that there is not.
+        """
+        if self.withheld or self.attribute == attribute:
+            return self
+        for one in self.attributes:
+            if one.attribute == attribute:
+                return one
+        known = ", ".join(str(one.attribute) for one in self.attributes) or "none"
+        raise ValueError(f"attribute: expected one of {known}, got {attribute!r}")
+
     def to_columns(self, part: EntryPart = "values") -> dict[str, list[Any]]:
         """Return the entries of one part by column: labels, estimates, low, high and the rest.
 
         For tables of any library: `pyarrow.table` takes it. A withheld document has no entries.
 
         Raises:
-            ValueError: for a part that there is not.
+            ValueError: for a part that there is not, and of records without an attribute.
         """
+        if self.attributes:
+            raise ValueError("expected one attribute of records: document.about(NAME)")
         entries: dict[str, Sequence[Part]] = {
             "values": self.distribution,
             "ranges": self.ranges,

@@ -7,6 +7,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import Window
 from ldpstream.agents.document.answers import (
     AcceptedSpec,
+    Attribute,
     Collection,
     CollectionStatus,
     DeviceDocument,
@@ -28,6 +29,7 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import WindowInfo
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time
+from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.parse import (
     Domain,
     Grid,
@@ -36,6 +38,8 @@ from ldpstream.mechanisms.domains.parse import (
     RoundedInterval,
     Size,
 )
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
 def describe_collection(served: ServedCollection) -> Collection:
@@ -55,9 +59,27 @@ def describe_collection(served: ServedCollection) -> Collection:
         minimum_block=config.minimum_block,
         likelihood=likelihood_offered(config.spec),
         **{name: _configured(getattr(config.options, name)) for name in KEYS},
+        attributes=_attributes(config.spec),
         accepted=[_accepted(one) for one in served.accepted],
         ready=served.ready,
     )
+
+
+def _attributes(spec: CollectionSpec) -> list[Attribute]:
+    if not isinstance(spec.domain, Attributes):
+        return []
+    pairs = zip(spec.attributes.items(), spec.domain.probabilities, strict=True)
+    return [
+        Attribute(
+            name=name,
+            mechanism=one.mechanism.id,
+            probability=probability / WORD,
+            values=one.domain.estimated.size,
+            domain=_domain(one.domain.estimated),
+            likelihood=likelihood_offered(one),
+        )
+        for (name, one), probability in pairs
+    ]
 
 
 def _configured(option: Any) -> Any:
@@ -103,6 +125,8 @@ def _domain(domain: Domain) -> DomainShape:
 def _kind(domain: Domain) -> str:
     if isinstance(domain, Interval | RoundedInterval):
         return "interval"
+    if isinstance(domain, Attributes):
+        return "attributes"
     if isinstance(domain, Size):
         return "size"
     if isinstance(domain, Grid):

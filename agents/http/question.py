@@ -7,7 +7,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.http.limits import check_number, check_size, check_work
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.offered import read_options, request_options
+from ldpstream.agents.query.offered import asked_domain, read_options, request_options
 from ldpstream.agents.query.options import WORDS, EstimateOptions, EstimateRequest
 
 
@@ -18,10 +18,10 @@ def address_options(query: MultiMapping[str], config: CollectionConfig) -> Estim
         AnswerError: 400, naming the parameter and what was expected.
     """
     asked = {word: query.getall(word) for word in query}
-    domain = config.spec.domain.estimated
     try:
         check_number(asked)
         options = read_options(config.options, config.spec, asked)
+        domain = asked_domain(config.spec, options.attribute)
         check_size(options, config.options, domain)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
@@ -48,7 +48,7 @@ def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOp
     Raises:
         AnswerError: 400, naming the key and what was expected.
     """
-    domain = config.spec.domain.estimated
+    domain = asked_domain(config.spec, asked.attribute)
     try:
         # Weights by label take as much as the domain: refused before they are made.
         check_work(len(asked.ranges or ()), len(asked.linear or ()), config.options, domain)

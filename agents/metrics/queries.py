@@ -7,11 +7,12 @@ ever led would be unbounded. If the list has exactly the labels that the configu
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
 from ldpstream.agents.document import EstimateDocument
+from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.parse import Domain, Labels
 
 
@@ -30,7 +31,16 @@ class QueryGauge:
 
 
 def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGauge]:
-    """Yield the queries of a document over a domain; none if it is withheld."""
+    """Yield the queries of a document over a domain; none if it is withheld.
+
+    Of records those of each attribute, as `ATTRIBUTE.QUERY`.
+    """
+    if isinstance(domain, Attributes):
+        for about in document.attributes:
+            own = domain.domains[domain.names.index(about.attribute or "")].estimated
+            for gauge in query_gauges(about, own):
+                yield replace(gauge, query=f"{about.attribute}.{gauge.query}")
+        return
     named = isinstance(domain, Labels) and len(document.distribution) == domain.size
     for rank, entry in enumerate(document.distribution, start=1):
         query = f"value:{entry.value}" if named else f"top:{rank}"

@@ -7,6 +7,7 @@ from typing import Final
 
 from ldpstream.agents.privacy.factors import factor_text
 from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.lip_policy import LipPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -24,6 +25,10 @@ def nominal_warning(name: str, policy: Policy) -> str | None:
     The least one counts: under a policy some values may be protected from few others, and under a
     metric far ones from none. Budgets that are infinite by design are not among them.
     """
+    if isinstance(policy, AttributesPolicy):
+        each = zip(policy.names, policy.parts, strict=True)
+        warnings = (nominal_warning(f"{name}.domain.attributes.{one}", own) for one, own in each)
+        return next((found for found in warnings if found is not None), None)
     budgets = _budgets(policy)
     least = None
     for one in budgets:

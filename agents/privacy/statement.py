@@ -8,7 +8,9 @@ from typing import Any, Final
 from ldpstream.agents.privacy import by_distance, by_prior, by_value
 from ldpstream.agents.privacy.factors import factor_text, round_up
 from ldpstream.mechanisms.base.times import format_duration
+from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.lip_policy import LipPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
@@ -40,17 +42,25 @@ class PrivacyStatement:
 def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
     """Return what the policy of a collection means. Pure, and quick for every policy."""
     policy = spec.mechanism.policy
+    unprotected = policy.unprotected
+    if isinstance(policy, AttributesPolicy):
+        # Which attribute is drawn tells nothing of a record.
+        said = zip(policy.names, policy.parts, strict=True)
+        own = [f"{name}: {part.unprotected}" for name, part in said if part.unprotected]
+        unprotected = "; ".join(own) or None
     return PrivacyStatement(
         protected=(
             *_sentences(policy, spec.domain),
             _REPEATED if spec.hold is None else _DRAWN_ONCE,
         ),
-        unprotected=policy.unprotected,
+        unprotected=unprotected,
         disclosed=tuple(spec.disclosed()),
     )
 
 
-def minimum_sentences(minimum: int, minimum_block: int | None) -> tuple[str, ...]:
+def minimum_sentences(
+    minimum: int, minimum_block: int | None, *, attributes: bool = False
+) -> tuple[str, ...]:
     """Return what `minimum` promises of the answers about a collection; nothing up to 1.
 
     `minimum_block` is None where there is no such choice.
@@ -58,6 +68,8 @@ def minimum_sentences(minimum: int, minimum_block: int | None) -> tuple[str, ...
     if minimum <= 1:
         return ()
     promise = f"Whatever answers are combined, they tell of no fewer than {minimum:,} reports."
+    if attributes:
+        return (f"{promise} Those are about all attributes together: of one they are fewer.",)
     if minimum_block is not None and minimum_block > 1:
         return (
             (
@@ -119,12 +131,20 @@ def _sentences(policy: Policy, domain: Domain) -> list[str]:
     """Return what a policy means; one of a kind that is not known here by its pairs."""
     if isinstance(policy, PublicWeightPolicy):
         return [*_sentences(policy.values, domain.estimated), *_OF_PUBLIC_WEIGHTS]
+    if isinstance(policy, AttributesPolicy) and isinstance(domain, Attributes):
+        each = zip(policy.names, policy.parts, domain.domains, strict=True)
+        own = [f"{name}: {one}" for name, part, of in each for one in _sentences(part, of)]
+        return [_OF_RECORDS.format(len(policy.names)), *own]
     for kind, say in _KINDS:
         if isinstance(policy, kind):
             return say(policy, domain)
     return _by_pairs(policy)
 
 
+_OF_RECORDS: Final = (
+    "A report is about one of {} attributes, drawn whatever the values are. However many of them "
+    "two records differ in, it distinguishes them no better than the one that is hidden least:"
+)
 _OF_PUBLIC_WEIGHTS: Final = (
     (
         "Weights are not hidden: a report holds its weight as it is, and the above is about values "

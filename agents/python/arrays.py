@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.times import parse_time, read_times
+from ldpstream.mechanisms.domains.attributes import Attributes, Columns
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.lattice import Lattice
 
@@ -21,7 +22,8 @@ Integers = NDArray[np.int64]
 def to_labels(given: Any, domain: Domain) -> Labels:
     """Return n values as a domain takes them: a list, or an array `(n,)` or `(n, D)`.
 
-    A table has a column for each dimension, in its order; whole numbers may come as floats, as they
+    A table has a column for each dimension, in its order, and of records a mapping or a table has
+    one for each attribute, by its name; whole numbers may come as floats, as they
     do in a column where one is missing.
 
     Raises:
@@ -29,6 +31,8 @@ def to_labels(given: Any, domain: Domain) -> Labels:
     """
     if isinstance(given, list | tuple | range):
         return given
+    if isinstance(domain, Attributes):
+        return _records(given, domain)
     array = _array(given)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -36,6 +40,16 @@ def to_labels(given: Any, domain: Domain) -> Labels:
         return _whole(array)
     # Rows of mixed objects are sequences to a domain, not arrays.
     return array.tolist() if array.dtype == object and array.ndim > 1 else array
+
+
+def _records(given: Any, domain: Attributes) -> Columns:
+    """Return the columns of a mapping or a table, found by the names of the attributes."""
+    names = getattr(given, "columns", given)
+    missing = [name for name in domain.names if name not in names]
+    if missing:
+        raise ValueError(f"{missing[0]}: expected a column of this name, one for each attribute")
+    pairs = zip(domain.names, domain.domains, strict=True)
+    return Columns({name: to_labels(given[name], own) for name, own in pairs})
 
 
 def _array(given: Any) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.reports import read_reports as read_lines
 from ldpstream.agents.terminal.reports import write_reports as write_lines
+from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.domains.fitting import Number, fit, has_ends, nearest
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.interface.mechanism import Reports
@@ -93,7 +94,8 @@ def privatize(
     """Randomise n values into reports, one each, with the operating system's randomness.
 
     Values are labels, numbers, or rows with one number a dimension: a list, an array of numpy, a
-    column or a table of pandas, pyarrow or polars. `times` are RFC 3339 texts, datetimes,
+    column or a table of pandas, pyarrow or polars. Records are a table, or a mapping, with a column
+    for each attribute by its name, or a list of mappings. `times` are RFC 3339 texts, datetimes,
     `datetime64` or epoch milliseconds; they are cut to the collection's precision when they leave.
     `clamp` moves numbers outside the domain to its nearest end; `skip_bad` leaves bad values out.
     A seeded `entropy` is for tests alone.
@@ -115,11 +117,11 @@ def privatize(
     found = fit(
         labels,
         place=partial(domain.place, entropy=source),
-        check=domain.index,
+        check=domain.check,
         move=partial(_move, collection) if clamp else None,
     )
     if found.bad and not skip_bad:
-        raise domain.outside(next(iter(found.bad)))
+        raise ValueOutsideDomainError(*next(iter(found.bad.items())))
     return ReportSet(
         collection,
         spec.mechanism.privatize(found.indices, entropy=source),

@@ -7,9 +7,10 @@ from typing import Any
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.options import SETTINGS, WORDS, EstimateOptions, EstimateRequest
 from ldpstream.agents.query.settings import Setting
-from ldpstream.estimators.bounds.options import OTHERWISE
+from ldpstream.estimators.bounds.options import ANYTIME, OTHERWISE
 from ldpstream.estimators.bounds.power import CORRELATED
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
+from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -44,10 +45,49 @@ def request_options(
 def _with(
     defaults: EstimateOptions, spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]
 ) -> EstimateOptions:
-    domain = spec.domain.estimated
+    domain = _asked_about(spec, given).domain.estimated
     options = replace(defaults, **{one.name: one.resolve(value, domain) for one, value in given})
     check_offered(options, spec)
     return options
+
+
+def _asked_about(spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]) -> CollectionSpec:
+    """Return the spec of the attribute that is asked about; of no records the collection's own.
+
+    Raises:
+        QueryError: for an attribute that there is not, and for queries of a domain without any.
+    """
+    asked = {one.name: (one.word, value) for one, value in given}
+    known = spec.attributes
+    _, name = asked.get("attribute", ("", None))
+    if name is not None and name not in known:
+        what = f"one of {', '.join(known)}" if known else "no attribute: values are no records"
+        raise QueryError("attribute", f"{what}, got {str(name)[:40]!r}")
+    if name is not None:
+        return known[name]
+    for one in ("ranges", "quantiles", "linear", "areas") if known else ():
+        word, value = asked.get(one, ("", None))
+        if value:
+            raise QueryError(word, f"attribute=NAME with it, one of {', '.join(known)}")
+    return spec
+
+
+def asked_domain(spec: CollectionSpec, attribute: str | None) -> Domain:
+    """Return the domain that queries are about: of records that of the attribute asked about."""
+    about = spec if attribute is None else spec.attributes.get(attribute, spec)
+    return about.domain.estimated
+
+
+def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
+    if options.method in ANYTIME and options.estimand == "respondents":
+        raise QueryError(
+            "method",
+            f"padded or another, or estimand = population with it, got {options.method}: who is "
+            "asked about an attribute is drawn from those who report, of whom there are ever more",
+        )
+    known = spec.attributes
+    for name in known if options.attribute is None else [options.attribute]:
+        check_offered(options, known[name])
 
 
 def likelihood_offered(spec: CollectionSpec) -> bool:
@@ -62,6 +102,9 @@ def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
         QueryError: naming `method`, `project` or `areas`, what they are for, and what to ask
             instead.
     """
+    if spec.attributes:
+        _check_attributes(options, spec)
+        return
     if options.project == "power" and _values_alone(spec).id in CORRELATED:
         raise QueryError(
             "project",

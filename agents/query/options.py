@@ -113,6 +113,13 @@ class EstimateRequest(Asked):
 
     start: Time | None = Field(default=None, description="First moment of whole panes; with end")
     end: Time | None = Field(default=None, description="First moment after it")
+    attribute: Annotated[
+        Annotated[str, Field(max_length=64)] | None,
+        Setting(
+            text=spelled("NAME"),
+            help="Of records: the attribute that all else is about; by default each",
+        ),
+    ] = None
     top: Annotated[
         Annotated[int, Field(ge=0)] | Literal["all"] | None,
         Setting(
@@ -230,6 +237,7 @@ class EstimateOptions:
         ),
     ] = ()
     areas: bool = False
+    attribute: str | None = None
     sampling: Sampling = ONE_REPORT_EACH
 
     def keywords(self) -> OptionKeywords:

@@ -61,6 +61,12 @@ def show_plots(
     `minimum` is the collection's: documents with fewer reports are withheld. `together` says
     whether simultaneous bounds were asked for.
     """
+    names = [one.attribute for one in documents[-1].attributes]
+    if names:
+        for name in names:
+            each = [document.about(name or "") for document in documents]
+            show_plots(each, console, minimum=minimum, together=together)
+        return
     if len(documents) == 1:
         _show_one(documents[0], console, minimum, together=together)
         return
@@ -73,11 +79,11 @@ def show_plots(
         several = f"{len(documents) - len(shown)} of {len(documents)} windows "
         most = max(document.n for document in documents if document.withheld)
         console.print(several + describe_withheld(minimum, most), markup=False)
-    names = [_window_name(document) for document in documents]
+    windows = [_window_name(document) for document in documents]
     for heading, points in _courses(documents):
         console.print()
         title = f"{heading}  {sparkline([one.value for one in points], marks_of(console))}"
-        console.print(_chart("window", list(zip(names, points, strict=True)), console, title))
+        console.print(_chart("window", list(zip(windows, points, strict=True)), console, title))
 
 
 def _show_one(

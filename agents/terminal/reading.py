@@ -8,6 +8,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.gathered import gathered
 from ldpstream.agents.terminal.times import NearNow, near_now
+from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.fitting import has_ends
 
 
@@ -73,14 +74,21 @@ class Reading:
             raise Refused(
                 "--replay: expected --times with it: without times, reports are dated now"
             )
-        columns = asked.columns
+        columns, domain = asked.columns, collection.spec.domain
+        if columns is not None and isinstance(domain, Attributes):
+            raise Refused(
+                f"--columns: expected none, because {collection.name} is of records: the first "
+                f"line names their columns, {', '.join(domain.columns)}"
+            )
         if reports and (columns is not None or asked.clamp or asked.skip_bad):
             what = "no --columns, --clamp or --skip-bad: they are of values"
             raise Refused(f"--reports: expected {what}")
         names = () if columns is None else tuple(name.strip() for name in columns.split(","))
         if columns is not None and (not all(names) or len(set(names)) < len(names)):
             raise Refused("--columns: expected names with commas between, each once")
-        if asked.clamp and not has_ends(collection.spec.domain):
+        if isinstance(domain, Attributes):
+            names = (*(["time"] if asked.times else []), *domain.columns)
+        if asked.clamp and not has_ends(domain):
             raise Refused(
                 f"--clamp: expected a collection of numbers alone, which {collection.name} is not"
             )

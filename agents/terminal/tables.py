@@ -44,6 +44,10 @@ def show_document(
     if document.withheld:
         console.print(describe_withheld(minimum, document.n), markup=False)
         return
+    if document.attributes:
+        for one in document.attributes:
+            show_document(one, console, minimum=minimum, together=together)
+        return
     console.print(describe_bounds(document, together=together), markup=False)
     if document.merged is not None:
         console.print(describe_merged(document.merged), markup=False)
@@ -94,6 +98,9 @@ def describe(document: EstimateDocument) -> str:
         "final" if document.final else "open",
         f"{document.n:,} {'report' if document.n == 1 else 'reports'}",
     ]
+    if document.attribute is not None:
+        parts[0] += f", {document.attribute}"
+        parts[-1] += f" of {document.of or 0:,}"
     if document.span is not None:
         parts.insert(2, f"stands for {document.span.start} to {document.span.end}")
     if not document.withheld:

@@ -56,15 +56,18 @@ def sampling_of(
     reports: int = 1,
     rolling: bool = False,
     held: int = 1,
+    part: float = 1.0,
 ) -> Sampling:
     """Return the sampling of the panes `first..first + panes - 1` of event time, at least one.
 
     Devices report once a pane at most, and take part in `reports` of every `windows` panes, periods
     beginning at multiples of `windows`; None: in any, so that one device may be in all, with
-    reports that follow from one draw for `held` panes.
+    reports that follow from one draw for `held` panes. Only a `part` of the reports counts, those
+    about an attribute: each draw has this probability by itself.
     """
     if windows is None:
-        return Sampling(population=float(panes), noise=float(min(panes, held)))
+        together = min(panes, held)
+        return Sampling(population=together + (panes - together) * part, noise=float(together))
     again = (reports - 1) / (windows - 1) if windows > 1 else 0.0
     if rolling:
         whole, rest = divmod(panes, windows)
@@ -80,6 +83,16 @@ def sampling_of(
             1.0 + (sizes * ((sizes - 1) * inside + (panes - sizes) * outside)).sum() / panes
         )
         repeats = 1
-    left = 1.0 - reports / windows
+    population = 1.0 + (population - 1.0) * part
+    left = 1.0 - part * reports / windows
     apart = windows / (windows - 1) if panes > 1 and windows > 1 else 1.0
     return Sampling(population=population, active=min(left * apart * repeats, population))
+
+
+def sampling_among(sampling: Sampling, some: int, n: int) -> Sampling:
+    """Return how `some` of n reports are drawn where the share among all n reporters is asked for.
+
+    That is the one `active` of what is returned: all who reported are the active ones, of whom
+    `some` are drawn without replacement, whatever their values are.
+    """
+    return Sampling(sampling.population, (n - some) / (n - 1) if n > 1 else 0.0)

@@ -36,6 +36,10 @@ MAX_HELD_WINDOWS: Final = 1_000_000
 _WORD_BYTES: Final = 8
 _ROUNDING: Final = 2.0**-50
 _KEYS: Final = ("windows", "epsilon")
+_UNHELD: Final = {
+    "lip": "with lip, whose calibration takes reports for independent",
+    "sampled": "for a domain of attributes, of which every window draws one",
+}
 
 
 @dataclass(frozen=True)
@@ -175,10 +179,8 @@ def read_hold(given: object, path: str, mechanism: Mechanism) -> Hold | None:
             f"{key}.windows" if given is table else key,
             f"a whole number of windows from 2 to {MAX_HELD_WINDOWS:,}, got {describe(windows)}",
         )
-    if mechanism.id == "lip":
-        raise SpecError(
-            key, f"no such key with {mechanism.id}, whose calibration takes reports for independent"
-        )
+    if why := _UNHELD.get(mechanism.id):
+        raise SpecError(key, f"no such key {why}")
     if "epsilon" not in table:
         return Hold(windows, mechanism, None)
     try:

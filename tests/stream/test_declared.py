@@ -29,8 +29,14 @@ from ldpstream.agents.terminal.options import asked_texts, resolve_options
 from tests.stream.asking import ask, post
 from tests.stream.serving import AGES, START_MS, serve_collections
 
+RECORDS = {
+    **AGES,
+    "domain": {"attributes": {"age": {"size": 5}, "home": {"size": 3}}},
+    "publish": {},
+}
 PATH = "/api/collections/ages/estimate"
 EXAMPLES: dict[str, tuple[str, Any]] = {
+    "attribute": ("age", "age"),
     "top": ("7", 7),
     "range": ("0..30", ["0..30"]),
     "quantile": ("0.25", [0.25]),
@@ -84,9 +90,10 @@ def test_the_client_asks_with_the_same_model() -> None:
 
 
 def test_every_way_of_asking_means_the_same() -> None:
-    config = serve_collections({"ages": AGES}).collections["ages"].config
+    served = serve_collections({"ages": AGES, "records": RECORDS}).collections
     for word, (text, value) in EXAMPLES.items():
         setting = WORDS[word]
+        config = served["records" if word == "attribute" else "ages"].config
         found = read_options(config.options, config.spec, {word: [text]})
         assert getattr(found, setting.name) != getattr(config.options, setting.name), word
         asked = EstimateRequest.model_validate({setting.name: value})
@@ -98,15 +105,19 @@ def test_every_way_of_asking_means_the_same() -> None:
 
 
 async def test_every_setting_is_in_the_tag() -> None:
-    pipeline = serve_collections({"ages": AGES})
+    pipeline = serve_collections({"ages": AGES, "records": RECORDS})
     pipeline.collections["ages"].report(0, [12.0, 55.0] * 200, times_ms=[START_MS] * 400)
+    records = [{"age": 1, "home": 2}] * 400
+    pipeline.collections["records"].report(0, records, times_ms=[START_MS] * 400)
     async with TestClient(TestServer(build_http(pipeline))) as client:
-        tags = [(await client.get(PATH)).headers["ETag"]]
+        of_records = PATH.replace("ages", "records")
+        tags = [(await client.get(path)).headers["ETag"] for path in (PATH, of_records)]
         for word, (text, value) in EXAMPLES.items():
-            answer = await client.get(PATH, params={word: text})
+            path = of_records if word == "attribute" else PATH
+            answer = await client.get(path, params={word: text})
             assert answer.status == 200, await answer.text()
             tags.append(answer.headers["ETag"])
-            assert await post(client, {WORDS[word].name: value}, path=PATH) == await answer.json()
+            assert await post(client, {WORDS[word].name: value}, path=path) == await answer.json()
         assert len(set(tags)) == len(tags)
         told = (await ask(client, "/api/collections"))["collections"][0]
     assert KEYS.keys() <= told.keys()

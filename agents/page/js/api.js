@@ -89,6 +89,18 @@ export function collectionPath(name) {
   return `api/collections/${encodeURIComponent(name)}`;
 }
 
+let about = { collection: "", attribute: "" };
+
+/**
+ * Ask from now on for an attribute of a collection of records.
+ *
+ * @param {string} collection
+ * @param {string} attribute Empty where values are no records.
+ */
+export function askAbout(collection, attribute) {
+  about = { collection, attribute };
+}
+
 /**
  * @param {string} name
  * @param {Span} span
@@ -96,5 +108,6 @@ export function collectionPath(name) {
  */
 export function estimatePath(name, span, options) {
   const query = new URLSearchParams([["start", span.start], ["end", span.end], ...options]);
+  if (about.attribute && name === about.collection) query.set("attribute", about.attribute);
   return `${collectionPath(name)}/estimate?${query}`;
 }

@@ -19,16 +19,20 @@ const BY_LIKELIHOOD = "profile"; // The beginning of these methods' names.
  */
 export function methodFor(collection, window, choice) {
   if (choice && isOffered(collection, choice)) return choice;
-  return window.final || collection.method.startsWith(WATCHED) ? collection.method : WATCHED;
+  const own = window.final || collection.method.startsWith(WATCHED);
+  return own || !isOffered(collection, WATCHED) ? collection.method : WATCHED;
 }
 
 /**
- * Return whether a collection's mechanism has what a method needs.
+ * Return whether a collection's mechanism has what a method needs, and its estimand too.
  *
  * @param {Collection} collection
  * @param {string} method
  */
 export function isOffered(collection, method) {
+  if (collection.attribute && collection.estimand === "respondents" && method.startsWith(WATCHED)) {
+    return false; // Of an attribute ever more respondents are asked about than report on it.
+  }
   return collection.likelihood || !method.startsWith(BY_LIKELIHOOD);
 }
 

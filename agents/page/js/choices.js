@@ -1,6 +1,6 @@
 // What is looked at, kept in the address so that it can be shared and survives a reload.
 
-/** @typedef {"collection" | "window" | "view" | "top" | "method" | "last" | "measure" | "zoom" | "compare" | "lines"} Name */
+/** @typedef {"collection" | "attribute" | "window" | "view" | "top" | "method" | "last" | "measure" | "zoom" | "compare" | "lines"} Name */
 
 /** @returns {URLSearchParams} */
 function kept() {

@@ -50,9 +50,12 @@ export function drawFacts({ collection, window }, estimate) {
   const merged = estimate?.merged
     ? `, ${countText(estimate.merged.blocks)} small blocks told of together`
     : "";
+  const about = estimate?.attribute
+    ? `, about ${estimate.attribute} of ${countText(estimate.of ?? n)} reports`
+    : "";
   say(
     element("state-words"),
-    `${spanText(window.window)} UTC${final ? "" : ", still open"}${span}${merged}`,
+    `${spanText(window.window)} UTC${final ? "" : ", still open"}${span}${merged}${about}`,
   );
   tile("n", n);
   tile("late", estimate?.late ?? window.late);

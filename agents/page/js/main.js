@@ -1,6 +1,7 @@
 // The page: what is chosen, what is asked for, and which view draws it.
 
 import { ask, AnswerError, beginAsking } from "./api.js";
+import { aboutAttribute } from "./attributes.js";
 import { isOffered, methodFor } from "./bounds.js";
 import { cdfView } from "./views/cdf-view.js";
 import { adjust, choose, chosen } from "./choices.js";
@@ -65,11 +66,12 @@ async function refresh(current) {
     collections.map(({ name }) => [name, name]),
     chosen("collection"),
   );
-  const collection = collections.find(({ name }) => name === select("collection").value);
-  if (!collection) {
+  const configured = collections.find(({ name }) => name === select("collection").value);
+  if (!configured) {
     say(element("waiting"), "No collection is configured.");
     return;
   }
+  const collection = aboutAttribute(configured);
   if (collection.name !== followed) forgetFacts();
   followCollection(collection.name);
   for (const option of select("method").options) {
@@ -207,13 +209,14 @@ function start() {
   startTheme(() => VIEWS.forEach((view) => view.restyle?.()));
   startMap();
   startTokenForm(changed);
-  for (const name of /** @type {const} */ (["collection", "window", "compare", ...LISTS])) {
+  const lists = /** @type {const} */ (["collection", "attribute", "window", "compare", ...LISTS]);
+  for (const name of lists) {
     const list = select(name);
     list.addEventListener("change", () => {
       choose(
         name === "collection"
-          ? { collection: list.value, window: "", compare: "", lines: "", zoom: "" }
-          : { [name]: list.value },
+          ? { collection: list.value, attribute: "", window: "", compare: "", lines: "", zoom: "" }
+          : { [name]: list.value, ...(name === "attribute" ? { lines: "", zoom: "" } : {}) },
       );
       changed();
     });

@@ -54,6 +54,8 @@
  * @property {string} collection
  * @property {Span | null} window
  * @property {number} n
+ * @property {string} [attribute] What it is about, of records.
+ * @property {number} [of] Reports about all attributes.
  * @property {boolean} final
  * @property {boolean} withheld
  * @property {Span} [span] What it stands for, where that is wider than the window.
@@ -79,12 +81,14 @@
 
 /**
  * @typedef {object} Domain
- * @property {"values" | "size" | "grid" | "sizes" | "interval"} kind
+ * @property {"values" | "size" | "grid" | "sizes" | "interval" | "attributes"} kind
  * @property {number[]} shape
  * @property {boolean} ordered
  * @property {[number, number][] | null} intervals
  * @property {boolean} rounded
  */
+
+/** @typedef {{name: string, mechanism: string, values: number, domain: Domain, likelihood: boolean}} Attribute */
 
 /**
  * @typedef {object} Collection
@@ -108,6 +112,8 @@
  * @property {number[]} quantiles
  * @property {string[]} ranges
  * @property {string[]} linear
+ * @property {Attribute[]} [attributes] Of records.
+ * @property {string} [attribute] The one that is looked at, whose domain and mechanism these are.
  * @property {boolean} ready
  */
 

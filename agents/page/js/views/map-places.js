@@ -20,14 +20,16 @@ function isBox({ box, values }) {
  * @param {Collection} collection
  * @returns {Promise<Int32Array>} The block of each place, as devices have it.
  */
-async function tableOf({ name, fingerprint, values }) {
-  const known = tables.get(fingerprint);
+async function tableOf({ name, fingerprint, values, attribute = "" }) {
+  const key = `${fingerprint} ${attribute}`;
+  const known = tables.get(key);
   if (known) return known;
-  const { tables: of } = await ask(`${collectionPath(name)}/spec`);
+  const { tables: whole } = await ask(`${collectionPath(name)}/spec`);
+  const of = attribute ? (whole.attributes?.[attribute] ?? {}) : whole;
   const table = new Int32Array(values);
   let at = 0;
   for (const [block, length] of of.blocks ?? []) table.fill(block, at, (at += length));
-  tables.set(fingerprint, table);
+  tables.set(key, table);
   return table;
 }
 

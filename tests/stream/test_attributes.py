@@ -1,0 +1,230 @@
+"""Collections of records: asked for by attribute, over HTTP, on the command line, in Python."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+import ldpstream as ldp
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.http import build_http
+from ldpstream.mechanisms import ValueOutsideDomainError
+from tests.seeded import SeededEntropy
+from tests.stream.asking import ask, post
+from tests.stream.cli import configured, invoke, refused
+from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
+
+SURVEY: dict[str, Any] = {
+    "mechanism": "subset-selection",
+    "epsilon": 3.0,
+    "domain": {
+        "attributes": {
+            "age": {"size": 6, "mechanism": "tree", "epsilon": 3.0},
+            "answer": {"values": ["no", "yes"]},
+            "home": {"grid": [2, 3]},
+        }
+    },
+    "partitions": 1,
+    "minimum": 1,
+    "window": {"size": "1m", "idle": "off", "future": "1m", "retention": "1h"},
+}
+PATH = "/api/collections/survey/estimate"
+COLLECTION = ldp.define_collection("survey", **SURVEY)
+TOML = """
+[collection.survey]
+mechanism = "subset-selection"
+epsilon = 3.0
+minimum = 1
+
+[collection.survey.domain.attributes]
+age = { size = 6, mechanism = "tree", epsilon = 3.0 }
+answer = { values = ["no", "yes"] }
+home = { grid = [2, 3] }
+"""
+
+
+def people(n: int, seed: int = 1) -> list[dict[str, Any]]:
+    """Ages rise with the number, three of four say yes, homes are anywhere."""
+    rng = np.random.default_rng(seed)
+    ages = np.minimum(rng.integers(0, 6, n), rng.integers(0, 6, n))
+    return [
+        {"age": int(age), "answer": "yes" if yes else "no", "home": [int(row), int(column)]}
+        for age, yes, row, column in zip(
+            ages, rng.random(n) < 0.75, rng.integers(0, 2, n), rng.integers(0, 3, n), strict=True
+        )
+    ]
+
+
+async def test_each_attribute_has_a_document_and_is_asked_for_by_name() -> None:
+    pipeline = serve_collections({"survey": SURVEY})
+    served = pipeline.collections["survey"]
+    served.report(0, people(3000), times_ms=[START_MS] * 3000)
+    served.close(START_MS + MINUTE_MS)
+    async with TestClient(TestServer(build_http(pipeline))) as client:
+        whole = await ask(client, PATH)
+        assert [one["attribute"] for one in whole["attributes"]] == ["age", "answer", "home"]
+        assert (whole["n"], whole.get("distribution", [])) == (3000, [])
+        assert sum(one["n"] for one in whole["attributes"]) == 3000
+        for one in whole["attributes"]:
+            assert one["of"] == 3000
+            assert one == await ask(client, f"{PATH}?attribute={one['attribute']}")
+        final = await ask(client, "/api/collections/survey/finals/2026-11-21T10:00:00Z")
+        assert final == whole
+        age = await ask(client, f"{PATH}?attribute=age&range=0..2&quantile=0.5&top=all")
+        assert [one["value"] for one in age["distribution"]] == list(range(6))
+        assert age["ranges"][0]["low"] < 0.75 < age["ranges"][0]["high"]
+        assert age["quantiles"][0]["value"] in (1, 2)
+        asked = {"attribute": "answer", "linear": [{"name": "yes", "weights": {"yes": 1}}]}
+        answer = await post(client, asked, path=PATH)
+        assert answer["linear"][0]["low"] < 0.75 < answer["linear"][0]["high"]
+        home = await post(client, {"attribute": "home", "areas": True}, path=PATH)
+        assert home["areas"]["entries"]
+        told = await ask(client, "/api/collections/survey")
+        assert told["domain"]["kind"] == "attributes"
+        assert [one["mechanism"] for one in told["attributes"]] == [
+            "tree", "subset-selection", "subset-selection",
+        ]  # fmt: skip
+        assert sum(one["probability"] for one in told["attributes"]) == pytest.approx(1)
+        assert told["privacy"]["unprotected"] is None
+        assert "one of 3 attributes" in told["privacy"]["protected"][0]
+        rows = list(
+            csv.DictReader(io.StringIO(await (await client.get(f"{PATH}?format=csv")).text()))
+        )
+        assert [row["attribute"] for row in rows] == ["age"] * 6 + ["answer"] * 2 + ["home"] * 6
+        metrics = await (await client.get("/metrics")).text()
+        assert 'query="answer.value:yes"' in metrics
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("range=0..2", "range: expected attribute=NAME with it, one of age, answer, home"),
+        ("quantile=0.5", "quantile: expected attribute=NAME with it, one of age, answer, home"),
+        ("attribute=ages", "attribute: expected one of age, answer, home, got 'ages'"),
+        ("attribute=answer&range=0..1", "range: expected"),
+        ("method=anytime", "method: expected padded or another, or estimand = population"),
+    ],
+)
+async def test_what_no_attribute_can_answer_is_refused_by_name(query: str, said: str) -> None:
+    pipeline = serve_collections({"survey": SURVEY})
+    pipeline.collections["survey"].report(0, people(100), times_ms=[START_MS] * 100)
+    async with TestClient(TestServer(build_http(pipeline))) as client:
+        assert (await ask(client, f"{PATH}?{query}", status=400))["error"].startswith(said)
+
+
+async def test_a_withheld_document_tells_the_number_of_reports_alone() -> None:
+    pipeline = serve_collections({"survey": SURVEY | {"minimum": 100}})
+    pipeline.collections["survey"].report(0, people(30), times_ms=[START_MS] * 30)
+    async with TestClient(TestServer(build_http(pipeline))) as client:
+        for query in ("", "?attribute=age"):
+            document = await ask(client, f"{PATH}{query}")
+            assert document["withheld"]
+            assert not {"attributes", "attribute", "of"} & document.keys()
+
+
+def lines_of(records: list[dict[str, Any]], names: str = "home.2,answer,extra,age,home.1") -> str:
+    """CSV with columns in any order, of which one is of no attribute."""
+    rows = [
+        f"{one['home'][1]},{one['answer']},x,{one['age']},{one['home'][0]}\n" for one in records
+    ]
+    return "".join([f"{names}\n", *rows])
+
+
+def test_value_lines_have_a_column_for_each_attribute_by_name(tmp_path: Path) -> None:
+    file = configured(tmp_path, TOML)
+    reports = invoke("privatize", "-c", file, "survey", stdin=lines_of(people(2000)))
+    assert reports.exit_code == 0, reports.output
+    asked = invoke("estimate", "-c", file, "survey", "--attribute", "answer", stdin=reports.output)
+    document = EstimateDocument.model_validate_json(asked.output)
+    yes = {one.value: one for one in document.distribution}["yes"]
+    assert yes.low is not None
+    assert yes.high is not None
+    assert yes.low < 0.75 < yes.high
+    assert (document.of, document.attribute) == (2000, "answer")
+    shown = json.loads(invoke("certify", "-c", file, "survey").output)["collections"][0]
+    assert shown["pass"]
+    assert set(shown["attributes"]) == {"age", "answer", "home"}
+
+
+@pytest.mark.parametrize(
+    ("stdin", "options", "said"),
+    [
+        ("1,yes,0,0\n", (), "stdin: line 1: expected names of columns, 'age' once among them"),
+        (lines_of([{"age": 7, "answer": "yes", "home": [0, 0]}]), (),
+         "stdin: line 2: expected as age an integer in 0..5"),
+        ("age\n1\n", ("--columns", "age"), "--columns: expected none, because survey is"),
+        ("age\n1\n", ("--clamp",), "--clamp: expected a collection of numbers alone, which survey"),
+    ],
+)  # fmt: skip
+def test_bad_lines_are_refused_with_their_attribute(
+    tmp_path: Path, stdin: str, options: tuple[str, ...], said: str
+) -> None:
+    file = configured(tmp_path, TOML)
+    assert refused(invoke("privatize", "-c", file, "survey", *options, stdin=stdin)).startswith(
+        said
+    )
+
+
+def test_tables_and_mappings_are_privatized_by_column() -> None:
+    records = people(500)
+    columns: dict[str, Any] = {name: [one[name] for one in records] for name in records[0]}
+    forms = [records, columns, columns | {"age": np.array(columns["age"]), "id": range(500)}]
+    pandas = pytest.importorskip("pandas")
+    forms.append(pandas.DataFrame(columns))
+    drawn = [ldp.privatize(COLLECTION, one, entropy=SeededEntropy(4)) for one in forms]
+    assert all(np.array_equal(one.reports, drawn[0].reports) for one in drawn)
+    document = ldp.estimate(drawn[0])
+    assert len(document.about("age").to_columns()["label"]) == 6
+    with pytest.raises(ValueError, match=r"one attribute of records: document\.about"):
+        document.to_columns()
+    with pytest.raises(ValueError, match="expected one of age, answer, home, got 'place'"):
+        document.about("place")
+    with pytest.raises(ValueError, match="answer: expected a column of this name"):
+        ldp.privatize(COLLECTION, {"age": [1], "home": [[0, 0]]})
+    with pytest.raises(ValueError, match="columns of one length"):
+        ldp.privatize(COLLECTION, columns | {"age": [1]})
+    bad = columns | {"answer": ["yes"] * 7 + ["maybe"] + ["no"] * 492}
+    with pytest.raises(ValueOutsideDomainError, match="position 7: expected as answer one of the"):
+        ldp.privatize(COLLECTION, bad)
+    assert len(ldp.privatize(COLLECTION, bad, skip_bad=True)) == 499
+
+
+def test_three_attributes_of_ten_values_have_the_error_that_is_promised() -> None:
+    """10,000 devices, epsilon 1: 0.031 for a share, where one product domain has 0.182."""
+    names = ("a", "b", "c")
+    collection = ldp.define_collection(
+        "survey",
+        mechanism="subset-selection",
+        epsilon=1.0,
+        domain={"attributes": {name: {"size": 10} for name in names}},
+    )
+    rng = np.random.default_rng(3)
+    values = {name: rng.integers(0, 10, 10_000) for name in names}
+    reports = ldp.privatize(collection, values, entropy=SeededEntropy(3))
+    for one in ldp.estimate(reports).attributes:
+        errors = [entry.se for entry in one.distribution if entry.se is not None]
+        assert len(errors) == 10
+        assert max(errors) <= 0.031 * np.sqrt(10_000 / 3 / one.n)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"publish": {"ranges": {"x": [1, 2]}}}, "publish.ranges: expected none of records"),
+        ({"publish": {"quantiles": [0.5]}}, "publish.quantiles: expected none of records"),
+        ({"publish": {"top": 900}}, "publish.top: expected at most 333, of each of 3 attributes"),
+        ({"minimum_block": 5, "minimum": 9}, "minimum_block: expected 0, got 5"),
+        ({"method": "anytime"}, "method: expected padded or another"),
+    ],
+)
+def test_what_cannot_be_published_of_records_is_refused_by_its_key(
+    keys: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValueError, match=r"collection\.survey") as caught:
+        ldp.define_collection("survey", **(SURVEY | keys))
+    assert said in str(caught.value)
