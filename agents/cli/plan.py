@@ -64,6 +64,11 @@ _UNIFORM: Final = "uniform"
     help="With --budget: compare reports in every one of W windows with those in some.",
 )
 @click.option("--budget", metavar="EPSILON", help="Of a device for all of --windows together.")
+@click.option(
+    "--attribute",
+    metavar="NAME",
+    help="Of records: the attribute that is planned; without it, how often each is drawn.",
+)
 @click.option("--plot", metavar="FILE.png", help="Draw error against respondents and budget.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON document.")
 @click.argument("name")

@@ -1,6 +1,6 @@
 """What `ldpstream plan` computes, writes and prints, once its options are read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,6 +9,11 @@ from rich.console import Console
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.plan.ask import PriorError
+from ldpstream.agents.plan.attributes import (
+    expected_respondents,
+    plan_attributes,
+    show_attributes,
+)
 from ldpstream.agents.plan.life import plan_life, show_life
 from ldpstream.agents.plan.model import LifePart
 from ldpstream.agents.plan.run import Planned, make_plan
@@ -30,6 +35,7 @@ class Wanted:
     """The options of the command, read; `budget` counts where `windows` are given."""
 
     respondents: int
+    attribute: str | None
     prior: str
     workload: Objective | None
     search: float | None
@@ -47,6 +53,10 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
     Raises:
         Refused: naming the option that is impossible.
     """
+    if collection.attributes and wanted.attribute is None:
+        _plan_records(collection, wanted)
+        return
+    collection, wanted = _about(collection, wanted)
     optimise, plot = wanted.optimise, wanted.plot
     if optimise is not None:
         _check_design(collection)
@@ -82,6 +92,36 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
         show_plan(document, table_console())
         if document.life is not None:
             show_life(document.life, wanted.respondents, table_console())
+
+
+def _about(collection: CollectionConfig, wanted: Wanted) -> tuple[CollectionConfig, Wanted]:
+    """Return the attribute that is asked about as a collection, with its own respondents."""
+    if wanted.attribute is None:
+        return collection, wanted
+    if wanted.attribute not in collection.attributes:
+        known = ", ".join(collection.attributes) or "none, because values are no records"
+        raise Refused(f"--attribute: expected {known}, got {wanted.attribute}")
+    n = expected_respondents(collection, wanted.attribute, wanted.respondents)
+    return collection.attributes[wanted.attribute], replace(wanted, respondents=n)
+
+
+def _plan_records(collection: CollectionConfig, wanted: Wanted) -> None:
+    given = {
+        "--workload": wanted.workload,
+        "--optimise": wanted.optimise,
+        "--width": wanted.width,
+        "--windows": wanted.windows,
+        "--plot": wanted.plot,
+    }
+    for option, value in given.items():
+        if value is not None:
+            known = ", ".join(collection.attributes)
+            raise Refused(f"{option}: expected --attribute NAME with it, one of {known}")
+    plan = plan_attributes(collection, wanted.respondents)
+    if wanted.as_json:
+        click.echo(plan.to_json())
+    else:
+        show_attributes(plan, table_console())
 
 
 def _life(plan: Planned, windows: int, budget: Fraction) -> LifePart:

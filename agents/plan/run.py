@@ -44,7 +44,11 @@ def make_plan(
     Raises:
         PriorError: for a file of counts that cannot be used.
         DesignError, SpecError: where the channel is needed, and there is none.
+        ValueError: for a collection of records, of which one attribute at a time is planned.
     """
+    if collection.attributes:
+        known = ", ".join(collection.attributes)
+        raise ValueError(f"{collection.name}: expected one attribute of records: of {known}")
     asked = ask(collection, respondents=respondents, prior=prior, objective=objective)
     say(f"comparing mechanisms: {collection.name}")
     mechanism, domain = asked.spec.mechanism, asked.spec.domain

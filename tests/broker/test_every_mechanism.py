@@ -19,6 +19,10 @@ pytestmark = pytest.mark.broker
 CHANNEL = Path(__file__).parents[1] / "vectors" / "channels" / "line.json"
 LINE = "domain = { size = 6 }"
 LABELS = 'domain = { values = ["no", "yes"] }'
+RECORDS = (
+    'domain = { attributes = { line = { size = 6, mechanism = "tree", epsilon = 1.0 }, '
+    'answer = { values = ["no", "yes"], mechanism = "binary", epsilon = [1.0, 2.0] } } }'
+)
 ORDERED = ("--range", "2..4", "--quantile", "0.5")
 TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "binary": ("epsilon = [1.0, 2.0]", LABELS, ()),
@@ -37,9 +41,7 @@ TABLES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "optimal": (f'channel = "{CHANNEL}"', LINE, ORDERED),
     "sampled": (
         "",
-        "domain = { attributes = { "
-        'line = { size = 6, mechanism = "tree", epsilon = 1.0 }, '
-        'answer = { values = ["no", "yes"], mechanism = "binary", epsilon = [1.0, 2.0] } } }',
+        RECORDS,
         ("--attribute", "line", *ORDERED),
     ),
     "tree": ("epsilon = 1.0", "domain = { size = 6, blocks = 4 }", ORDERED),

@@ -228,3 +228,26 @@ def test_what_cannot_be_published_of_records_is_refused_by_its_key(
     with pytest.raises(ValueError, match=r"collection\.survey") as caught:
         ldp.define_collection("survey", **(SURVEY | keys))
     assert said in str(caught.value)
+
+
+def test_plan_proposes_how_often_attributes_are_drawn(tmp_path: Path) -> None:
+    written = TOML.replace("size = 6,", "size = 6, probability = 0.8,")
+    written = written.replace('"yes"]', '"yes"], probability = 0.1')
+    file = configured(tmp_path, written.replace("[2, 3]", "[2, 3], probability = 0.1"))
+    command = ("plan", "-c", file, "survey", "--respondents", "10000")
+    plan = json.loads(invoke(*command, "--json").output)
+    assert [one["probability"] for one in plan["attributes"]] == [0.8, 0.1, 0.1]
+    level = [one["proposed_error"] for one in plan["attributes"]]
+    assert max(level) / min(level) < 1.01
+    assert max(level) < max(one["error"] for one in plan["attributes"])
+    proposed = {one["attribute"]: one["proposed"] for one in plan["attributes"]}
+    probabilities = COLLECTION.spec.mechanism.probabilities  # type: ignore[attr-defined]  # (sampled)
+    assert list(proposed.values()) == pytest.approx([units / 2**64 for units in probabilities])
+    assert "the proposed probabilities" in invoke(*command).output
+    one = json.loads(invoke(*command, "--attribute", "answer", "--json").output)
+    assert one["respondents"] == 1000
+    said = refused(invoke(*command, "--width", "0.1"))
+    assert said == "--width: expected --attribute NAME with it, one of age, answer, home"
+    assert refused(invoke(*command, "--attribute", "x")).startswith("--attribute: expected age")
+    with pytest.raises(ValueError, match="survey: expected one attribute of records"):
+        ldp.plan(COLLECTION, respondents=10)
