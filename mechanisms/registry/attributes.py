@@ -57,6 +57,9 @@ def build_attributes(
     if not isinstance(tables, dict) or not 2 <= len(tables) <= MOST_ATTRIBUTES:
         got = f"{len(tables)} of them" if isinstance(tables, dict) else describe(tables)
         raise SpecError(where, f"2 to {MOST_ATTRIBUTES} tables by name, got {got}")
+    if isinstance(tables.get("pairs"), list):
+        what = "a table, an attribute of all combinations of both for a table of two"
+        raise SpecError(f"{where}.pairs", f"{what}, got {describe(tables['pairs'])}")
     names, domains, parts = tuple(tables), [], []
     for name, table in tables.items():
         domain, part = _read(name, table, mapping, path=f"{where}.{name}", base=base)

@@ -33,13 +33,24 @@ LINE: dict[str, Any] = {
     "publish": {"ranges": {"港": [0, 9], "湾": [10, 99], 'a"b': [5, 6], "a/b": [7, 8]}},
     **_WINDOW,
 }
+SURVEY: dict[str, Any] = {
+    "mechanism": "randomized-response",
+    "epsilon": 2.0,
+    "domain": {"attributes": {"answer": {"values": ["no", "yes"]}, "home": {"grid": [2, 3]}}},
+    "minimum": 1,
+    **_WINDOW,
+}
 EMPTY: dict[str, Any] = {**NAMED, "domain": {"size": 2}}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pipeline() -> Pipeline:
     """Collections of strange names, one of 205 windows, one of one window, and one of none."""
-    served = serve_collections({"named": NAMED, "line": LINE, "only": EMPTY, "empty": EMPTY})
+    served = serve_collections(
+        {"named": NAMED, "line": LINE, "only": EMPTY, "empty": EMPTY, "survey": SURVEY}
+    )
+    people = [{"answer": "yes", "home": [1, 2]}, {"answer": "no", "home": [0, 0]}] * 200
+    served.collections["survey"].report(0, people, times_ms=[START_MS] * 400)
     served.collections["only"].report(0, [0, 1] * 100, times_ms=[START_MS] * 200)
     labels = [label for label in LABELS for _ in range(40)]
     for minute, n in enumerate((320, 320, 30)):
@@ -204,3 +215,25 @@ async def test_what_is_shown_is_saved_as_a_file(page: Page, url: str, tmp_path: 
     text = (tmp_path / "saved.csv").read_text()
     assert text.startswith("collection,start,end,n")
     assert len(text.splitlines()) > len(await rows(page, "#value-rows"))
+
+
+async def test_records_are_shown_one_attribute_at_a_time(page: Page, url: str) -> None:
+    await open_view(page, url, "survey", "values")
+    known = await page.locator("#attribute option").all_inner_texts()
+    assert known == ["answer", "home"]
+    answer = await ask(url, "survey/estimate", attribute="answer")
+    shown = await rows(page, "#value-rows")
+    assert [row[0] for row in shown] == [one["value"] for one in answer["distribution"]]
+    assert shown[0][1] == answer["distribution"][0]["share"]
+    await expect(page.locator("#state-words")).to_contain_text("about answer of 400 reports")
+    await expect(page.locator("#problem")).to_be_hidden()
+    await expect(page.locator("#tab-map")).to_be_hidden()
+    await page.select_option("#attribute", "home")
+    await expect(page.locator("#state-words")).to_contain_text("about home of 400 reports")
+    await expect(page.locator("#value-rows tbody tr")).to_have_count(6)
+    await page.locator("#tab-map").click()
+    await drawn(page, "map")
+    await open_view(page, url, "survey", "time", "&attribute=answer")
+    await expect(page.locator("#time-charts h3")).to_have_count(2)
+    await open_view(page, url, "named", "values", "&window=2026-11-21T10:01:00Z")
+    await expect(page.locator("#attribute-part")).to_be_hidden()
