@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
+from pydantic import BaseModel
 
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path
 from ldpstream.agents.config.spread import SpreadConfig, read_spread
@@ -198,32 +199,49 @@ def _as_config_error() -> Iterator[None]:
 
 
 def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> EstimateOptions:
-    tables = {"collection": (table, path), "publish": (table.publish, f"{path}.publish")}
-    found = {}
+    tables: _Tables = {"collection": (table, path), "publish": (table.publish, f"{path}.publish")}
+    options = _resolved(EstimateOptions(), tables, spec)
+    each = []
+    for name, written in table.publish.attributes.items():
+        where = f"{path}.publish.{key_path(['attributes', name])}"
+        if name not in spec.attributes:
+            known = ", ".join(spec.attributes) or "none, because values are no records"
+            raise ConfigError(where, f"expected {known}")
+        own = _resolved(options, {"publish": (written, where)}, spec.attributes[name])
+        each.append((name, own))
+    options = replace(options, of_attributes=tuple(each))
+    try:
+        check_offered(options, spec)
+    except QueryError as error:
+        raise ConfigError(f"{path}.{error.name}", f"expected {error.expected}") from error
+    listed = sum(options.about(name).top or 0 for name in spec.attributes)
+    if listed > TOP_LIMIT:
+        what = f"expected at most {TOP_LIMIT:,} values of all attributes together, got {listed:,}"
+        raise ConfigError(f"{path}.publish.top", what)
+    return options
+
+
+_Tables = Mapping[str, tuple[BaseModel, str]]
+
+
+def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -> EstimateOptions:
+    """Return options with what is written in some tables, each with its path."""
+    found: dict[str, Any] = {}
     for name, key in KEYS.items():
-        written, where = tables[key.table]
-        if name not in written.model_fields_set:
+        written, where = tables.get(key.table, (None, ""))
+        if written is None or name not in written.model_fields_set:
             continue
         if spec.attributes and name in {"ranges", "quantiles", "linear"} and getattr(written, name):
-            what = "expected none of records: ask for them, with attribute=NAME"
+            what = f"expected none of records: {name} of an attribute in attributes.NAME"
             raise ConfigError(f"{where}.{name}", what)
         try:
             found[name] = key.resolve(getattr(written, name), spec.domain.estimated)
         except QueryError as error:
             keys = [name] if error.entry is None else [name, error.entry]
             raise ConfigError(f"{where}.{key_path(keys)}", f"expected {error.expected}") from error
-    options = EstimateOptions(**found)
-    try:
-        check_offered(options, spec)
-    except QueryError as error:
-        raise ConfigError(f"{path}.{error.name}", f"expected {error.expected}") from error
-    most = TOP_LIMIT // max(1, len(spec.attributes))
-    if spec.attributes and (options.top or 0) > most:
-        what = f"expected at most {most}, of each of {len(spec.attributes)} attributes"
-        raise ConfigError(f"{path}.publish.top", f"{what}, got {options.top}")
-    if options.quantiles:
-        _check_quantiles(f"{path}.publish.quantiles", spec)
-    return options
+    if found.get("quantiles"):
+        _check_quantiles(f"{tables['publish'][1]}.quantiles", spec)
+    return replace(options, **found)
 
 
 def _check_quantiles(path: str, spec: CollectionSpec) -> None:

@@ -186,8 +186,17 @@ def _with_options(table: str) -> Callable[[type[Model]], type[Model]]:
 
 
 @_with_options("publish")
+class AttributeTable(Table):
+    """`publish.attributes.NAME`."""
+
+
+@_with_options("publish")
 class PublishTable(Table):
     """`publish`."""
+
+    attributes: dict[str, AttributeTable] = Field(
+        default={}, description="Of records: tables of the keys below by attribute, of its values"
+    )
 
     every: DurationOrOff = Field(
         default=5 * SECOND_MS,
@@ -288,6 +297,7 @@ def known_keys() -> dict[str, list[str]]:
         'collection."*".window': WindowTable,
         'collection."*".spread': SpreadTable,
         'collection."*".publish': PublishTable,
+        'collection."*".publish.attributes."*"': AttributeTable,
     }
     keys = {
         path: [field.alias or name for name, field in table.model_fields.items()]

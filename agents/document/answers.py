@@ -66,6 +66,10 @@ class Attribute(Answer):
     values: int = Field(description="Size of its domain")
     domain: DomainShape
     likelihood: bool = Field(description="As of a collection")
+    top: int = Field(description="Length of its published list")
+    quantiles: list[float] = Field(description="Published quantiles")
+    ranges: list[str] = Field(description="Names of its published ranges")
+    linear: list[str] = Field(description="Names of its published linear queries")
 
 
 class Privacy(Answer):

@@ -98,7 +98,7 @@ def compose(
     names = list(collection.attributes) if chosen.attribute is None else [chosen.attribute]
     sections = []
     for name in names:
-        own, asked = of_attribute(collection, name, totals, chosen)
+        own, asked = of_attribute(collection, name, totals, chosen.about(name))
         about = {"n": own.n, "attribute": name, "of": totals.n}
         found = _estimates(collection.attributes[name], own, asked, {})
         sections.append(EstimateDocument.model_construct(**(fields | about | told | found)))

@@ -26,7 +26,7 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
     """
     if spec.attributes:
         asked = [options.attribute] if options.attribute else list(spec.attributes)
-        each = [answer_bytes(spec.attributes[name], options) for name in asked]
+        each = [answer_bytes(spec.attributes[name], options.about(name)) for name in asked]
         return 8 * spec.mechanism.statistic_size + sum(each)
     mechanism, size = spec.mechanism, spec.domain.estimated.size
     statistic, values = 8 * mechanism.statistic_size, 8 * mechanism.size

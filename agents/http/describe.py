@@ -39,7 +39,6 @@ from ldpstream.mechanisms.domains.parse import (
     Size,
 )
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
 def describe_collection(served: ServedCollection) -> Collection:
@@ -59,15 +58,17 @@ def describe_collection(served: ServedCollection) -> Collection:
         minimum_block=config.minimum_block,
         likelihood=likelihood_offered(config.spec),
         **{name: _configured(getattr(config.options, name)) for name in KEYS},
-        attributes=_attributes(config.spec),
+        attributes=_attributes(config),
         accepted=[_accepted(one) for one in served.accepted],
         ready=served.ready,
     )
 
 
-def _attributes(spec: CollectionSpec) -> list[Attribute]:
+def _attributes(config: CollectionConfig) -> list[Attribute]:
+    spec = config.spec
     if not isinstance(spec.domain, Attributes):
         return []
+    published = [name for name, key in KEYS.items() if key.table == "publish"]
     pairs = zip(spec.attributes.items(), spec.domain.probabilities, strict=True)
     return [
         Attribute(
@@ -77,6 +78,7 @@ def _attributes(spec: CollectionSpec) -> list[Attribute]:
             values=one.domain.estimated.size,
             domain=_domain(one.domain.estimated),
             likelihood=likelihood_offered(one),
+            **{key: _configured(getattr(config.options.about(name), key)) for key in published},
         )
         for (name, one), probability in pairs
     ]

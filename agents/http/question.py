@@ -22,7 +22,7 @@ def address_options(query: MultiMapping[str], config: CollectionConfig) -> Estim
         check_number(asked)
         options = read_options(config.options, config.spec, asked)
         domain = asked_domain(config.spec, options.attribute)
-        check_size(options, config.options, domain)
+        check_size(options, config.options.about(options.attribute), domain)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
     return options
@@ -49,11 +49,12 @@ def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOp
         AnswerError: 400, naming the key and what was expected.
     """
     domain = asked_domain(config.spec, asked.attribute)
+    published = config.options.about(asked.attribute)
     try:
         # Weights by label take as much as the domain: refused before they are made.
-        check_work(len(asked.ranges or ()), len(asked.linear or ()), config.options, domain)
+        check_work(len(asked.ranges or ()), len(asked.linear or ()), published, domain)
         options = request_options(config.options, config.spec, asked)
-        check_size(options, config.options, domain)
+        check_size(options, published, domain)
     except QueryError as error:
         raise AnswerError(400, f"{WORDS[error.name].name}: expected {error.expected}") from error
     return options

@@ -46,7 +46,11 @@ def _with(
     defaults: EstimateOptions, spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]
 ) -> EstimateOptions:
     domain = _asked_about(spec, given).domain.estimated
-    options = replace(defaults, **{one.name: one.resolve(value, domain) for one, value in given})
+    changes = {one.name: one.resolve(value, domain) for one, value in given}
+    options = replace(defaults.about(changes.get("attribute")), **changes)
+    if options.attribute is None:
+        each = tuple((name, replace(one, **changes)) for name, one in defaults.of_attributes)
+        options = replace(options, of_attributes=each)
     check_offered(options, spec)
     return options
 
@@ -87,7 +91,7 @@ def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
         )
     known = spec.attributes
     for name in known if options.attribute is None else [options.attribute]:
-        check_offered(options, known[name])
+        check_offered(options.about(name), known[name])
 
 
 def likelihood_offered(spec: CollectionSpec) -> bool:

@@ -202,7 +202,8 @@ class EstimateOptions:
     `top` is the length of the list of values, None for the whole domain in its own order, 0 for no
     list. `ranges`, `quantiles` and `linear` keep their order. `sharpest` cannot be asked for:
     anytime bounds hold where it was fixed before looking. Nor can `sampling`, which follows from
-    the span and from what the collection says of its devices.
+    the span and from what the collection says of its devices. `of_attributes` are those of
+    attributes of records that have other ones.
     """
 
     estimand: Annotated[Estimand, Key(table="collection")] = "respondents"
@@ -238,7 +239,12 @@ class EstimateOptions:
     ] = ()
     areas: bool = False
     attribute: str | None = None
+    of_attributes: tuple[tuple[str, "EstimateOptions"], ...] = ()
     sampling: Sampling = ONE_REPORT_EACH
+
+    def about(self, attribute: str | None) -> "EstimateOptions":
+        """Return the options of an attribute of records, where it has any of its own."""
+        return dict(self.of_attributes).get(attribute or "", self)
 
     def keywords(self) -> OptionKeywords:
         """Return how estimates are bounded, as their keywords."""

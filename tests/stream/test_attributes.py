@@ -217,7 +217,16 @@ def test_three_attributes_of_ten_values_have_the_error_that_is_promised() -> Non
     [
         ({"publish": {"ranges": {"x": [1, 2]}}}, "publish.ranges: expected none of records"),
         ({"publish": {"quantiles": [0.5]}}, "publish.quantiles: expected none of records"),
-        ({"publish": {"top": 900}}, "publish.top: expected at most 333, of each of 3 attributes"),
+        ({"publish": {"top": 900}}, "publish.top: expected at most 1,000 values of all attributes"),
+        ({"publish": {"attributes": {"ages": {"top": 3}}}}, "attributes.ages: expected age, answ"),
+        (
+            {"publish": {"attributes": {"age": {"ranges": {"x": [1, 9]}}}}},
+            "publish.attributes.age.ranges.x: expected",
+        ),
+        (
+            {"publish": {"attributes": {"answer": {"quantiles": [0.5]}}}},
+            "publish.attributes.answer.quantiles: expected",
+        ),
         ({"minimum_block": 5, "minimum": 9}, "minimum_block: expected 0, got 5"),
         ({"method": "anytime"}, "method: expected padded or another"),
     ],
@@ -251,3 +260,36 @@ def test_plan_proposes_how_often_attributes_are_drawn(tmp_path: Path) -> None:
     assert refused(invoke(*command, "--attribute", "x")).startswith("--attribute: expected age")
     with pytest.raises(ValueError, match="survey: expected one attribute of records"):
         ldp.plan(COLLECTION, respondents=10)
+
+
+async def test_finals_hold_what_is_published_of_each_attribute() -> None:
+    published = {
+        "top": 2,
+        "attributes": {
+            "age": {"ranges": {"young": [0, 2]}, "quantiles": [0.5], "top": 0},
+            "answer": {"linear": {"yes": [0, 1]}},
+        },
+    }
+    pipeline = serve_collections({"survey": SURVEY | {"publish": published}})
+    served = pipeline.collections["survey"]
+    served.report(0, people(3000), times_ms=[START_MS] * 3000)
+    served.close(START_MS + MINUTE_MS)
+    async with TestClient(TestServer(build_http(pipeline))) as client:
+        final = await ask(client, "/api/collections/survey/finals/2026-11-21T10:00:00Z")
+        age, answer, home = final["attributes"]
+        assert (len(age["distribution"]), age["ranges"][0]["name"]) == (0, "young")
+        assert age["ranges"][0]["low"] < 0.75 < age["ranges"][0]["high"]
+        assert age["quantiles"][0]["p"] == 0.5
+        assert answer["linear"][0]["low"] < 0.75 < answer["linear"][0]["high"]
+        assert (len(home["distribution"]), home["ranges"]) == (2, [])
+        for one in (age, answer, home):
+            assert one == await ask(client, f"{PATH}?attribute={one['attribute']}")
+        other = await ask(client, f"{PATH}?top=1&confidence=0.9")
+        assert [len(one["distribution"]) for one in other["attributes"]] == [1, 1, 1]
+        assert {one["confidence"] for one in other["attributes"]} == {0.9}
+        assert other["attributes"][0]["ranges"][0]["name"] == "young"
+        told = (await ask(client, "/api/collections/survey"))["attributes"]
+        assert [one["ranges"] for one in told] == [["young"], [], []]
+        assert [one["top"] for one in told] == [0, 2, 2]
+        metrics = await (await client.get("/metrics")).text()
+        assert 'query="age.range:young"' in metrics
