@@ -287,6 +287,7 @@ class Engine:
 
     def _drop(self, partition: int) -> None:
         held = self._held.pop(partition)
+        held.leaving = True
         if held.flight is not None and held.flight is not asyncio.current_task():
             held.flight.cancel()
         if held.timer is not None:

@@ -76,7 +76,7 @@ class Intake:
     def look(self, held: OwnedPartition) -> None:
         """Continue with waiting batches, and read lost ones again; call it at every tick."""
         self._take_waiting(held)
-        if self._lost(held, held.session):
+        if not held.leaving and self._lost(held, held.session):
             self._read(held)
 
     def take(self, held: OwnedPartition, item: Batch | Outside) -> None:

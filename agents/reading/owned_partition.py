@@ -80,7 +80,7 @@ class OwnedPartition:
     timer: asyncio.TimerHandle | None = None
     """The scheduled next flush."""
     leaving: bool = False
-    """Whether it is about to be dropped: no more flushes begin."""
+    """Whether it is about to be dropped, or has been: neither flushes nor reading begin."""
     read: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when its replica has been evaluated."""
 

@@ -77,6 +77,8 @@ class PackedIntake(Intake):
         not count against a packer, and a packer that is down is still noticed in time.
         """
         self._take_waiting(held)
+        if held.leaving:
+            return
         frames, now, silent_seconds = held.frames, self._clock.seconds(), self._silent_seconds
         if self._lost(held, held.session, frames.session):
             self._end_source(held)
@@ -86,12 +88,12 @@ class PackedIntake(Intake):
             frames.hear(now)
         foreign = now - frames.own > silent_seconds
         quiet = now - frames.heard > silent_seconds / 3
-        unpacked = frames.unpacked is not None
-        overdue = unpacked and now - (frames.unpacked or now) > silent_seconds * 2 / 3
+        unpacked = frames.unpacked
+        overdue = unpacked is not None and now - unpacked > silent_seconds * 2 / 3
         needed = frames.hole is not None or (foreign and not quiet) or overdue
         if needed:
             frames.probing = False
-        if held.session is None and (needed or (quiet and not unpacked)):
+        if held.session is None and (needed or (quiet and unpacked is None)):
             frames.probing = not needed
             self._read(held)
 

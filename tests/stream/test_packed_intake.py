@@ -116,3 +116,25 @@ def test_a_hole_after_a_silence_is_read_at_once() -> None:
         broker.read_source()
     broker.read_frames()
     assert broker.state.offsets == broker.source.offsets
+
+
+def test_nothing_is_read_of_a_partition_that_what_waited_has_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = Broker(random.Random(0), size=40, existing=1.0)
+    held = broker.held
+
+    def drop(_: str) -> None:
+        held.leaving = True
+        broker.intake.end(held)
+
+    monkeypatch.setattr(broker.owner, "fail", drop)
+    broker.source.end = 40
+    broker.pack(30, 40)
+    broker.read_frames()
+    broker.state.full = True
+    # The source ends where it begins, below what has been counted: it is another one.
+    broker.intake.take(held, Outside(held.session, 0, 0))
+    broker.state.full = False
+    broker.look()
+    assert (broker.source.at, broker.packed.at) == (None, None)
