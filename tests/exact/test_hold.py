@@ -337,6 +337,11 @@ def test_priors_are_not_held():
         held("lip", "4", 'domain = { values = ["a", "b"] }\nprior = 0.1')
 
 
+def test_records_are_not_held():
+    with pytest.raises(SpecError, match=r"modes\.hold: expected no such key for a domain of attr"):
+        held(hold="4", domain="domain = { attributes = { a = { size = 3 }, b = { size = 4 } } }")
+
+
 def test_every_binary_chain_is_one():
     """`Q1^-1 Q12` has no negative entry: 200 random pairs of budgets, exactly."""
     draw = np.random.default_rng(5)
