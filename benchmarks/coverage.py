@@ -30,11 +30,12 @@ from benchmarks.coverage_rows import MOSTLY, Row, print_worst
 from benchmarks.repeated import AffineSums, draw
 from benchmarks.simulate import Case
 from ldpstream.estimators.bounds.options import Estimand, Method, Options
-from ldpstream.estimators.estimate import Estimate, bound, indicator
+from ldpstream.estimators.estimate import Estimate, bound
 from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import crossings
 from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.estimators.queries.sums import query_sums, value_sums
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 

@@ -23,9 +23,9 @@ from benchmarks.simulate import Case, draw_by_privatizing
 from ldpstream.estimators.design.optimise import Design, optimise
 from ldpstream.estimators.design.realise import realise
 from ldpstream.estimators.design.workloads import Workload, histogram, ranges
-from ldpstream.estimators.estimate import indicator
 from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.lattice import Size

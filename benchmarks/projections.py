@@ -9,7 +9,7 @@ shape with the largest error of ranges. `--shapes` prints every shape.
 
 import argparse
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.profiles import atoms, plateau, start_times
 from benchmarks.ranges import DATA as SHAPES
-from benchmarks.ranges import sum_over_ranges
+from benchmarks.ranges import real, sum_over_ranges
 from benchmarks.repeated import draw
 from benchmarks.simulate import Case, zipf
 from ldpstream.estimators.bounds.power import shrink_to_power_law
@@ -52,7 +52,6 @@ MECHANISMS: Final[dict[str, tuple[Callable[[float], Mechanism], tuple[float, ...
     "tree": (lambda e: Tree(e, Blocks.one(SIZE)), (1.0, 3.0)),
     "l1-geometric": (lambda e: L1Geometric(e, (SIZE,)), (0.1, 0.3, 1.0)),
 }
-REAL: Final = ("INCOME", "MEDCOST", "NETTRACE", "PATENT", "SEARCHLOGS")
 
 
 def exponential(size: int) -> Floats:
@@ -77,14 +76,6 @@ TEN: Final[dict[str, Callable[[int], Floats]]] = {
     "exponential": exponential,
     "scattered": scattered,
 }
-
-
-def real_shares(folder: Path) -> Iterator[tuple[str, Floats]]:
-    """Yield histograms of DPBench, neighbouring bins added up to 256."""
-    with np.load(folder / "dpbench_1d_4096.npz") as file:
-        for name in sorted(set(REAL) & set(file.files)):
-            counts = file[name].reshape(SIZE, -1).sum(axis=1).astype(np.float64)
-            yield name, counts / counts.sum()
 
 
 @dataclass(frozen=True)
@@ -160,14 +151,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shapes", action="store_true", help="print every shape")
     asked = parser.parse_args(arguments)
     shapes = {name: shares(SIZE) for name, shares in TEN.items()}
-    real = {} if asked.data is None else dict(real_shares(asked.data))
+    given = {} if asked.data is None else real(asked.data)
+    histograms = {name: shares(SIZE) for name, shares in given.items()}
     print(f"{SIZE} values, {asked.repetitions} repetitions of each shape")
     print(f"{'':42}{'':11}{'TV':>7}{'values':>8}{'ranges':>8}{'worst':>8}")
     for name in asked.mechanisms:
         build, epsilons = MECHANISMS[name]
         for epsilon, n in product(epsilons, asked.n):
             mechanism = build(epsilon)
-            for kind, data in (("shapes", shapes), ("real", real)):
+            for kind, data in (("shapes", shapes), ("real", histograms)):
                 rows = {
                     shape: measure(
                         Case(f"{name}/{epsilon}", mechanism, shape, p, n), asked.repetitions

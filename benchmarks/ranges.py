@@ -1,17 +1,21 @@
 """Errors of ranges under classical LDP: `python -m benchmarks.ranges`.
 
 Root mean square errors over all ranges of k values. Of `tree` predicted exactly for the data and
-measured from reports of users drawn from them: as many repetitions as asked for, the whole of a
-domain's ranges in each. Of mechanisms of single values the predicted ones for uniform data, over
-all ranges or a fixed sample. Exit status 1 if a measured error is more than three standard errors
-off.
+measured from counts of reports: as many repetitions as asked for, the whole of a domain's ranges in
+each. Counts are drawn from the realised channel's probabilities, reports one by one only above
+4,096 values. Data are shapes and, with `--real` and the folder of `dpbench_1d_4096.npz`, five
+histograms, neighbouring bins added up. Of mechanisms of single values the predicted ones for
+uniform data, over all ranges or a fixed sample. Exit status 1 if a measured error is more than
+three standard errors off.
 """
 
 import argparse
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +34,11 @@ from ldpstream.mechanisms.families.tree.workload import mean_squares
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 LARGEST_EXACT = 4096
 """The most values whose errors are computed exactly; above, by the formula for uniform data."""
+_TOGETHER = 256
+REAL: Final = ("INCOME", "MEDCOST", "NETTRACE", "PATENT", "SEARCHLOGS")
 RIVALS = (BlockHadamard, ProjectiveGeometry, SubsetSelection, RandomizedResponse)
 
 
@@ -95,14 +102,42 @@ def formula(mechanism: Tree, n: int) -> float:
     return math.sqrt(float(variances.sum()) / n)
 
 
-def measure(mechanism: Tree, shares: Floats, n: int, repetitions: int) -> tuple[float, float]:
-    """Return the measured error of the same and its standard error."""
-    case, errors = Case("ranges", mechanism, "", shares, n), np.empty(repetitions)
-    for place, (_, statistic) in enumerate(draw_by_privatizing(case, repetitions, seed=7)):
+def real(folder: Path) -> dict[str, Callable[[int], Floats]]:
+    """Return histograms of DPBench as shares of up to 4,096 values, which k has to divide."""
+
+    def shares(counts: NDArray[np.int32], size: int) -> Floats:
+        return np.asarray(counts.reshape(size, -1).sum(axis=1) / counts.sum())
+
+    with np.load(folder / "dpbench_1d_4096.npz") as file:
+        return {name: partial(shares, file[name]) for name in REAL}
+
+
+def statistics(mechanism: Tree, shares: Floats, n: int, repetitions: int) -> Iterator[Integers]:
+    """Yield the statistics of n users drawn from shares: they report independently."""
+    if mechanism.size > LARGEST_EXACT:
+        case = Case("ranges", mechanism, "", shares, n)
+        yield from (counts for _, counts in draw_by_privatizing(case, repetitions, seed=7))
+        return
+    outputs, decoder = mechanism.empty().size, mechanism.decoder()
+    probabilities = np.empty(outputs)
+    for first in range(0, outputs, _TOGETHER):
+        units = np.eye(min(_TOGETHER, outputs - first), outputs, first)
+        probabilities[first : first + _TOGETHER] = decoder.expect_each(units) @ shares
+    rng = np.random.default_rng(7)
+    yield from rng.multinomial(n, probabilities / probabilities.sum(), repetitions)
+
+
+def measure(
+    mechanism: Tree, shares: Floats, n: int, drawn: Iterable[Integers]
+) -> tuple[float, float]:
+    """Return the measured error of the same, of statistics, and its standard error."""
+    found = []
+    for statistic in drawn:
         off = np.cumsum(mechanism.decoder().shares(statistic) / n - shares)
-        errors[place] = sum_over_ranges(off) / _ranges(mechanism.size)
+        found.append(sum_over_ranges(off) / _ranges(mechanism.size))
+    errors = np.array(found)
     error = math.sqrt(errors.mean())
-    return error, float(errors.std(ddof=1)) / math.sqrt(repetitions) / (2.0 * error)
+    return error, float(errors.std(ddof=1)) / math.sqrt(errors.size) / (2.0 * error)
 
 
 def predict_rival(mechanism: Mechanism, n: int) -> float:
@@ -124,19 +159,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[64, 256, 1024])
     parser.add_argument("--n", type=int, default=20_000)
     parser.add_argument("--repetitions", type=int, default=100)
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    parser.add_argument("--data", nargs="*", choices=DATA, default=list(DATA))
+    parser.add_argument("--real", type=Path, help="folder of dpbench_1d_4096.npz")
     asked = parser.parse_args(arguments)
+    data = {name: DATA[name] for name in asked.data}
+    data |= {} if asked.real is None else real(asked.real)
     print(f"Error of all ranges, n = {asked.n:,}, {asked.repetitions} repetitions")
     print("epsilon     k  mechanism, data                predicted  measured  off by s.e.")
     missed = 0
     for epsilon in asked.epsilons:
         for size in asked.sizes:
             tree = Tree(epsilon, Blocks.one(size))
-            for name in asked.data:
-                shares = DATA[name](size)
+            for name, of_size in data.items():
+                shares = of_size(size)
                 exact = size <= LARGEST_EXACT
                 predicted = predict(tree, shares, asked.n) if exact else formula(tree, asked.n)
-                error, deviation = measure(tree, shares, asked.n, asked.repetitions)
+                drawn = statistics(tree, shares, asked.n, asked.repetitions)
+                error, deviation = measure(tree, shares, asked.n, drawn)
                 off = (error - predicted) / deviation
                 missed += exact and abs(off) > 3.0
                 print(

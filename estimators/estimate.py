@@ -23,13 +23,15 @@ from ldpstream.estimators.bounds.pays import pays
 from ldpstream.estimators.bounds.variance import variance
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
-from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.counts import prepare_queries, prepare_sets
+from ldpstream.estimators.queries.distinct import Distinct
 from ldpstream.estimators.queries.queries import PreparedSets
 from ldpstream.estimators.queries.sums import (
     Sums,
     check_counts,
     linear_sums,
     query_sums,
+    share_sums,
     value_sums,
 )
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -96,6 +98,12 @@ def estimate_values(
     many = mechanism.size
     if options.get("simultaneous") and options.get("family") is None:
         options["family"] = many
+    if values is None:
+        decoded = share_sums(mechanism, statistic, n) if decoded is None else decoded
+        if (distinct := Distinct.of(mechanism.decoder(), decoded)) is not None:
+            given, told = (mechanism, statistic, n), distinct.values
+            found = estimate_values(*given, values=told, decoded=decoded, **options)
+            return found.take(distinct.places)
     # Of a single column numpy adds the rows in another order.
     asked = np.repeat(values, 2) if values is not None and values.size == 1 else values
     sums = value_sums(mechanism, statistic, n, values=asked, decoded=decoded)
@@ -138,19 +146,6 @@ def estimate_sets(
         line = Line.of(mechanism, statistic)
         found = _with_likelihood(found, sums, line, chosen, sets, len(sets))
     return found
-
-
-def prepare_sets(
-    mechanism: Mechanism, sets: Sequence[Integers], *, keep: bool = False
-) -> PreparedSets:
-    """Return what decodes sets of values; to `keep` more than once, or one after the other.
-
-    Raises:
-        ValueError: where an index is outside the domain.
-    """
-    queries = prepare_queries(mechanism)
-    prepared = queries.set_queries(indicator(mechanism.size, members) for members in sets)
-    return PreparedSets(queries, list(prepared) if keep else prepared)
 
 
 def _with_likelihood(
@@ -284,15 +279,8 @@ def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Opti
         if options.method == "exact":
             options = replace(options, method="bernstein")
         few = _independent(thinned(sums, n / devices), devices, options)
-        return replace(
-            plain,
-            se=se,
-            low=few.low,
-            high=few.high,
-            lowest=few.lowest,
-            highest=few.highest,
-            form=few.form,
-        )
+        ends = ("low", "high", "lowest", "highest", "form")
+        return replace(plain, se=se, **{name: getattr(few, name) for name in ends})
     return replace(plain, se=se)
 
 
@@ -301,7 +289,8 @@ def _independent(sums: Sums, n: int, options: Options) -> Estimate:
     if n == 0:
         undefined = np.full(sums.total.size, np.nan)
         value = se = influence = undefined
-        ends = Ends(undefined, undefined, undefined, undefined, np.full(undefined.shape, ""))
+        unbounded = np.full(undefined.shape, "", dtype=np.object_)
+        ends = Ends(undefined, undefined, undefined, undefined, unbounded)
     else:
         value, influence = sums.total / n, sums.spread / n
         se = np.sqrt(variance(sums, n, options.estimand))
@@ -321,16 +310,3 @@ def _independent(sums: Sums, n: int, options: Options) -> Estimate:
         estimand=options.estimand,
         simultaneous=options.simultaneous,
     )
-
-
-def indicator(size: int, members: Integers) -> Floats:
-    """Return the indicator of a set of values, float64 of shape `(size,)`.
-
-    Raises:
-        ValueError: where an index is outside `0..size-1`.
-    """
-    if members.size and (members.min() < 0 or members.max() >= size):
-        raise ValueError(f"set: expected values in 0..{size - 1}")
-    out = np.zeros(size)
-    out[members] = 1.0
-    return out

@@ -8,7 +8,12 @@ import click
 
 from ldpstream.agents.terminal.common import config_option, load_collection
 from ldpstream.agents.terminal.errors import Refused
-from ldpstream.estimators.planning.choices import SEARCH_SECONDS, SEARCHED_VALUES, Objective
+from ldpstream.estimators.planning.choices import (
+    LIMIT_SECONDS,
+    SEARCH_SECONDS,
+    SEARCHED_VALUES,
+    Objective,
+)
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.lazy import brought
 from ldpstream.mechanisms.ledger.spent import read_budget
@@ -38,6 +43,14 @@ _UNIFORM: Final = "uniform"
     "--workload",
     type=click.Choice(get_args(Objective)),
     help="What mechanisms are sorted by; by default what the collection publishes.",
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(0.0, min_open=True),
+    default=LIMIT_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to compare mechanisms; those that are not reached by then are named.",
 )
 @click.option(
     "--search",

@@ -1,5 +1,6 @@
 """What `ldpstream plan` computes, writes and prints, once its options are read."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,7 @@ from ldpstream.agents.plan.attributes import (
 )
 from ldpstream.agents.plan.life import plan_life, show_life
 from ldpstream.agents.plan.model import LifePart
-from ldpstream.agents.plan.run import Planned, make_plan
+from ldpstream.agents.plan.run import NothingComparedError, Planned, make_plan
 from ldpstream.agents.plan.table import show_plan
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.tables import table_console
@@ -24,7 +25,7 @@ from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.realise import write_channel
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.optimum import Optimum
-from ldpstream.estimators.planning.sweep import sweep
+from ldpstream.estimators.planning.sweep import Sweep, sweep
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
@@ -38,6 +39,7 @@ class Wanted:
     attribute: str | None
     prior: str
     workload: Objective | None
+    limit: float
     search: float | None
     width: float | None
     optimise: str | None
@@ -60,32 +62,19 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
     optimise, plot = wanted.optimise, wanted.plot
     if optimise is not None:
         _check_design(collection)
-    # Thousands of values take minutes; on a terminal one sees what it is at.
+    # Thousands of values take a while; on a terminal one sees what it is at.
     with Console(stderr=True).status(f"planning: {collection.name}") as status:
-        try:
-            plan = make_plan(
-                collection,
-                respondents=wanted.respondents,
-                prior=wanted.prior,
-                objective=wanted.workload,
-                search_seconds=wanted.search,
-                channel=optimise is not None,
-                width=wanted.width,
-                say=status.update,
-            )
-        except PriorError as error:
-            raise Refused(str(error)) from error
-        except (DesignError, SpecError) as error:
-            raise Refused(f"--optimise: {error}") from error
-    document = plan.document
-    if wanted.windows is not None:
-        life = _life(plan, wanted.windows, wanted.budget)
-        document = document.model_copy(update={"life": life})
+        plan = _plan(collection, wanted, status.update)
+        document = plan.document
+        if wanted.windows is not None:
+            life = _life(plan, wanted.windows, wanted.budget, status.update)
+            document = document.model_copy(update={"life": life})
+        swept = None if plot is None else _swept(plan, status.update)
     # Files first: a reader of the output, such as `head`, may go away before its end.
     if optimise is not None and plan.optimum is not None:
         _write(plan.optimum, optimise)
     if plot is not None:
-        _draw(plan, plot)
+        _draw(plan, swept, plot)
     if wanted.as_json:
         click.echo(document.to_json())
     else:
@@ -124,10 +113,31 @@ def _plan_records(collection: CollectionConfig, wanted: Wanted) -> None:
         show_attributes(plan, table_console())
 
 
-def _life(plan: Planned, windows: int, budget: Fraction) -> LifePart:
+def _plan(collection: CollectionConfig, wanted: Wanted, say: Callable[[str], object]) -> Planned:
+    try:
+        return make_plan(
+            collection,
+            respondents=wanted.respondents,
+            prior=wanted.prior,
+            objective=wanted.workload,
+            limit_seconds=wanted.limit,
+            search_seconds=wanted.search,
+            channel=wanted.optimise is not None,
+            width=wanted.width,
+            say=say,
+        )
+    except PriorError as error:
+        raise Refused(str(error)) from error
+    except NothingComparedError as error:
+        raise Refused(f"--limit: expected more seconds: {error}") from error
+    except (DesignError, SpecError) as error:
+        raise Refused(f"--optimise: {error}") from error
+
+
+def _life(plan: Planned, windows: int, budget: Fraction, say: Callable[[str], object]) -> LifePart:
     candidates = list(plan.comparison.candidates)
     try:
-        life = plan_life(plan.asked, candidates, windows=windows, budget=budget)
+        life = plan_life(plan.asked, candidates, windows=windows, budget=budget, say=say)
     except SpecError as error:
         raise Refused(f"--windows: {error}") from error
     if life is None:
@@ -164,20 +174,24 @@ def _write(optimum: Optimum, file: str) -> None:
     click.echo(f"{file}: written, {channel.outputs} reports; {use}", err=True)
 
 
-def _draw(plan: Planned, plot: str) -> None:
-    from ldpstream.agents.plan.picture import draw_plan
-
-    asked, comparison = plan.asked, plan.comparison
-    swept = sweep(
+def _swept(plan: Planned, say: Callable[[str], object]) -> Sweep | None:
+    asked = plan.asked
+    return sweep(
         asked.spec.mechanism.policy,
         asked.spec.domain,
         asked.workload,
         asked.objective,
         asked.estimand,
-        comparison.candidates,
+        plan.comparison.candidates,
+        say=say,
     )
+
+
+def _draw(plan: Planned, swept: Sweep | None, plot: str) -> None:
+    from ldpstream.agents.plan.picture import draw_plan
+
     try:
-        draw_plan(asked, comparison, swept, Path(plot))
+        draw_plan(plan.asked, plan.comparison, swept, Path(plot))
     except OSError as error:
         raise Refused(f"--plot: cannot write {plot}: {error.strerror or error}") from error
     click.echo(f"{plot}: written", err=True)

@@ -30,9 +30,10 @@ from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import ANYTIME
-from ldpstream.estimators.estimate import estimate_sets, prepare_sets
+from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
+from ldpstream.estimators.queries.counts import prepare_sets
 from ldpstream.estimators.queries.queries import PreparedSets
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_time

@@ -59,5 +59,4 @@ def numbers(
 
 def forms(estimate: Estimate) -> list[Form | None]:
     """Return how each entry was bounded; one text for all entries of a form."""
-    texts = {form: cast("Form", form) if form else None for form in set(estimate.form.tolist())}
-    return [texts[form] for form in estimate.form.tolist()]
+    return [form or None for form in estimate.form.tolist()]

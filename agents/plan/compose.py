@@ -13,6 +13,7 @@ from ldpstream.agents.plan.model import (
     MechanismPlan,
     OptimumPart,
     PlanDocument,
+    ProposalPart,
     QuantileErrors,
     RangeErrors,
     RefusedPart,
@@ -35,9 +36,13 @@ _LARGEST_EXACT = 1 << 53
 
 
 def compose(
-    asked: Asked, comparison: Comparison, optimum: Optimum | None, width: float | None = None
+    asked: Asked,
+    comparison: Comparison,
+    optimum: Optimum | None,
+    width: float | None,
+    limit_seconds: float,
 ) -> PlanDocument:
-    """Return the plan document of a comparison of at least one candidate.
+    """Return the plan document of a comparison of at least one candidate, made within a limit.
 
     With what respondents bounds of a wanted width need.
     """
@@ -53,11 +58,18 @@ def compose(
         prior=asked.prior,
         workload=asked.objective,
         workload_text=asked.workload_text,
-        verdict=verdict(asked, comparison, optimum),
+        verdict=verdict(asked, comparison, optimum, limit_seconds),
         optimum=None if optimum is None else _optimum(asked, optimum),
         mechanisms=[_mechanism(asked, one, best, optimum, width) for one in comparison.candidates],
         refused=[_refused(asked, one) for one in comparison.refused],
         unsuited=[UnsuitedPart(mechanism=u.id, needs=u.needs) for u in comparison.unsuited],
+        unreached=[
+            ProposalPart(
+                mechanism=one.mechanism.id, variant=one.variant, epsilon=epsilon_of(one.mechanism)
+            )
+            for one in comparison.unreached
+        ],
+        limit_seconds=limit_seconds if comparison.unreached else None,
     )
 
 

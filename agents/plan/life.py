@@ -1,5 +1,6 @@
 """What a budget for many windows buys: reports in every window, or better ones in some of them."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +17,12 @@ from ldpstream.mechanisms.policies.spending import largest_loss
 
 
 def plan_life(
-    asked: Asked, candidates: list[Candidate], *, windows: int, budget: Fraction
+    asked: Asked,
+    candidates: list[Candidate],
+    *,
+    windows: int,
+    budget: Fraction,
+    say: Callable[[str], object] = str,
 ) -> LifePart | None:
     """Return the errors of one window by how many of them a device reports in; at least 2 windows.
 
@@ -25,7 +31,7 @@ def plan_life(
     sampling of a known part (`ldpstream.estimators.bounds.sampling`), which no device's report is
     without but where all report. With `hold` all report in all windows, and an epoch's draw costs
     what a report would: the fewer epochs, the better, and the older the values that they tell of.
-    None where the policy's budgets are no parameters.
+    None where the policy's budgets are no parameters. `say` is told what goes on.
     """
     policy = asked.spec.mechanism.policy
     loss = largest_loss(policy)
@@ -45,6 +51,7 @@ def plan_life(
         "respondents",
         candidates,
         factors=factors,
+        say=say,
     )
     if swept is None or not swept.variances:
         return None

@@ -74,7 +74,7 @@ class OptimumPart(Part):
     reports: int = Field(description="Number of its possible reports")
 
 
-class Proposal(Part):
+class ProposalPart(Part):
     """A mechanism that was considered."""
 
     mechanism: str = Field(description="Permanent id")
@@ -82,7 +82,7 @@ class Proposal(Part):
     epsilon: JsonValue = Field(description="What it would spend, as its own key epsilon; or null")
 
 
-class MechanismPlan(Proposal):
+class MechanismPlan(ProposalPart):
     """A mechanism that satisfies the policy."""
 
     configured: bool
@@ -111,7 +111,7 @@ class MechanismPlan(Proposal):
     cost: CostPart
 
 
-class RefusedPart(Proposal):
+class RefusedPart(ProposalPart):
     """A mechanism that does not satisfy the policy."""
 
     value: JsonValue = Field(description="The pair's first value, a label")
@@ -171,6 +171,10 @@ class PlanDocument(Part):
     mechanisms: list[MechanismPlan]
     refused: list[RefusedPart]
     unsuited: list[UnsuitedPart]
+    unreached: list[ProposalPart] = Field(
+        default=[], description="Mechanisms that were not compared, because the time was up"
+    )
+    limit_seconds: float | None = Field(default=None, description="That time; null if none is left")
     life: LifePart | None = Field(default=None, description="Only with --windows and --budget")
 
     def to_json(self) -> str:

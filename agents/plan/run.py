@@ -8,10 +8,20 @@ from ldpstream.agents.plan.ask import UNIFORM, Asked, ask
 from ldpstream.agents.plan.compose import compose
 from ldpstream.agents.plan.model import PlanDocument
 from ldpstream.estimators.design.errors import DesignError
-from ldpstream.estimators.planning.choices import SEARCH_SECONDS, SEARCHED_VALUES, Objective
+from ldpstream.estimators.planning.choices import (
+    LIMIT_SECONDS,
+    SEARCH_SECONDS,
+    SEARCHED_VALUES,
+    Objective,
+)
 from ldpstream.estimators.planning.compare import Comparison, compare
 from ldpstream.estimators.planning.optimum import Optimum, find_optimum
+from ldpstream.estimators.planning.progress import Progress
 from ldpstream.mechanisms.base.errors import SpecError
+
+
+class NothingComparedError(ValueError):
+    """A plan of nothing: the message says within how many seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +43,19 @@ def make_plan(
     search_seconds: float | None = None,
     channel: bool = False,
     width: float | None = None,
+    limit_seconds: float = LIMIT_SECONDS,
     say: Callable[[str], object] = str,
 ) -> Planned:
     """Return the plan of a collection for so many respondents; `ask` says what the rest is.
 
     The best channel of any kind is searched for `search_seconds`, 0 for not at all; by default
     where that is soon done, or where `channel` says that it is needed. With a `width` of bounds the
-    plan says how many respondents it needs. `say` is told what goes on.
+    plan says how many respondents it needs. What is not compared within `limit_seconds` is left out
+    by name. `say` is told what goes on.
 
     Raises:
         PriorError: for a file of counts that cannot be used.
+        NothingComparedError: where the time was too short for any mechanism.
         DesignError, SpecError: where the channel is needed, and there is none.
         ValueError: for a collection of records, of which one attribute at a time is planned.
     """
@@ -52,12 +65,16 @@ def make_plan(
     asked = ask(collection, respondents=respondents, prior=prior, objective=objective)
     say(f"comparing mechanisms: {collection.name}")
     mechanism, domain = asked.spec.mechanism, asked.spec.domain
+    progress = Progress(say, seconds=limit_seconds)
     comparison = compare(
-        mechanism, domain, asked.workload, asked.objective, asked.estimand, say=say
+        mechanism, domain, asked.workload, asked.objective, asked.estimand, progress=progress
     )
+    if not comparison.candidates:
+        raise NothingComparedError(f"no mechanism was compared within {limit_seconds:g} s")
     say(f"searching the best channel: {collection.name}")
     optimum = _search(asked, search_seconds, needed=channel)
-    return Planned(asked, comparison, optimum, compose(asked, comparison, optimum, width))
+    document = compose(asked, comparison, optimum, width, limit_seconds)
+    return Planned(asked, comparison, optimum, document)
 
 
 def _search(asked: Asked, seconds: float | None, *, needed: bool) -> Optimum | None:

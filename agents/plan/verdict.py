@@ -20,9 +20,17 @@ def title(mechanism_id: str, variant: str) -> str:
     return f"{mechanism_id}, {variant}" if variant else mechanism_id
 
 
-def verdict(asked: Asked, comparison: Comparison, optimum: Optimum | None = None) -> str:
-    """Say which mechanism is best for what, by how much, and which nearly is for less."""
+def verdict(
+    asked: Asked, comparison: Comparison, optimum: Optimum | None, limit_seconds: float
+) -> str:
+    """Say which mechanism is best for what, by how much, and which nearly is for less.
+
+    And which were not reached within the limit.
+    """
     sentences = [*_sentences(asked, comparison)]
+    if comparison.unreached:
+        names = "; ".join(title(one.mechanism.id, one.variant) for one in comparison.unreached)
+        sentences.append(f"Not compared within {limit_seconds:g} s, so maybe better: {names}.")
     if optimum is not None:
         sentences.append(_nearness(asked, comparison.candidates[0], optimum))
     return " ".join(sentences)
@@ -38,7 +46,7 @@ def _sentences(asked: Asked, comparison: Comparison) -> Iterator[str]:
     if others:
         yield f"{lead}. The next, {named(others[0])}, has {times(others[0], best)}."
     else:
-        yield f"{lead}; nothing else is proposed."
+        yield f"{lead}; nothing else is {'compared' if comparison.unreached else 'proposed'}."
     for candidate in others[1:]:
         if candidate.configured:
             yield f"The configured one, {named(candidate)}, has {times(candidate, best)}."

@@ -8,7 +8,7 @@ from ldpstream.agents.plan.ask import UNIFORM
 from ldpstream.agents.plan.model import PlanDocument
 from ldpstream.agents.plan.run import make_plan
 from ldpstream.estimators.design.realise import write_channel as write_design
-from ldpstream.estimators.planning.choices import SEARCH_SECONDS, Objective
+from ldpstream.estimators.planning.choices import LIMIT_SECONDS, SEARCH_SECONDS, Objective
 from ldpstream.mechanisms.channels.certificate import Certificate
 
 
@@ -28,6 +28,7 @@ def plan(
     objective: Objective | None = None,
     search_seconds: float | None = None,
     width: float | None = None,
+    limit_seconds: float = LIMIT_SECONDS,
 ) -> PlanDocument:
     """Compare all mechanisms that satisfy the collection's policy, as `ldpstream plan` does.
 
@@ -35,9 +36,11 @@ def plan(
     themselves, in the domain's order. `objective` is what mechanisms are sorted by, by default what
     the collection publishes. The best channel of any kind is searched for `search_seconds`, 0 for
     not at all. With a `width` of bounds, low to high, the plan says how many respondents it needs.
+    Mechanisms that are not compared within `limit_seconds` are named in `unreached`.
 
     Raises:
-        ValueError: for no respondents or width, or a prior that cannot be used.
+        ValueError: for no respondents or width, a prior that cannot be used, or a limit within
+            which no mechanism is compared.
     """
     _check(respondents)
     if width is not None and not width > 0.0:
@@ -49,6 +52,7 @@ def plan(
         objective=objective,
         search_seconds=search_seconds,
         width=width,
+        limit_seconds=limit_seconds,
     ).document
 
 

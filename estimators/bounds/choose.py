@@ -56,9 +56,9 @@ from ldpstream.estimators.bounds.two_valued import (
 from ldpstream.estimators.bounds.variance import sample_variance
 from ldpstream.estimators.queries.sums import Sums
 
-Forms = NDArray[np.str_]
+Forms = NDArray[np.object_]
+"""Their names, each one of a few texts that all queries share."""
 
-_TEXT: Final = np.dtype("<U16")
 _FEWEST: Final = 5
 """Reports: with fewer nothing is said of many-valued queries."""
 _SMOOTH: Final = 3.0
@@ -91,7 +91,8 @@ def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
     if options.method not in ("padded", "exact"):
         low, high = _by_name(sums, n, se, level, options)
         low, high = (np.where(known, value, end) for end in (low, high))
-        return Ends(low, high, low, high, np.where(known, "known", options.method))
+        form = np.where(known, "known", np.full(known.shape, options.method, dtype=np.object_))
+        return Ends(low, high, low, high, form)
     known = known | (sums.spread <= 0.0) if options.estimand == "population" else known
     rule = _padded if options.method == "padded" else _proved
     chosen = rule(sums, n, se, level, options)
@@ -262,7 +263,7 @@ class _Chosen:
             two,
             np.full(shape, np.nan),
             np.full(shape, np.nan),
-            np.full(shape, "", dtype=_TEXT),
+            np.full(shape, "", dtype=np.object_),
         )
 
     def at(self, places: Bools) -> Tosses:

@@ -63,7 +63,7 @@ def quantiles_pay(noise: float, n: int, options: Options) -> bool:
     return options.sampling.factor(options.estimand) == 1.0 or noise >= _NOISY
 
 
-def pays(sums: Sums, n: int, form: NDArray[np.str_], options: Options, *, many: int) -> Bools:
+def pays(sums: Sums, n: int, form: NDArray[np.object_], options: Options, *, many: int) -> Bools:
     """Return which of the sums over n reports get bounds by likelihood, bool `(q,)`.
 
     `form` is how each would be bounded otherwise, `many` how long the whole list is.

@@ -8,3 +8,5 @@ Objective = Literal["published", "ranges", "values"]
 SEARCHED_VALUES: Final = 24
 """Up to so many values the search is a matter of seconds: it runs unasked."""
 SEARCH_SECONDS: Final = 10.0
+LIMIT_SECONDS: Final = 60.0
+"""A comparison takes so long at most, unless one says otherwise."""

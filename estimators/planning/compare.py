@@ -1,13 +1,14 @@
 """Every mechanism that satisfies a policy, compared on a workload."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.cost import Cost
 from ldpstream.estimators.planning.predictions import Predictions, mean_variance
+from ldpstream.estimators.planning.progress import UNLIMITED, Progress, TimeUpError
 from ldpstream.estimators.planning.workload import Workload
 from ldpstream.mechanisms.base.canonical import canonical_json
 from ldpstream.mechanisms.base.errors import SpecError
@@ -57,11 +58,15 @@ class Refused:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Candidates, best first; what does not satisfy the policy; what has nothing to propose."""
+    """Candidates, best first; what does not satisfy the policy; what has nothing to propose.
+
+    `unreached` are the proposals that there was no time for.
+    """
 
     candidates: tuple[Candidate, ...]
     refused: tuple[Refused, ...]
     unsuited: tuple[Unsuited, ...]
+    unreached: tuple[Proposal, ...]
 
 
 def compare(
@@ -71,34 +76,42 @@ def compare(
     objective: Objective,
     estimand: Estimand,
     *,
-    say: Callable[[str], object] = str,
+    progress: Progress = UNLIMITED,
 ) -> Comparison:
     """Compare the configured mechanism with all proposals for its policy.
 
-    All are sorted by the mean variance of the objective's queries, for one estimand. `say` is told
-    which one is predicted.
+    All are sorted by the mean variance of the objective's queries, for one estimand. `progress` is
+    told which one is predicted, and says when no more are.
     """
     policy = by_entries(configured.policy)
     queries = workload.objective(objective)
-    candidates, refused, unsuited = [], [], []
+    candidates, refused, unsuited, unreached = [], [], [], []
     for found in proposals(configured, domain):
         if isinstance(found, Unsuited):
             unsuited.append(found)
             continue
         mechanism = found.mechanism
         try:
+            progress.check()
             pair = None if mechanism is configured else implies(mechanism.policy, policy)
         except SpecError as error:
             unsuited.append(Unsuited(mechanism.id, error.expected))
+            continue
+        except TimeUpError:
+            unreached.append(found)
             continue
         if pair is not None:
             entries = (policy.entry(*pair), mechanism.policy.entry(*pair))
             allowed, taken = (None if e is None else float(e) for e in entries)
             refused.append(Refused(mechanism, found.variant, pair, allowed, taken))
             continue
-        say(f"predicting {mechanism.id} {found.variant}".rstrip())
-        predictions = Predictions.of(mechanism, workload)
-        variances = predictions.objective(mechanism, workload, objective)
+        try:
+            progress.begin(f"predicting {mechanism.id} {found.variant}".rstrip())
+            predictions = Predictions.of(mechanism, workload, progress)
+            variances = predictions.objective(mechanism, workload, objective, progress)
+        except TimeUpError:
+            unreached.append(found)
+            continue
         candidates.append(
             Candidate(
                 mechanism=mechanism,
@@ -109,7 +122,8 @@ def compare(
                 variance=mean_variance(variances, queries, workload.shares, estimand),
             )
         )
-    return Comparison(tuple(sorted(candidates, key=_rank)), tuple(refused), tuple(unsuited))
+    candidates.sort(key=_rank)
+    return Comparison(tuple(candidates), tuple(refused), tuple(unsuited), tuple(unreached))
 
 
 def proposals(configured: Mechanism, domain: Domain) -> Iterator[Proposal | Unsuited]:

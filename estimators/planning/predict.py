@@ -4,7 +4,7 @@
 population (docs/theory.md section 0); exact, and those of the very decoders that `estimate` uses.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 
@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.estimate import indicator
 from ldpstream.estimators.queries.counts import TOGETHER, prepare_queries
 from ldpstream.estimators.queries.linear import LinearQueries
 from ldpstream.estimators.queries.queries import Queries, Query
+from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ def predicted_value_variances(
 def predicted_set_variances(
     mechanism: Mechanism,
     n: int,
-    sets: Sequence[Integers],
+    sets: Iterable[Integers],
     *,
     shares: Floats | None = None,
     estimand: Estimand = "respondents",
@@ -59,12 +59,12 @@ def predicted_set_variances(
 def predicted_linear_variances(
     mechanism: Mechanism,
     n: int,
-    weights: Floats,
+    weights: Iterable[Floats],
     *,
     shares: Floats | None = None,
     estimand: Estimand = "respondents",
 ) -> Floats:
-    """Return the variances of linear queries' estimates, weights `(q, k)`; else as above."""
+    """Return the variances of linear queries' estimates, weights `(k,)` each; else as above."""
     queries = prepare_queries(mechanism)
     noises = _noises(queries, weights, partial(map, queries.linear_query))
     return _variances(noises, n, _checked(mechanism, n, shares), estimand)

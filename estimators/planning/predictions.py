@@ -8,15 +8,16 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.intervals import error_level, hoeffding_half_width
 from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.estimate import indicator
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.predict import (
     predicted_linear_variances,
     predicted_set_variances,
 )
+from ldpstream.estimators.planning.progress import UNLIMITED, Progress
 from ldpstream.estimators.planning.workload import Queries, Workload
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.sum_prefixes import SetPrefixes
+from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
@@ -43,11 +44,15 @@ class Predictions:
     spread: float | None
 
     @classmethod
-    def of(cls, mechanism: Mechanism, workload: Workload) -> Self:
-        """Predict all queries of a workload over as many values as the mechanism has."""
+    def of(cls, mechanism: Mechanism, workload: Workload, progress: Progress = UNLIMITED) -> Self:
+        """Predict all queries of a workload over as many values as the mechanism has.
+
+        Raises:
+            TimeUpError: where the time is up.
+        """
 
         def predict(queries: Queries) -> Floats:
-            return query_variances(mechanism, queries, workload.shares)
+            return query_variances(mechanism, queries, workload.shares, progress)
 
         return cls(
             ranges=predict(workload.range_queries),
@@ -58,23 +63,35 @@ class Predictions:
             spread=prefix_spread(mechanism, workload) if workload.quantiles else None,
         )
 
-    def objective(self, mechanism: Mechanism, workload: Workload, name: Objective) -> Floats:
-        """Return the variances of the objective's queries; see `Workload.objective`."""
+    def objective(
+        self, mechanism: Mechanism, workload: Workload, name: Objective, progress: Progress
+    ) -> Floats:
+        """Return the variances of the objective's queries; see `Workload.objective`.
+
+        Raises:
+            TimeUpError: where the time is up.
+        """
         queries = workload.objective(name)
         if queries is workload.boxes:
             return self.boxes
         if queries is workload.values:
             return self.values
-        return query_variances(mechanism, queries, workload.shares)
+        return query_variances(mechanism, queries, workload.shares, progress)
 
 
-def query_variances(mechanism: Mechanism, queries: Queries, shares: Floats) -> Floats:
-    """Return the respondents' variances of one report of sets, then prefixes, float64 `(q,)`."""
-    prefixes = [indicator(mechanism.size, members) for members in queries.prefixes]
-    weights = np.array(prefixes).reshape(-1, mechanism.size)
+def query_variances(
+    mechanism: Mechanism, queries: Queries, shares: Floats, progress: Progress = UNLIMITED
+) -> Floats:
+    """Return the respondents' variances of one report of sets, then prefixes, float64 `(q,)`.
+
+    Raises:
+        TimeUpError: where the time is up.
+    """
+    sets, prefixes = progress.each(queries.sets), progress.each(queries.prefixes)
+    weights = (indicator(mechanism.size, members) for members in prefixes)
     return np.concatenate(
         [
-            predicted_set_variances(mechanism, 1, queries.sets, shares=shares),
+            predicted_set_variances(mechanism, 1, sets, shares=shares),
             predicted_linear_variances(mechanism, 1, weights, shares=shares),
         ]
     )

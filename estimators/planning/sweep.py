@@ -1,6 +1,6 @@
 """Predicted errors over a range of budgets: every mechanism proposed again for each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import Candidate
 from ldpstream.estimators.planning.predictions import mean_variance, query_variances
+from ldpstream.estimators.planning.progress import Progress
 from ldpstream.estimators.planning.workload import Workload
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
@@ -52,11 +53,14 @@ def sweep(
     candidates: Sequence[Candidate],
     *,
     factors: Sequence[float] = FACTORS,
+    say: Callable[[str], object] = str,
 ) -> Sweep | None:
     """Predict the candidates that are proposed for the policy with budgets times each factor.
 
-    None where the policy's budgets are no parameters. The objective's queries are thinned.
+    None where the policy's budgets are no parameters. The objective's queries are thinned. `say` is
+    told what goes on.
     """
+    progress = Progress(say)
     queries = workload.objective(objective)
     thinned = queries.thin(SWEPT_QUERIES)
     keys = {(c.mechanism.id, c.variant) for c in candidates}
@@ -69,7 +73,8 @@ def sweep(
         for proposal in _satisfying(changed, domain):
             key = proposal.mechanism.id, proposal.variant
             if key in variances:
-                each = query_variances(proposal.mechanism, thinned, workload.shares)
+                progress.begin(f"predicting {' '.join(key).rstrip()}, budgets times {factor:.3g}")
+                each = query_variances(proposal.mechanism, thinned, workload.shares, progress)
                 mean = mean_variance(each, thinned, workload.shares, estimand)
                 variances[key][place] = mean
     known = {key: row for key, row in variances.items() if not np.isnan(row).all()}

@@ -9,7 +9,7 @@ depends on the channel and the query alone, never on the data. lambda = 0 is the
 lambda = 1 one minus the complement's.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.groups import Groups
 from ldpstream.estimators.queries.linear import LinearQueries
-from ldpstream.estimators.queries.queries import Queries, Query
+from ldpstream.estimators.queries.queries import PreparedSets, Queries, Query
+from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,
     CountDecoder,
@@ -43,6 +44,19 @@ _KEPT: Final = 1 << 16
 def prepare_queries(mechanism: Mechanism) -> Queries:
     """Return what prepares a mechanism's queries, by the kind of its decoder."""
     return (_kept if mechanism.size <= _KEPT else _prepare)(mechanism)
+
+
+def prepare_sets(
+    mechanism: Mechanism, sets: Sequence[Integers], *, keep: bool = False
+) -> PreparedSets:
+    """Return what decodes sets of values; to `keep` more than once, or one after the other.
+
+    Raises:
+        ValueError: where an index is outside the domain.
+    """
+    queries = prepare_queries(mechanism)
+    prepared = queries.set_queries(indicator(mechanism.size, members) for members in sets)
+    return PreparedSets(queries, list(prepared) if keep else prepared)
 
 
 def _prepare(mechanism: Mechanism) -> Queries:
@@ -119,8 +133,8 @@ class SetDecoder(Queries):
             stacked = np.stack(rows)
             decoded = self.decode_sets(stacked, self.decoder.decode_each(stacked))
             expected = self.decoder.expect_each(decoded**2)
-            for indicator, h, moments in zip(rows, decoded, expected, strict=True):
-                yield _set_query(indicator, h, remove_rounding(moments, indicator))
+            for row, h, moments in zip(rows, decoded, expected, strict=True):
+                yield _set_query(row, h, remove_rounding(moments, row))
 
     def linear_query(self, weights: Floats) -> Query:
         """Prepare any weights with the decoder of least noise, float64 `(k,)`.

@@ -1,10 +1,11 @@
-"""Ranges on lines, grids and boxes as sets of values."""
+"""Ranges on lines, grids and boxes as sets of values, and indicators of sets."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -32,4 +33,17 @@ def range_values(shape: Sequence[int], bounds: Sequence[Sequence[int]]) -> Integ
                 f"range: expected 0 <= first <= last <= {size - 1}, got [{first}, {last}]"
             )
         out = (out[:, None] * size + np.arange(first, last + 1)).ravel()
+    return out
+
+
+def indicator(size: int, members: Integers) -> Floats:
+    """Return the indicator of a set of values, float64 of shape `(size,)`.
+
+    Raises:
+        ValueError: where an index is outside `0..size-1`.
+    """
+    if members.size and (members.min() < 0 or members.max() >= size):
+        raise ValueError(f"set: expected values in 0..{size - 1}")
+    out = np.zeros(size)
+    out[members] = 1.0
     return out

@@ -53,9 +53,13 @@ class Decoder(ABC):
 
     `scratch` is how much memory decoding takes besides a result for each value, in arrays of
     float64 as long as the statistic; it decides which answers are refused for lack of memory.
+    `step` is None, or where the decoders of all values take the same two numbers, and are equally
+    noisy, the difference of these: shares are whole steps apart, and all else that is known of a
+    value follows from its share.
     """
 
     scratch: float = 4.0
+    step: float | None = None
 
     @abstractmethod
     def shares(self, statistic: Statistic) -> Floats:

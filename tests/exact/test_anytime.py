@@ -8,12 +8,13 @@ from benchmarks.anytime import ask, settings, sums_of, windows
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Options
-from ldpstream.estimators.estimate import bound, estimate_sets, estimate_values, indicator
+from ldpstream.estimators.estimate import bound, estimate_sets, estimate_values
 from ldpstream.estimators.lip.methods import CredibleMethod
 from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert
 from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.estimators.queries.sums import Sums, linear_sums, set_sums, value_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse

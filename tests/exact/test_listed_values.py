@@ -13,8 +13,12 @@ from ldpstream.estimators.bounds.options import OTHERWISE, Estimand, Method
 from ldpstream.estimators.bounds.projection import project_blocks
 from ldpstream.estimators.estimate import Estimate, estimate_values
 from ldpstream.estimators.likelihood.offered import has_likelihood
+from ldpstream.estimators.queries.distinct import Distinct
 from ldpstream.estimators.weights import estimate_public_weights
+from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact import walsh
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface import decoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -57,6 +61,34 @@ def test_some_values_are_estimated_as_all_of_them(name: str):
             for values in lists(mechanism.size):
                 some = estimate_values(mechanism, statistic, n, values=values, **options)
                 assert bits(some) == bits(everything.take(values)), (n, method, estimand)
+
+
+@pytest.mark.parametrize("method", ["padded", "bernstein"])
+def test_values_of_one_share_are_bounded_once(method: Method):
+    blocks = Blocks.one(400)
+    for mechanism in (BlockHadamard(1.0, blocks), ProjectiveGeometry(1.0, blocks)):
+        for n, family in ((0, None), (60, None), (60, 1_000)):
+            statistic = counted(mechanism, n)
+            distinct = Distinct.of(mechanism.decoder(), mechanism.decoder().shares(statistic))
+            assert distinct is not None
+            assert distinct.values.size <= 61
+            options: Any = {"method": method, "simultaneous": n > 0, "family": family}
+            everything = estimate_values(mechanism, statistic, n, **options)
+            each = estimate_values(mechanism, statistic, n, values=np.arange(400), **options)
+            assert bits(everything) == bits(each)
+            assert everything.form.tolist() == each.form.tolist()
+
+
+@ALL
+def test_a_step_is_given_where_a_share_tells_all_of_its_value(name: str):
+    reading = INSTANCES[name].decoder()
+    if reading.step is not None:
+        low, high = reading.extremes()
+        columns = (low, high, *reading.noise_extremes())
+        assert all((column == column[0]).all() for column in columns)
+        assert reading.step == pytest.approx(high[0] - low[0], rel=1e-12)
+        steps = reading.shares(counted(INSTANCES[name], 40)) / reading.step
+        np.testing.assert_allclose(steps - steps[0], np.rint(steps - steps[0]), atol=1e-9)
 
 
 @ALL

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from ldpstream.estimators.planning.predictions import (
     sampling_variances,
 )
 from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
+from ldpstream.estimators.planning.progress import Progress
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
 from ldpstream.estimators.planning.workload import Workload
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
@@ -237,6 +239,28 @@ def test_a_sweep_agrees_with_the_plan_where_nothing_is_scaled():
         low, same = swept.variances[candidate.mechanism.id, candidate.variant]
         assert same == pytest.approx(candidate.variance, rel=1e-12)
         assert low > same
+
+
+@pytest.mark.parametrize("seconds", [0, 30, 700])
+def test_what_there_is_no_time_for_is_named_and_the_rest_is_as_ever(seconds: int):
+    domain, workload = domain_of(LINE), workload_of(domain_of(LINE))
+    said: list[str] = []
+    ticks = count()
+    progress = Progress(said.append, seconds=seconds, clock=lambda: float(next(ticks)))
+    everything = compare(LINE, domain, workload, "ranges", "respondents")
+    found = compare(LINE, domain, workload, "ranges", "respondents", progress=progress)
+    reached = {identity(one.mechanism): one.variance for one in found.candidates}
+    left = {identity(one.mechanism) for one in found.unreached}
+    assert (
+        reached.items()
+        <= {identity(one.mechanism): one.variance for one in everything.candidates}.items()
+    )
+    assert bool(reached) == (seconds > 30)
+    assert left
+    assert found.unsuited == everything.unsuited
+    assert len(reached) + len(left) + len(found.refused) >= len(everything.candidates)
+    assert everything.unreached == ()
+    assert any("query 2 of 78" in text for text in said) == bool(reached)
 
 
 def test_nearly_as_good_for_half_the_bits_is_told():

@@ -27,12 +27,12 @@ LEAST = 530 / REPETITIONS
 def covered(name: str, epsilon: float, n: int, share: float, **options: Any) -> Floats:
     """Return how often each query is covered, and the mean widths: `(2, q)`."""
     mechanism = MECHANISMS[name](epsilon)
-    sets, functions = weights_of()
+    sets, functions = weights_of(mechanism.size)
     queries = prepare_queries(mechanism)
     weights = np.stack([*sets.values(), *functions.values()])
     prepared = [queries.linear_query(row) for row in weights]
     sums = AffineSums.of(mechanism, lambda s: query_sums(queries, s, prepared, indicators=False))
-    case = Case(name, mechanism, "rare", shares_of(share), n)
+    case = Case(name, mechanism, "rare", shares_of(share, mechanism.size), n)
     counts, statistics = draw(case, REPETITIONS, 7)
     chosen = Options(**options)
     found = bound(sums.at(statistics), n, chosen)
@@ -83,7 +83,7 @@ def test_respondents_bounds_are_not_those_of_a_sample():
 def test_units_do_not_change_bounds(estimand: Estimand, method: str):
     mechanism = MECHANISMS["l1-geometric"](1.0)
     statistic = np.arange(SIZE, dtype=np.int64)
-    n, row = int(statistic.sum()), weights_of()[1]["exp(8x)"]
+    n, row = int(statistic.sum()), weights_of(mechanism.size)[1]["exp(8x)"]
     options: Any = {"estimand": estimand, "method": method}
     one, other = (
         estimate_linear(mechanism, statistic, n, rows[None], **options)

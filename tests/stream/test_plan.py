@@ -8,6 +8,8 @@ import shlex
 import struct
 import subprocess
 import sys
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from ldpstream.agents.config import load_config
+from ldpstream.agents.plan import run
 from ldpstream.agents.plan.model import PlanDocument
 from ldpstream.agents.plan.table import show_plan
 from ldpstream.estimators.planning.predict import (
     predicted_linear_variances,
     predicted_set_variances,
 )
+from ldpstream.estimators.planning.progress import Progress
 from tests.stream.cli import configured, invoke
 from tests.stream.plans import COLLECTIONS, NAMES, plan
 
@@ -199,6 +203,26 @@ def test_a_terminal_shows_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.
     shown = invoke(*command, "--json")
     assert "searching the best channel: modes" in shown.stderr
     assert json.loads(shown.stdout)["verdict"] == json.loads(quiet.stdout)["verdict"]
+
+
+def test_a_plan_ends_in_time_and_names_what_it_did_not_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    whole = plan(tmp_path, "ages", "--search", "0")
+    assert (whole["unreached"], whole["limit_seconds"]) == ([], None)
+    ticks = count()
+    clock = partial(Progress, clock=lambda: float(next(ticks)))
+    monkeypatch.setattr(run, "Progress", clock)
+    document = plan(tmp_path, "ages", "--search", "0", "--limit", "500")
+    reached = [(one["mechanism"], one["variant"]) for one in document["mechanisms"]]
+    assert ("l1-geometric", "") in reached
+    left = [(one["mechanism"], one["variant"]) for one in document["unreached"]]
+    assert ("tree", "one block") in left
+    assert document["limit_seconds"] == 500.0
+    every = [(one["mechanism"], one["variant"]) for one in whole["mechanisms"]]
+    assert {*reached} < {*every}
+    names = "; ".join(", ".join(filter(None, one)) for one in left)
+    assert f"Not compared within 500 s, so maybe better: {names}." in document["verdict"]
 
 
 def test_a_file_of_counts_is_a_prior(tmp_path: Path):

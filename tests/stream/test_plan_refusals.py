@@ -82,6 +82,8 @@ def test_impossible_priors_are_refused(tmp_path: Path, counts: bytes, message: s
         (["none", "--respondents", "10"], "expected one of the collections ages, places, modes"),
         (["modes", "--respondents", "10", "--workload", "all"], "Invalid value for '--workload'"),
         (["modes", "--respondents", "10", "--prior", "none.txt"], "--prior: expected uniform, zip"),
+        (["modes", "--respondents", "10", "--limit", "0"], "Invalid value for '--limit'"),
+        (["modes", "--respondents", "10", "--limit", "1e-9"], "--limit: expected more seconds: no"),
         (["modes", "--respondents", "10", "--plot", "p.pdf"], "--plot: expected a file that ends"),
         (["modes", "--respondents", "10", "--plot", "no/such/p.png"], "--plot: cannot write no/su"),
     ],

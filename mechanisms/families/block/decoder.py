@@ -37,6 +37,8 @@ class BlockDecoder(DisclosedBlocks):
             moved = np.repeat(first_slot - layout.starts, layout.orders)
             self._slot_of_report = np.arange(layout.outputs) + moved
         self.scratch = 1.0 if len(self._runs) == 1 else 3.0
+        if layout.blocks.count == 1 < layout.blocks.size:
+            self.step = 2.0 * self._c
 
     def _transform(self, reports: NDArray[Number]) -> NDArray[Number]:
         """Return the transforms of all blocks of vectors over reports, each in its place."""

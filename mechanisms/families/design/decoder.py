@@ -20,10 +20,11 @@ class Contract(Protocol):
     """`(blocks, order)` over reports -> the same shape: sums over the reports that support a value.
 
     The value at place i has the i-th sum. Exact in integers, and symmetric: it also gives, for each
-    report, the sum over the values that it supports.
+    report, the sum over the values that it supports. Where only sums `of_values` are wanted those
+    of places beyond the values may be any numbers.
     """
 
-    def __call__(self, reports: NDArray[Number], /) -> NDArray[Number]:
+    def __call__(self, reports: NDArray[Number], /, *, of_values: bool) -> NDArray[Number]:
         """Return the sums."""
         ...
 
@@ -44,14 +45,18 @@ class DesignDecoder(DisclosedBlocks):
         self._tables = SupportTables.of([d.support for d in layout.designs])
         self._unlikely = np.array([float(d.unlikely) for d in layout.designs])
         self._excess = np.array([float(d.likely - d.unlikely) for d in layout.designs])
+        if layout.blocks.count == 1:
+            self.step = float(self._tables.step[0])
 
     def _kind(self, at: slice | Integers) -> Indices:
         """Return the number of the design of each of these values."""
         return self._layout.kinds[self._layout.blocks.of_value[at]]
 
-    def _slot(self, at: slice | Integers) -> Indices:
+    def _slot(self, at: slice | Integers) -> slice | Indices:
         """Return the report that has each of these values' place in its block."""
-        return self._layout.offset[at] + self._place[at]
+        if self.step is None:
+            return self._layout.offset[at] + self._place[at]
+        return slice(*at.indices(self._place.size)) if isinstance(at, slice) else at
 
     def _batches(self) -> Iterator[tuple[Contract, Indices, int]]:
         """Yield each transform, the first reports of the blocks that it takes, and their order."""
@@ -64,15 +69,18 @@ class DesignDecoder(DisclosedBlocks):
             for first in range(0, len(starts), step):
                 yield contract, starts[first : first + step], design.order
 
-    def _contract(self, reports: NDArray[Number]) -> NDArray[Number]:
+    def _contract(self, reports: NDArray[Number], *, of_values: bool) -> NDArray[Number]:
+        if self.step is not None:
+            (alone,) = self._contracts[0](reports[None], of_values=of_values)
+            return np.asarray(alone)
         out = np.empty_like(reports)
         for contract, starts, order in self._batches():
             if len(starts) == 1:
                 block = slice(int(starts[0]), int(starts[0]) + order)
-                out[block] = contract(reports[None, block])[0]
+                out[block] = contract(reports[None, block], of_values=of_values)[0]
             else:
                 places = starts[:, None] + np.arange(order)
-                out[places] = contract(reports[places])
+                out[places] = contract(reports[places], of_values=of_values)
         return out
 
     def _in_block(self, sums: NDArray[Number], at: slice | Integers) -> NDArray[Number]:
@@ -81,16 +89,19 @@ class DesignDecoder(DisclosedBlocks):
 
     def shares(self, statistic: Statistic) -> Floats:
         """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
-        supporting, in_block = self._contract(statistic), self.group_reports(statistic)
-        sums = np.empty(self._place.size)
+        supporting = self._contract(statistic, of_values=True)
+        in_block = self.group_reports(statistic)
+        sums, alike = np.empty(self._place.size), self.step is not None
         for at in parts(sums.size):
-            found = supporting[self._slot(at)]
-            sums[at] = self._tables.shares(self._kind(at), found, self._in_block(in_block, at))
+            kinds = self._layout.kinds if alike else self._kind(at)
+            of_block = in_block if alike else self._in_block(in_block, at)
+            sums[at] = self._tables.shares(kinds, supporting[self._slot(at)], of_block)
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return `high^2 S_x + low^2 (N_j - S_x)`."""
-        supporting, in_block = self._contract(statistic), self.group_reports(statistic)
+        supporting = self._contract(statistic, of_values=True)
+        in_block = self.group_reports(statistic)
         every = slice(None)
         found, of_block = supporting[self._slot(every)], self._in_block(in_block, every)
         return self._tables.single_values(self._kind(every), found, of_block).second_moments
@@ -119,7 +130,7 @@ class DesignDecoder(DisclosedBlocks):
             return super().decode_each(weights)
         placed = np.zeros((len(weights), self._layout.outputs))
         placed[:, self._slot(slice(None))] = self._tables.step[0] * weights
-        decoded: Floats = self._contracts[0](placed)
+        decoded: Floats = self._contracts[0](placed, of_values=False)
         decoded += (self._tables.low[0] * weights).sum(axis=1)[:, None]
         return decoded
 
@@ -127,10 +138,10 @@ class DesignDecoder(DisclosedBlocks):
         """Return `expect` of each row; of one block by one transform of all."""
         if self._layout.blocks.count > 1:
             return super().expect_each(functions)
-        supporting = self._contracts[0](functions)[:, self._slot(slice(None))]
-        supporting *= self._excess[0]
-        supporting += self._unlikely[0] * functions.sum(axis=1)[:, None]
-        return supporting
+        supporting = self._contracts[0](functions, of_values=True)[:, self._slot(slice(None))]
+        means: Floats = self._excess[0] * supporting
+        means += self._unlikely[0] * functions.sum(axis=1)[:, None]
+        return means
 
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: the weights supported, scaled, and moved by `low`."""
@@ -141,7 +152,7 @@ class DesignDecoder(DisclosedBlocks):
             placed[self._slot(at)] = self._tables.step[kinds] * weights[at]
             moved[at] = self._tables.low[kinds] * weights[at]
         of_block = np.bincount(layout.blocks.of_value, moved, layout.blocks.count)
-        decoded: Floats = self._contract(placed)
+        decoded: Floats = self._contract(placed, of_values=False)
         decoded += np.repeat(of_block, layout.orders)
         return decoded
 
@@ -149,7 +160,7 @@ class DesignDecoder(DisclosedBlocks):
         """Return `Q f`: the sum over the block, and again over the reports that support."""
         reports = np.asarray(function, dtype=np.float64)
         supporting, in_block = (
-            self._contract(reports),
+            self._contract(reports, of_values=True),
             np.add.reduceat(reports, self.reports.starts),
         )
         means = np.empty(self._place.size)

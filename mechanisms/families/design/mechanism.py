@@ -43,7 +43,7 @@ class DesignMechanism(BlockSymbols):
         """Return the reports that support the value at a place of a block of this size."""
 
     @abstractmethod
-    def contract(self, size: int, reports: NDArray[Number]) -> NDArray[Number]:
+    def contract(self, size: int, reports: NDArray[Number], *, of_values: bool) -> NDArray[Number]:
         """Sum over the reports that support, in blocks of this size: see `decoder`."""
 
     @cached_property

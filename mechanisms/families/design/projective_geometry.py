@@ -55,9 +55,11 @@ class ProjectiveGeometry(DesignMechanism):
         numbers = np.arange(geometry.inside, dtype=np.int64)
         return geometry.complete(np.full_like(numbers, place), numbers)
 
-    def contract(self, size: int, reports: NDArray[Number]) -> NDArray[Number]:
+    def contract(self, size: int, reports: NDArray[Number], *, of_values: bool) -> NDArray[Number]:
         """Sum over hyperplanes; a block of one value has one report."""
-        return reports if size == 1 else hyperplane_sums(self.geometry(size), reports)
+        if size == 1:
+            return reports
+        return hyperplane_sums(self.geometry(size), reports, size if of_values else None)
 
     def parameters(self) -> Mapping[str, Json]:
         """Return epsilon, the space and threshold of each size of block, and the digest."""

@@ -43,6 +43,8 @@ class RandomizedResponse(DesignMechanism):
         self,
         size: int,  # noqa: ARG002 - the same for every size
         reports: NDArray[Number],
+        *,
+        of_values: bool,  # noqa: ARG002 - reports are what they are
     ) -> NDArray[Number]:
         """Return the reports themselves: each supports the value of its number."""
         return reports

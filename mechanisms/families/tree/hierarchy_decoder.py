@@ -127,7 +127,7 @@ class HierarchyDecoder:
             points = np.zeros((len(weights), level.order))
             points[:, : level.nodes] = on_nodes * level.step
             moved = centre + level.low * on_nodes.sum(axis=1)
-            decoded[:, level.reports] = level.contract(points) + moved[:, None]
+            decoded[:, level.reports] = level.contract(points, of_values=False) + moved[:, None]
         return decoded
 
     def _nodes(self, weights: Floats) -> tuple[Floats, list[Floats]]:
@@ -151,7 +151,8 @@ class HierarchyDecoder:
         for level in self._levels:
             part = np.ascontiguousarray(functions[:, level.reports])
             everywhere = level.unlikely * part.sum(axis=1)[:, None]
-            mean = level.excess * level.contract(part)[:, : level.nodes] + everywhere
+            found = level.contract(part, of_values=True)[:, : level.nodes]
+            mean = level.excess * found + everywhere
             pyramid[level.depths] = level.share * mean.reshape(pyramid[level.depths].shape)
         add_from_above(pyramid, self._tree.heights)
         cut = (slice(None), *(slice(extent) for extent in self._tree.extents))
@@ -165,7 +166,7 @@ class HierarchyDecoder:
         for level in self._levels:
             part = np.ascontiguousarray(counts[:, level.reports])
             everywhere = level.low * part.sum(axis=1)[:, None]
-            found = level.step * level.contract(part)[:, : level.nodes] + everywhere
+            found = level.step * level.contract(part, of_values=True)[:, : level.nodes] + everywhere
             pyramid[level.depths] = found.reshape(pyramid[level.depths].shape) / level.noise
         add_from_below(pyramid, heights)
         project_changes(pyramid, heights)

@@ -49,12 +49,12 @@ class NodeChannel:
         spread = Fraction(design.inside - design.overlap, design.order)
         return spread / design.support.gap**2
 
-    def contract(self, reports: NDArray[Number]) -> NDArray[Number]:
+    def contract(self, reports: NDArray[Number], *, of_values: bool) -> NDArray[Number]:
         """Sum over the reports that support each point: `(g, order)` -> `(g, order)`."""
         if self.geometry is None:
             return reports
         if self.design.order * self.design.inside > _MOST_LISTED:
-            return hyperplane_sums(self.geometry, reports)
+            return hyperplane_sums(self.geometry, reports, self.nodes if of_values else None)
         sums: NDArray[Number] = reports[:, self._supporting].sum(axis=2)
         return sums
 
