@@ -48,34 +48,35 @@ class WeightEstimate(Part):
 Weight = Annotated[WeightEstimate | None, Field(description="Only of collections with weights")]
 
 
-class ValueEstimate(Part):
+class Shares(Part):
+    """What is told of the share of a value or a range."""
+
+    share: Share
+    count: Count
+    se: Error
+    low: Low
+    high: High
+    influence: Influence
+    forged: Forged = None
+    bound: Bound = None
+    weight: Weight = None
+
+
+class _OfValue(Part):
+    value: JsonValue = Field(description="The user's own label")
+
+
+class _OfRange(Part):
+    name: str = Field(description="As configured, or the text that was asked")
+
+
+# Fields are written in the reversed order of bases: first what the shares are of.
+class ValueEstimate(Shares, _OfValue):
     """The estimate of one value."""
 
-    value: JsonValue = Field(description="The user's own label")
-    share: Share
-    count: Count
-    se: Error
-    low: Low
-    high: High
-    influence: Influence
-    forged: Forged = None
-    bound: Bound = None
-    weight: Weight = None
 
-
-class RangeEstimate(Part):
+class RangeEstimate(Shares, _OfRange):
     """The estimate of a range of values, both ends included."""
-
-    name: str = Field(description="As configured, or the text that was asked")
-    share: Share
-    count: Count
-    se: Error
-    low: Low
-    high: High
-    influence: Influence
-    forged: Forged = None
-    bound: Bound = None
-    weight: Weight = None
 
 
 class LinearEstimate(Part):

@@ -13,7 +13,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate
+from ldpstream.agents.document.entries import Shares
 from ldpstream.agents.document.model import EstimateDocument, MergedBlocks
 
 HEADER: Final = (
@@ -115,7 +115,7 @@ def runs_text(merged: MergedBlocks) -> str:
     return ", ".join(runs)
 
 
-def _share(entry: ValueEstimate | RangeEstimate) -> list[Cell]:
+def _share(entry: Shares) -> list[Cell]:
     weight = entry.weight
     return [
         *(entry.share, entry.count, entry.se, entry.low, entry.high),

@@ -76,18 +76,28 @@ def encode_few(counts: Mapping[int, int], length: int) -> bytes:
     return _CHUNK.pack(VERSION, code | _SPARSE, length, sum(numbers)) + body
 
 
+def _unpack(
+    layout: struct.Struct, data: bytes, what: str, *, whole: bool = True
+) -> tuple[int, ...]:
+    """Return the numbers of a value's layout, but for the format version.
+
+    Raises:
+        RecordError: if the value is of another version, too short, or longer where it is `whole`.
+    """
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, what)
+    if len(data) < layout.size or (whole and len(data) > layout.size):
+        raise RecordError(f"changelog {what} has the wrong length")
+    return layout.unpack_from(data)[1:]
+
+
 def chunk_sum(data: bytes) -> int:
     """Return the sum of a chunk without decoding it.
 
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    if data[:1] != VERSION_BYTE:
-        raise other_version(data, "chunk of counts")
-    if len(data) < _CHUNK.size:
-        raise RecordError("changelog chunk of counts has the wrong length")
-    total: int = _CHUNK.unpack_from(data)[3]
-    return total
+    return _unpack(_CHUNK, data, "chunk of counts", whole=False)[2]
 
 
 def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
@@ -96,11 +106,7 @@ def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
     Raises:
         RecordError: if the value is of another version, malformed or of another length.
     """
-    if data[:1] != VERSION_BYTE:
-        raise other_version(data, "chunk of counts")
-    if len(data) < _CHUNK.size:
-        raise RecordError("changelog chunk of counts has the wrong length")
-    _, code, stated, total = _CHUNK.unpack_from(data)
+    code, stated, total = _unpack(_CHUNK, data, "chunk of counts", whole=False)
     kind = code & ~_SPARSE
     if stated != length or kind >= len(_TYPES):
         raise RecordError(f"changelog chunk has {stated} counts, expected {length}")
@@ -146,12 +152,7 @@ def decode_totals(data: bytes) -> Totals:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    if data[:1] != VERSION_BYTE:
-        raise other_version(data, "pane total")
-    try:
-        return Totals(*_TOTALS.unpack(data)[1:])
-    except struct.error as error:
-        raise RecordError("changelog pane total has the wrong length") from error
+    return Totals(*_unpack(_TOTALS, data, "pane total"))
 
 
 def encode_final(content: bytes) -> bytes:
@@ -181,12 +182,7 @@ def decode_part(data: bytes) -> tuple[int, int]:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    if data[:1] != VERSION_BYTE:
-        raise other_version(data, "part")
-    try:
-        _, first, n = _PART.unpack(data)
-    except struct.error as error:
-        raise RecordError("changelog part has the wrong length") from error
+    first, n = _unpack(_PART, data, "part")
     return first, n
 
 
@@ -201,13 +197,7 @@ def decode_late(data: bytes) -> int:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    if data[:1] != VERSION_BYTE:
-        raise other_version(data, "late count")
-    try:
-        late: int = _LATE.unpack(data)[1]
-    except struct.error as error:
-        raise RecordError("changelog late count has the wrong length") from error
-    return late
+    return _unpack(_LATE, data, "late count")[0]
 
 
 def encode_release(release: Release) -> bytes:
@@ -223,12 +213,7 @@ def released_sum(data: bytes) -> int:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    if data[:1] != VERSION_BYTE:
-        raise other_version(data, "release")
-    if len(data) < _RELEASE.size:
-        raise RecordError("changelog release has the wrong length")
-    total: int = _RELEASE.unpack_from(data)[2]
-    return total
+    return _unpack(_RELEASE, data, "release", whole=False)[1]
 
 
 def decode_release(data: bytes) -> Release:
@@ -237,8 +222,7 @@ def decode_release(data: bytes) -> Release:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    total = released_sum(data)
-    _, n, _, entries = _RELEASE.unpack_from(data)
+    n, total, entries = _unpack(_RELEASE, data, "release", whole=False)
     try:
         counted = dict(_OF_PARTITION.iter_unpack(data[_RELEASE.size :]))
     except struct.error as error:
