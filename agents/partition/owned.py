@@ -62,8 +62,7 @@ class OwnedCells:
     ) -> None:
         self._mechanism = context.spec.mechanism
         self._epoch = epoch
-        # Tokens and counts of the panes below are not held.
-        self._closed = head.closed
+        self._closed = head.closed  # tokens and counts of the panes below are not held
         self._origin: dict[Name, int] = {}
         self._epochs: Counter[int] = Counter()
         self._index = PaneIndex(context.window)
@@ -240,13 +239,12 @@ class OwnedCells:
         gone = 0
         for name in names:
             self._disown(name)
+            self._encoded.pop(name, None)
             if name.kind == "n":
                 gone += self._totals.pop(name.number).n
             elif name.kind in ("release", "open"):
-                self._encoded.pop(name, None)
                 self.released.pop(name.number, None)
             elif name.kind == "count":
-                self._encoded.pop(name, None)
                 self._counts.drop(name.number)
             elif name.kind == "late":
                 self._late.pop(name.number)
@@ -279,9 +277,8 @@ class OwnedCells:
         if closed > self._closed:
             self._counts.drop_below(closed)
             self._closed = closed
-        live = {epoch for epoch, held in self._epochs.items() if held > 0}
-        self._epochs = Counter({epoch: self._epochs[epoch] for epoch in live})
-        lineage = {epoch: before[epoch] for epoch in live - {self._epoch}}
+        self._epochs = +self._epochs
+        lineage = {epoch: before[epoch] for epoch in self._epochs if epoch != self._epoch}
         return cells, lineage | {self._epoch: seq}
 
     def _encode(self, name: Name) -> bytes:
