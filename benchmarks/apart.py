@@ -45,4 +45,6 @@ def apart(part: Callable[..., Found], *arguments: object, seconds: float) -> Fou
 
 
 def _run(sender: Connection, part: Callable[..., object], arguments: tuple[object, ...]) -> None:
+    # A process that a shell has put in the background starts with interrupts ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sender.send(part(*arguments))

@@ -18,8 +18,9 @@ from tests.lab import START_MS, Lab
 pytestmark = pytest.mark.broker
 
 _PARENT = """
-import sys, time
+import signal, sys, time
 from ldpstream.agents.kafka.embedded import start_broker
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell's background job
 print(start_broker().bootstrap, flush=True)
 time.sleep(60)
 """
