@@ -3,6 +3,7 @@
 Seeds are fixed; with other seeds a test fails with the probability it states.
 """
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -31,21 +32,28 @@ METHODS = ("normal", "bernstein")
 EPSILONS, SHAPES = (0.3, 1.0, 3.0), ((64,), (16, 12), (5, 1, 4, 3))
 
 
-def covered(n: int, shape: tuple[int, ...], bounds: list, estimand: str) -> np.ndarray:
-    """The share of repetitions whose 95% bounds cover the ranges, then some values, by method."""
-    mechanism, shares = L1Bits(1.0, shape), np.ones(())
+@cache
+def drawn(n: int, shape: tuple[int, ...]) -> tuple[Case, list[tuple[np.ndarray, np.ndarray]]]:
+    """A case of a shape, and repetitions of what n users hold and report, for every estimand."""
+    shares = np.ones(())
     for m in shape:
         shares = np.multiply.outer(shares, zipf(m))
-    case = Case("", mechanism, "zipf", shares.ravel(), n)
+    case = Case("", L1Bits(1.0, shape), "zipf", shares.ravel(), n)
+    return case, list(draw_by_privatizing(case, REPETITIONS, 5))
+
+
+def covered(n: int, shape: tuple[int, ...], bounds: list, estimand: str) -> np.ndarray:
+    """The share of repetitions whose 95% bounds cover the ranges, then some values, by method."""
+    case, repetitions = drawn(n, shape)
     sets = [range_values(shape, pairs) for pairs in bounds]
     hits = np.zeros((2, len(sets) + len(VALUES)))
-    for counts, statistic in draw_by_privatizing(case, REPETITIONS, 5):
+    for counts, statistic in repetitions:
         truth = counts / n if estimand == "respondents" else case.shares
         truths = np.array([truth[s].sum() for s in sets] + [truth[v] for v in VALUES])
         for row, method in zip(hits, METHODS, strict=True):
             options = {"estimand": estimand, "method": method}
-            ranges = estimate_sets(mechanism, statistic, n, sets, **options)
-            values = estimate_values(mechanism, statistic, n, **options).take(VALUES)
+            ranges = estimate_sets(case.mechanism, statistic, n, sets, **options)
+            values = estimate_values(case.mechanism, statistic, n, **options).take(VALUES)
             low = np.concatenate([ranges.low, values.low])
             high = np.concatenate([ranges.high, values.high])
             row += (low <= truths) & (truths <= high)

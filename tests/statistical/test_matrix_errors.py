@@ -4,6 +4,8 @@ Seeds are fixed. Squared errors of a workload are quadratic forms of nearly norm
 mean over the repetitions errs by less than `sqrt(2 / REPETITIONS)` of itself (one direction alone).
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -29,6 +31,8 @@ CASES = {
     "haar-own-scales": Matrix(LINE, Strategy.built_in("haar", SIZE), tuple(2 * s for s in UNEVEN)),
 }
 BOUNDS = [(i, j) for i in range(SIZE) for j in range(i, SIZE)]
+SHARES = 1.0 / np.arange(1, SIZE + 1) ** 1.1
+SHARES /= SHARES.sum()
 RANGES = np.array([[i <= x <= j for x in range(SIZE)] for i, j in BOUNDS], dtype=float)
 
 
@@ -71,6 +75,18 @@ def test_every_way_to_ask_gives_one_estimate():
     assert predicted.sum() * N**2 == pytest.approx(predicted_total_error(mechanism, N, "ranges"))
 
 
+@cache
+def drawn(mechanism: Matrix) -> list[tuple[np.ndarray, np.ndarray]]:
+    """400 times what 400 users hold and report, for every estimand."""
+    rng, repetitions = np.random.default_rng(6), []
+    for seed in range(400):
+        values = rng.choice(SIZE, 400, p=SHARES)
+        statistic = mechanism.empty()
+        mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+        repetitions.append((np.bincount(values, minlength=SIZE), statistic))
+    return repetitions
+
+
 @pytest.mark.parametrize("name", ["prefix", "identity-any", "haar-own-scales"])
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 def test_bounds_cover(name: str, estimand: str):
@@ -78,17 +94,12 @@ def test_bounds_cover(name: str, estimand: str):
 
     24 checks with tails of 1e-8: with other seeds one fails with probability below 1e-6.
     """
-    mechanism, shares = CASES[name], 1.0 / np.arange(1, SIZE + 1) ** 1.1
-    shares /= shares.sum()
+    mechanism, n = CASES[name], 400
     sets = [np.arange(3), np.arange(2, 9), np.array([0]), np.arange(7, SIZE)]
-    rng, n = np.random.default_rng(6), 400
     covered = {"normal": np.zeros(len(sets)), "bernstein": np.zeros(len(sets))}
-    for seed in range(400):
-        values = rng.choice(SIZE, n, p=shares)
-        found = np.bincount(values, minlength=SIZE) / n if estimand == "respondents" else shares
+    for counts, statistic in drawn(mechanism):
+        found = counts / n if estimand == "respondents" else SHARES
         truth = np.array([found[members].sum() for members in sets])
-        statistic = mechanism.empty()
-        mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
         for method, counted in covered.items():
             bounds = estimate_sets(mechanism, statistic, n, sets, method=method, estimand=estimand)
             counted += (bounds.low <= truth) & (truth <= bounds.high)
