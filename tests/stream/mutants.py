@@ -1,41 +1,49 @@
 """The long form of the mutants: `python -m tests.stream.mutants [RUNS] [WORD ...]`.
 
-Every rule of the protocol is taken away in turn; the simulation must notice. With words, only the
-mutants whose names hold one of them, and their shortest schedules in full.
+Every rule of the protocol is taken away in turn, on all cores; the simulation must notice. With
+words, only the mutants whose names hold one of them, and their shortest schedules in full.
 """
 
 import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 from tests.stream.simulation.broken import MUTANTS
 from tests.stream.simulation.broken_gathered import GATHERED_MUTANTS
 from tests.stream.simulation.broken_intake import INTAKE_MUTANTS
 from tests.stream.simulation.broken_parts import PART_MUTANTS
 from tests.stream.simulation.packed import PACKED_MUTANTS
-from tests.stream.simulation.run import explain, run, shrink
+from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.tokens import TOKEN_MUTANTS
+
+_ALL = MUTANTS | GATHERED_MUTANTS | TOKEN_MUTANTS | PACKED_MUTANTS | PART_MUTANTS | INTAKE_MUTANTS
 
 
 def take_away(runs: int, words: Sequence[str]) -> int:
+    names = [name for name in _ALL if not words or any(word in name for word in words)]
     missed = 0
-    mutants = {**MUTANTS, **GATHERED_MUTANTS, **TOKEN_MUTANTS, **PACKED_MUTANTS, **PART_MUTANTS}
-    mutants |= INTAKE_MUTANTS
-    for name, make in mutants.items():
-        if words and not any(word in name for word in words):
-            continue
-        seed = next((seed for seed in range(runs) if run(seed, make=make).violated), None)
-        if seed is None:
-            missed += 1
-            print(f"{name}: NOT NOTICED in {runs} runs", flush=True)
-        elif words:
-            print(f"{name}: {explain(seed, make=make)}", flush=True)
-        else:
-            steps = len(shrink(seed, make=make))
-            violated = run(seed, make=make).violated or ""
-            print(f"{name}: seed {seed}, {steps} steps: {violated[:100]}", flush=True)
+    with ProcessPoolExecutor(initializer=_hush) as pool:
+        search = partial(_search, runs=runs, whole=bool(words))
+        for name, found in zip(names, pool.map(search, names), strict=True):
+            missed += found is None
+            print(f"{name}: {found or f'NOT NOTICED in {runs} runs'}", flush=True)
     return 1 if missed else 0
+
+
+def _hush() -> None:
+    logging.disable(logging.CRITICAL)
+
+
+def _search(name: str, *, runs: int, whole: bool) -> str | None:
+    """Return what the first seed shows that notices a mutant, None where none does."""
+    make = _ALL[name]
+    for seed in range(runs):
+        if violated := run(seed, make=make).violated:
+            return explain(seed, make=make) if whole else f"seed {seed}: {violated[:100]}"
+    return None
 
 
 def main() -> int:
@@ -43,7 +51,6 @@ def main() -> int:
     parser.add_argument("runs", type=int, nargs="?", default=11_000)
     parser.add_argument("words", nargs="*")
     asked = parser.parse_args()
-    logging.disable(logging.CRITICAL)
     return take_away(asked.runs, asked.words)
 
 
