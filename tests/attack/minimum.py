@@ -41,7 +41,7 @@ async def hopping_panes(stand: Stand) -> Outcome:
         _until(worker, 81)
         ran = stand.run("close", "city", "--until", _time(_DAY_MS + 9 * _PANE_MS), "-c", str(file))
         assert ran.returncode == 0, ran.stderr.decode()
-        await asyncio.sleep(5 if stand.short else 8)
+        await _published_to(worker, _DAY_MS + 9 * _PANE_MS)
         found = list(_spans(worker, panes=10))
         found += await _published(stand, file)
     return _classify(found)
@@ -57,12 +57,12 @@ async def provisional_steps(stand: Stand) -> Outcome:
             _send(stand, file, [(_DAY_MS, 3)] * more)
             counted += more
             _until(worker, counted)
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.4 if stand.short else 1)
             found += _spans(worker, panes=1)
         _send(stand, file, [(_DAY_MS + 9 * _PANE_MS, 3)] * 25)
         ran = stand.run("close", "city", "--until", _time(_DAY_MS + 9 * _PANE_MS), "-c", str(file))
         assert ran.returncode == 0, ran.stderr.decode()
-        await asyncio.sleep(3)
+        await _published_to(worker, _DAY_MS + 9 * _PANE_MS)
         found += _spans(worker, panes=1)
         found += await _published(stand, file)
     outcome = _classify(found)
@@ -85,7 +85,7 @@ async def small_blocks(stand: Stand) -> Outcome:
         _until(worker, 140)
         ran = stand.run("close", "city", "--until", _time(_DAY_MS + 9 * _PANE_MS), "-c", str(file))
         assert ran.returncode == 0, ran.stderr.decode()
-        await asyncio.sleep(5 if stand.short else 8)
+        await _published_to(worker, _DAY_MS + 9 * _PANE_MS)
         found = list(_spans(worker, panes=10))
         found += await _published(stand, file)
     return _judge_blocks([one for one in found if not one["withheld"]])
@@ -106,6 +106,18 @@ def _until(worker: Worker, counted: int) -> None:
     while worker.get("/api/collections/city/status")["counted"] < counted:
         assert time.monotonic() < end
         time.sleep(0.1)
+
+
+async def _published_to(worker: Worker, until_ms: int) -> None:
+    """Wait until all windows that end by then are final, and a while for what else is told."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        listed = worker.get("/api/collections/city/windows?all=true")["windows"]
+        closed = [one for one in listed if one["window"]["end"][:19] <= _time(until_ms)[:19]]
+        if closed and all(one["final"] for one in closed):
+            break
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(1)
 
 
 def _spans(worker: Worker, *, panes: int) -> Iterator[Mapping[str, Any]]:
