@@ -1,4 +1,4 @@
-"""Processes of commands that start at once: forked from one that has imported what they run.
+"""Processes of programs that start at once: forked from one that has imported what they run.
 
 A worker that is started the usual way spends two seconds of a core on imports, more than most tests
 need otherwise. Here one process for each process of tests imports everything, and forks whatever is
@@ -14,60 +14,83 @@ import importlib
 import json
 import os
 import select
+import shlex
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
+import uuid
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Final
+from tempfile import TemporaryFile
+from typing import IO, Any, Final, Self
 
-_IMPORTED: Final = ("worker", "cli.worker", "cli.pack", "packing.run", "cli.gateway", "gateway.run")
-_NUMBER: Final = struct.Struct("i")
+from tests import forked_client
+from tests.forked_client import MAIN, MODULE
+
+__all__ = ["MAIN", "MODULE", "Forked", "run", "script", "start"]
+_IMPORTED: Final = ("worker", "packing.run", "gateway.run", "plan.run")
 _ORDER_BYTES: Final = 1 << 20
-_SERVER: Final = "import sys; from tests.forked import serve; serve(int(sys.argv[1]))"
-_sending = threading.Lock()
+_SERVER: Final = "import sys; from tests.forked import serve; serve(*map(int, sys.argv[1:]))"
 
 
 class Forked:
-    """What `subprocess.Popen` is to tests, for a process that was forked by the server."""
+    """What `subprocess.Popen` is to tests, for a process that was forked by the server.
+
+    `stdin`, `stdout` and `stderr` are PIPE, a descriptor or a file.
+    """
 
     def __init__(
         self,
         arguments: Sequence[str],
         *,
-        stderr: int | IO[bytes],
-        environment: Mapping[str, str],
+        stdin: int | IO[bytes] = 0,
+        stdout: int | IO[bytes] = subprocess.PIPE,
+        stderr: int | IO[bytes] = subprocess.PIPE,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        program: str = MAIN,
+        strict: bool = False,
     ) -> None:
-        """Run `ldpstream ARGUMENTS`; `stderr` is as for `subprocess.Popen`."""
-        self.args = [sys.executable, "-c", "forked", *arguments]
+        """Run `python -c PROGRAM ARGUMENTS`, with `-W error` if `strict`."""
+        self.args = [sys.executable, "-c", program, *arguments]
         self.returncode: int | None = None
-        read_out, write_out = os.pipe()
-        self._status, write_status = os.pipe()
-        self.stdout: IO[bytes] | None = os.fdopen(read_out, "rb")
-        self.stderr: IO[bytes] | None = None
-        ours = [write_out, write_status]
-        if stderr == subprocess.PIPE:
-            read_error, errors = os.pipe()
-            self.stderr = os.fdopen(read_error, "rb")
-            ours.append(errors)
-        else:
-            errors = stderr if isinstance(stderr, int) else stderr.fileno()
-        order = {
-            "arguments": list(arguments),
-            "folder": str(Path.cwd()),
-            "environment": dict(environment),
-        }
-        with _sending:
-            socket.send_fds(
-                _server(), [json.dumps(order).encode()], [write_out, errors, write_status]
-            )
-        for descriptor in ours:
+        streams, theirs = [], []
+        for number, given in enumerate((stdin, stdout, stderr)):
+            stream: IO[bytes] | None = None
+            if given == subprocess.PIPE:
+                ends = os.pipe()
+                stream = os.fdopen(ends[number == 0], "wb" if number == 0 else "rb")
+                theirs.append(ends[number != 0])
+            else:
+                theirs.append(os.dup(given if isinstance(given, int) else given.fileno()))
+            streams.append(stream)
+        self.stdin, self.stdout, self.stderr = streams
+        self._server = forked_client.order(
+            _server(),
+            arguments,
+            theirs,
+            folder=str(folder or Path.cwd()),
+            environment=os.environ if environment is None else environment,
+            program=program,
+            strict=strict,
+        )
+        for descriptor in theirs:
             os.close(descriptor)
-        self.pid = self._read()
+        self.pid = forked_client.read(self._server)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the pipes and wait for its end."""
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+        self.wait()
 
     def poll(self) -> int | None:
         """Return the exit code, negative for a signal, or None while it runs."""
@@ -78,10 +101,10 @@ class Forked:
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end and return the exit code; TimeoutExpired as for `subprocess.Popen`."""
         if self.returncode is None:
-            if not select.select([self._status], [], [], timeout)[0]:
+            if not select.select([self._server], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
-            self.returncode = self._read()
-            os.close(self._status)
+            self.returncode = forked_client.read(self._server)
+            self._server.close()
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -94,80 +117,136 @@ class Forked:
         """End it at once, unless it has ended."""
         self.send_signal(signal.SIGKILL)
 
-    def _read(self) -> int:
-        said = os.read(self._status, _NUMBER.size)
-        assert len(said) == _NUMBER.size, "the server of forks has ended"
-        return int(_NUMBER.unpack(said)[0])
+
+def start(
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    stderr: int | IO[bytes] = subprocess.PIPE,
+    program: str = MAIN,
+) -> "subprocess.Popen[bytes] | Forked":
+    """Start `python -c PROGRAM ARGUMENTS` in an environment, forked if that can be."""
+    if "LD_PRELOAD" not in environment:
+        return Forked(arguments, stderr=stderr, environment=environment, program=program)
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, env=environment)
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    stdout: int | IO[bytes] | None = None,
+    seconds: float | None = None,
+    **options: Any,
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run to the end, as `subprocess.run` does with `capture_output`; `options` as for `Forked`."""
+    with TemporaryFile() as out, TemporaryFile() as errors:
+        process = Forked(
+            arguments, stdin=subprocess.PIPE, stdout=stdout or out, stderr=errors, **options
+        )
+        feeding = threading.Thread(target=_feed, args=(process.stdin, stdin))
+        feeding.start()
+        try:
+            code = process.wait(seconds)
+        finally:
+            process.kill()
+            feeding.join()
+        said = []
+        for file in (out, errors):
+            file.seek(0)
+            said.append(file.read())
+    return subprocess.CompletedProcess(process.args, code, *said)
+
+
+def _feed(stream: IO[bytes], content: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError), stream:
+        stream.write(content)
+
+
+def script() -> str:
+    """Return a script of the shell that runs `ldpstream` with its arguments, forked."""
+    client = [sys.executable, "-I", "-S", str(Path(forked_client.__file__)), _server()]
+    return f'#!/bin/sh\nexec {shlex.join(client)} "$@"\n'
 
 
 @cache
-def _server() -> socket.socket:
-    """Start the server; it ends when this process does."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+def _server() -> str:
+    """Start the server, which ends when this process does, and return its address."""
+    address = f"ldpstream-tests-{uuid.uuid4().hex}"
     # Threads do not survive a fork.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", _SERVER, str(theirs.fileno())]
-    process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
-    theirs.close()
+    ends, end = os.pipe()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind("\0" + address)
+        listening.listen(64)
+        passed = (listening.fileno(), ends)
+        command = [sys.executable, "-c", _SERVER, *map(str, passed)]
+        process = subprocess.Popen(
+            command, env=environment, pass_fds=passed, stdin=subprocess.DEVNULL
+        )
+    os.close(ends)
 
-    def end() -> None:
-        ours.close()
+    def stop() -> None:
+        os.close(end)
         process.wait()
 
-    atexit.register(end)
-    return ours
+    atexit.register(stop)
+    return address
 
 
-def serve(descriptor: int) -> None:
-    """Fork a process for every order that comes in, until nobody is left to order any."""
-    for name in _IMPORTED:
+def serve(listening: int, ends: int) -> None:
+    """Fork a process for every order that comes in, until `ends` does."""
+    from ldpstream.agents.cli.main import COMMANDS
+
+    for name in (*_IMPORTED, *(f"cli.{command}" for command in COMMANDS)):
         importlib.import_module(f"ldpstream.agents.{name}")
     assert threading.active_count() == 1
     gc.freeze()
     # Nobody waits for those that wait for the forked.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    orders = socket.socket(fileno=descriptor)
-    while True:
-        order, descriptors, *_ = socket.recv_fds(orders, _ORDER_BYTES, 3)
-        if not order:
-            return
+    server = socket.socket(fileno=listening)
+    while ends not in select.select([server, ends], [], [])[0]:
+        client, _ = server.accept()
+        said, streams, *_ = socket.recv_fds(client, _ORDER_BYTES, 3)
         if os.fork() == 0:
-            orders.close()
+            server.close()
+            os.close(ends)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _run(json.loads(order), *descriptors)
+            _run(client, json.loads(said), streams)
             return
-        for one in descriptors:
+        for one in (client.detach(), *streams):
             os.close(one)
 
 
-def _run(order: dict[str, object], out: int, errors: int, status: int) -> None:
+def _run(client: socket.socket, order: Sequence[Any], streams: Sequence[int]) -> None:
     """Fork what was ordered, and tell of its id and of its end."""
     pid = os.fork()
     if pid:
-        for descriptor in (0, 1, 2, out, errors):
+        for descriptor in (0, 1, 2, *streams):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-        with contextlib.suppress(BrokenPipeError):
-            os.write(status, _NUMBER.pack(pid))
-            ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            os.write(status, _NUMBER.pack(ended))
+        forked_client.say(client, pid)
+        # Whoever has ordered it may be killed.
+        if client in select.select([client, ended := os.pidfd_open(pid)], [], [])[0]:
+            os.kill(pid, signal.SIGKILL)
+        os.close(ended)
+        forked_client.say(client, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         os._exit(0)
-    os.close(status)
-    os.dup2(out, 1)
-    os.dup2(errors, 2)
-    os.close(out)
-    os.close(errors)
+    client.close()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(
         2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
     )
-    environment, arguments = order["environment"], order["arguments"]
-    assert isinstance(environment, dict)
-    assert isinstance(arguments, list)
+    arguments, folder, environment, program, strict = order
     os.environ.clear()
     os.environ.update(environment)
-    os.chdir(str(order["folder"]))
-    from ldpstream.agents.cli.main import main
-
-    sys.argv = ["ldpstream", *arguments]
-    main(arguments)
+    os.chdir(folder)
+    sys.argv = ["-c", *arguments]
+    if strict:
+        warnings.simplefilter("error")
+    exec(program, {"__name__": "__main__"})

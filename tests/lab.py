@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,10 +26,10 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import totals
+from tests import forked
 from tests.brokers import Broker
 from tests.configuring import collection, configuration
 from tests.connected import Connected
-from tests.forked import Forked
 from tests.ledger import WINDOW_MS, Ledger
 from tests.processes import PATIENCE_SECONDS, Worker
 from tests.replicas import read_replicas
@@ -38,7 +37,6 @@ from tests.replicas import read_replicas
 START_MS = 1_287_000_000_000 // WINDOW_MS * WINDOW_MS
 """October 2010: event time of a replay is far from the time on the wall."""
 
-_WORKER = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
 _numbers = itertools.count()
 
 
@@ -205,15 +203,7 @@ class Lab(Connected):
         """Start a worker process, or another command that runs on; the caller has to kill it."""
         words = [command, "-c", str(file or self.file), *arguments]
         variables = {**os.environ, **(environment or {})}
-        if "LD_PRELOAD" not in variables:
-            return Worker(Forked(words, stderr=stderr, environment=variables))
-        process = subprocess.Popen(
-            [sys.executable, "-c", _WORKER, *words],
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=variables,
-        )
-        return Worker(process)
+        return Worker(forked.start(words, environment=variables, stderr=stderr))
 
 
 @contextmanager

@@ -19,9 +19,11 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Final
 
+from tests import forked
+from tests.forked import MAIN
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 CODE: Final = ("sh", "python", "toml", "js", "yaml", "pycon", "diff")
-_MAIN: Final = "from ldpstream.agents.cli.main import main; main()"
 _PART: Final = re.compile(
     r"^(?:#+ +(?P<heading>.*?) *| *```(?P<info>.*)\n(?P<text>(?:.*\n)*?) *```) *$", re.MULTILINE
 )
@@ -102,17 +104,16 @@ class Place:
     addresses: dict[str, str]
 
     @classmethod
-    def made(cls, folder: Path, addresses: dict[str, str]) -> "Place":
-        """Make the commands in a folder."""
+    def made(cls, folder: Path, addresses: dict[str, str], *, own_code: bool = False) -> "Place":
+        """Make the commands in a folder; with `own_code` they run that of `PYTHONPATH`."""
         (folder / "bin").mkdir()
-        for name, arguments in (
-            ("ldpstream", ["-c", _MAIN]),
-            ("faust", ["-m", "faust"]),
-            ("python", []),
+        for name, script in (
+            ("ldpstream", _script("-c", MAIN) if own_code else forked.script()),
+            ("faust", _script("-m", "faust")),
+            ("python", _script()),
         ):
-            script = folder / "bin" / name
-            script.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, *arguments])} "$@"\n')
-            script.chmod(0o755)
+            (folder / "bin" / name).write_text(script)
+            (folder / "bin" / name).chmod(0o755)
         return cls(folder, addresses)
 
     def run(self, *command: str) -> str:
@@ -155,3 +156,7 @@ class Place:
     @property
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+
+
+def _script(*arguments: str) -> str:
+    return f'#!/bin/sh\nexec {shlex.join([sys.executable, *arguments])} "$@"\n'

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests import forked
 from tests.brokers import Broker
 from tests.configuring import configuration
 from tests.forked import Forked
@@ -49,7 +50,7 @@ class Stand:
     folder: Path
     short: bool = True
     forked: bool = False
-    """Whether workers are forked from a process that has imported this checkout's own code."""
+    """Whether commands are forked from a process that has imported this checkout's own code."""
 
     def configure(self, collections: Mapping[str, str], *, name: str = "ldpstream.toml") -> Path:
         """Write a configuration of whole tables by name, without `topic`, and return its path.
@@ -69,6 +70,15 @@ class Stand:
         With `stdout` its output goes to that file.
         """
         with ExitStack() as stack:
+            if self.forked:
+                return forked.run(
+                    arguments,
+                    stdin=stdin,
+                    stdout=None if stdout is None else stack.enter_context(stdout.open("wb")),
+                    seconds=seconds,
+                    environment=self._environment(),
+                    folder=self.folder,
+                )
             out = subprocess.PIPE if stdout is None else stack.enter_context(stdout.open("wb"))
             return subprocess.run(
                 self._command(arguments),
@@ -80,8 +90,10 @@ class Stand:
                 timeout=seconds,
             )
 
-    def begin(self, *arguments: str) -> "subprocess.Popen[bytes]":
+    def begin(self, *arguments: str) -> "subprocess.Popen[bytes] | Forked":
         """Begin `ldpstream ARGUMENTS`, whose end the caller sees to."""
+        if self.forked:
+            return Forked(arguments, environment=self._environment(), folder=self.folder)
         return subprocess.Popen(
             self._command(arguments),
             stdout=subprocess.PIPE,

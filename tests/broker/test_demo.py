@@ -23,7 +23,7 @@ pytestmark = pytest.mark.broker
 _MARK: Final = "LDPSTREAM_TEST_MARK"
 LEDGER: Final = shown_alone("README.md", "Try it")
 _IN_BRACKETS: Final = re.compile(r" \(.*?\)")
-_RUN: Final = "from ldpstream.agents.cli.main import main; main()"
+_RUN: Final = ("-m", "ldpstream.agents.cli")
 
 
 class Demo:
@@ -45,7 +45,7 @@ class Demo:
         }
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _RUN, "demo", *(arguments or ("--port", "0"))],
+                [sys.executable, *_RUN, "demo", *(arguments or ("--port", "0"))],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=folder,

@@ -1,10 +1,7 @@
 """The gateway as a process between uploads and a broker: what a worker then counts."""
 
 import asyncio
-import os
 import secrets
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -17,12 +14,12 @@ import pytest
 
 from ldpstream.mechanisms import decode_frame
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
+from tests.forked import MAIN, Forked
 from tests.lab import Lab
 from tests.processes import PATIENCE_SECONDS, Worker, eventually
 
 pytestmark = pytest.mark.broker
 
-_COMMAND = "from ldpstream.agents.cli.main import main; main()"
 # Kills itself where nothing can be tidied up: just before, or just after, the key is on disk.
 _KILLED = """
 import os, signal
@@ -40,14 +37,8 @@ _AGENT = "a-device-that-says-who-it-is/1.0"
 @contextmanager
 def started(lab: Lab, *options: str, program: str = "") -> Iterator[Worker]:
     """Run a gateway process for the length of a block."""
-    command = [sys.executable, "-W", "error", "-c", program + _COMMAND]
-    process = subprocess.Popen(
-        [*command, "gateway", "-c", str(lab.file), *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=dict(os.environ),
-    )
-    running = Worker(process)
+    words = ["gateway", "-c", str(lab.file), *options]
+    running = Worker(Forked(words, program=program + MAIN, strict=True))
     try:
         running.wait_ready()
         yield running

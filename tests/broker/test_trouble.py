@@ -2,8 +2,6 @@
 
 import asyncio
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -17,6 +15,7 @@ from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.kafka.embedded import embedded_broker
 from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
+from tests.forked import Forked
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS, Ledger
 from tests.processes import Worker, eventually
@@ -227,7 +226,7 @@ async def test_broker_goes_away_and_comes_back(server: KafkaServer, tmp_path: Pa
 
 
 _WITHOUT_PARTITIONS = """
-import asyncio, sys
+import asyncio
 from ldpstream.agents.cli.main import main
 from ldpstream.agents.faust_parts import WorkerApp
 
@@ -236,15 +235,14 @@ async def assigned_nothing(_):
     await asyncio.Event().wait()
 
 WorkerApp._wait_for_table_recovery_completed = assigned_nothing
-main(sys.argv[1:])
+main()
 """
 
 
 @on_one_broker
 def test_a_worker_that_waits_for_its_first_partitions_ends_when_told(lab: Lab) -> None:
     """It waits as long as the group's others, or a broker that has gone away, keep it waiting."""
-    command = [sys.executable, "-c", _WITHOUT_PARTITIONS, "worker", "-c", str(lab.file)]
-    worker = Worker(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    worker = Worker(Forked(["worker", "-c", str(lab.file)], program=_WITHOUT_PARTITIONS))
     try:
         worker.wait_ready()
         assert worker.terminate() == 0

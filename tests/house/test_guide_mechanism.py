@@ -24,8 +24,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
         (package / name).symlink_to(ROOT / "src" / "ldpstream" / name)
     (package / "mechanisms").symlink_to(tmp_path / "mechanisms")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    return Place.made(tmp_path, {})
+    return Place.made(tmp_path, {}, own_code=True)
 
 
 def test_a_mechanism_written_by_the_guide_passes_and_a_wrong_one_does_not(place: Place) -> None:

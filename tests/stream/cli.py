@@ -1,15 +1,14 @@
 """Running commands in tests: in this process, or as processes of their own."""
 
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from click.testing import CliRunner, Result
 
 from ldpstream.agents.cli.main import main
-
-PROGRAM = "from ldpstream.agents.cli.main import main; main()"
+from tests import forked
+from tests.forked import Forked
 
 PLACES = """
 [collection.places]
@@ -45,25 +44,16 @@ def invoke(*arguments: str, stdin: str | bytes = "") -> Result:
     return CliRunner().invoke(main, list(arguments), input=stdin)
 
 
-def begin(*arguments: str) -> "subprocess.Popen[bytes]":
+def begin(*arguments: str) -> Forked:
     """Begin a command as a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", PROGRAM, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    return Forked(arguments, strict=True)
 
 
 def spawn(
     *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command as a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM, *arguments],
-        input=stdin,
-        capture_output=True,
-        env=environment,
-    )
+    return forked.run(arguments, stdin=stdin, environment=environment, strict=True)
 
 
 def refused(result: Result, code: int = 2) -> str:

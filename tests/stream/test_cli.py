@@ -11,6 +11,7 @@ import pytest
 from ldpstream import __version__
 from ldpstream.agents.cli.main import COMMANDS
 from ldpstream.agents.config import load_config
+from tests.forked import Forked
 from tests.stream.cli import PLACES, configured, invoke, refused
 
 
@@ -123,12 +124,7 @@ def test_privatize_needs_no_broker_clients(tmp_path: Path):
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(tmp_path: Path):
     values = tmp_path / "values.csv"
     values.write_text("bus\n" * 200_000)
-    code = "from ldpstream.agents.cli.main import main; main()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code, "privatize", "-c", configured(tmp_path), "modes", str(values)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+    with Forked(["privatize", "-c", configured(tmp_path), "modes", str(values)]) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         os.read(process.stdout.fileno(), 10)

@@ -1,8 +1,6 @@
 """Bad values and bad reports: one message that names the line and what was expected."""
 
 import json
-import subprocess
-import sys
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,8 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.config import load_config
-from tests.stream.cli import PLACES, PROGRAM, configured, invoke, refused
+from tests import forked
+from tests.stream.cli import PLACES, configured, invoke, refused
 
 CELL = "expected 2 integers in 0..1, 0..2"
 MODE = "expected one of the 3 labels of the domain"
@@ -173,12 +172,7 @@ def test_a_full_disk_is_named(tmp_path: Path):
     file = configured(tmp_path)
     for command in (("privatize", "-c", file, "modes"), ("certify", "-c", file)):
         with Path("/dev/full").open("wb") as full:
-            ran = subprocess.run(
-                [sys.executable, "-W", "error", "-c", PROGRAM, *command],
-                input=b"bus\n",
-                stdout=full,
-                stderr=subprocess.PIPE,
-            )
+            ran = forked.run(command, stdin=b"bus\n", stdout=full, strict=True)
         assert ran.returncode == 2
         assert ran.stderr == (
             b"cannot write to standard output, /dev/full: No space left on device\n"

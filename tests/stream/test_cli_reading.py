@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,8 @@ from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.domains.fitting import find_bad, fit, nearest
 from ldpstream.mechanisms.domains.parse import Grid, Interval, Labels, RoundedInterval, Size
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
-from tests.stream.cli import PROGRAM, configured, invoke, refused
+from tests.forked import Forked
+from tests.stream.cli import configured, invoke, refused
 
 AGES = Interval(((0.0, 100.0),), (10,))
 DAY = "2026-11-21T10:00:00Z"
@@ -47,11 +47,7 @@ def test_bad_lines_are_counted_over_chunks_of_a_file_and_not_waited_for_in_a_pip
     (tmp_path / "values.csv").write_text(text)
     said = refused(invoke("privatize", "-c", file, "modes", str(tmp_path / "values.csv")))
     assert "2 of 100,002 lines are bad, also 100,002: --skip-bad" in said
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "privatize", "-c", file, "modes"],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as endless:
+    with Forked(["privatize", "-c", file, "modes"], stdin=subprocess.PIPE) as endless:
         assert endless.stdin is not None
         assert endless.stderr is not None
         endless.stdin.write(text.encode())
