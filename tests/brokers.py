@@ -3,7 +3,7 @@
 With LDPSTREAM_REQUIRE_KAFKA=1 a Kafka that cannot be had fails the tests instead of skipping them.
 """
 
-import atexit
+import hashlib
 import re
 import shutil
 import socket
@@ -25,8 +25,6 @@ from tests.ports import free_ports
 
 KINDS = ("embedded", "kafka")
 _KAFKA = Path(__file__).resolve().parent.parent / "docker" / "kafka"
-_formatted: dict[tuple[object, tuple[str, ...]], Path] = {}
-"""Empty data directories, by node and users: formatting one takes a virtual machine of its own."""
 _FORMAT = ("kafka.tools.StorageTool", "format", "-t", "bGRwc3RyZWFtLXRlc3RzMQ")
 
 
@@ -126,21 +124,22 @@ class KafkaServer:
         self._properties = directory / "server.properties"
         self._properties.write_text(template)
         self._running: Guarded | None = None
-        kind = (added.get("node.id"), tuple(users))
-        if kind in _formatted:
-            shutil.copytree(_formatted[kind], directory / "data")
-            return
         scram = [word for user in users for word in ("--add-scram", user)]
-        formatted = subprocess.run(
-            [*_java(heap), *_FORMAT, "-c", str(self._properties), *scram],
-            capture_output=True,
-            text=True,
-        )
-        if formatted.returncode:
-            raise KafkaUnavailableError(formatted.stderr or formatted.stdout)
-        _formatted[kind] = Path(tempfile.mkdtemp(prefix="ldpstream-kafka-formatted-"))
-        atexit.register(shutil.rmtree, _formatted[kind], ignore_errors=True)
-        shutil.copytree(directory / "data", _formatted[kind], dirs_exist_ok=True)
+        empty = _KAFKA / "jars" / f"formatted-{added.get('node.id', 1)}-{_digest(scram)}"
+        with _one_at_a_time():
+            if not empty.exists():
+                # Beside the jars: formatting takes a virtual machine of its own.
+                formatted = subprocess.run(
+                    [*_java(heap), *_FORMAT, "-c", str(self._properties), *scram],
+                    capture_output=True,
+                    text=True,
+                )
+                if formatted.returncode:
+                    raise KafkaUnavailableError(formatted.stderr or formatted.stdout)
+                (directory / "data").rename(directory / "empty")
+                shutil.copytree(directory / "empty", empty.with_suffix(".new"), dirs_exist_ok=True)
+                empty.with_suffix(".new").rename(empty)
+        shutil.copytree(empty, directory / "data")
 
     @classmethod
     @contextmanager
@@ -229,6 +228,20 @@ def _java(heap: str) -> list[str]:
     return ["java", *options, "-cp", str(_KAFKA / "jars" / "*")]
 
 
+def _digest(words: Sequence[str]) -> str:
+    """Return a name for a data directory: what it was formatted with, and by which version."""
+    versions = sorted(jar.name for jar in (_KAFKA / "jars").glob("kafka_*.jar"))
+    return hashlib.sha256("\0".join([*versions, *_FORMAT, *words]).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Keep other processes of tests from filling the folder of jars meanwhile."""
+    with (_KAFKA / "pom.xml").open() as lock:
+        flock(lock, LOCK_EX)
+        yield
+
+
 def fetch_jars() -> None:
     """Copy Kafka's jars where they are not yet.
 
@@ -236,9 +249,7 @@ def fetch_jars() -> None:
         KafkaUnavailableError: if Maven cannot fetch them.
     """
     jars = _KAFKA / "jars"
-    with (_KAFKA / "pom.xml").open() as lock:
-        # Two test runs on one checkout must not copy into each other's directory.
-        flock(lock, LOCK_EX)
+    with _one_at_a_time():
         if any(jars.glob("kafka_*.jar")):
             return
         copied = subprocess.run(

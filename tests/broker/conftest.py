@@ -1,10 +1,11 @@
-"""Brokers that tests share: the embedded one and Apache Kafka, each started once.
+"""Brokers that tests share: the embedded one, started once in each process of tests, and one Kafka.
 
 A test runs on both where what it asks of a broker may differ between them: transactions and group
 membership, topics and their settings, who is told what when something ends. Any other test is
 `on_one_broker`.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -16,16 +17,22 @@ from tests.brokers import KINDS, Broker, broker, skip_without_kafka
 from tests.certificates import skip_without_openssl
 from tests.lab import Lab
 from tests.listeners import Secured, secured_kafka
+from tests.shared import shared_kafka
 
 on_one_broker = pytest.mark.parametrize("running", ["embedded"], indirect=True)
 """For a test of what is ours alone: the embedded broker starts at once and needs no Java."""
 
 
 @pytest.fixture(scope="session")
-def start() -> Iterator[Callable[[str], Broker]]:
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Broker]]:
     """Start a broker of a kind at the first call; all run until the session ends."""
+    own = tmp_path_factory.getbasetemp()
+    # The folder of a process of tests is in that of their run.
+    run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     with ExitStack() as stack:
-        yield cache(lambda kind: stack.enter_context(broker(kind)))
+        yield cache(
+            lambda kind: stack.enter_context(shared_kafka(run) if kind == "kafka" else broker(kind))
+        )
 
 
 @pytest.fixture(params=KINDS)
