@@ -21,6 +21,7 @@ from aiohttp import ClientSession
 
 from ldpstream.agents.config import load_config
 from tests.brokers import KafkaServer, skip_without_kafka
+from tests.forked import Forked
 from tests.monitoring import Prometheus, prometheus, skip_without_prometheus
 from tests.ops.queries import board_expressions, recorded
 from tests.ops.test_compose import COMPOSE, CONFIG, DOCKER, OWN, SERVICES, property_lines
@@ -28,7 +29,6 @@ from tests.ports import free_ports
 from tests.processes import Worker, eventually
 
 pytestmark = pytest.mark.broker
-_COMMAND = [sys.executable, "-m", "ldpstream.agents.cli"]
 _WORKERS = ("worker-1", "worker-2")
 
 
@@ -82,9 +82,8 @@ def configured(folder: Path, bootstrap: str, token: Path, port: int) -> Path:
     return path
 
 
-def start(command: list[str], config: Path) -> "subprocess.Popen[bytes]":
-    words = [str(config) if word == CONFIG else word for word in command]
-    return subprocess.Popen([*_COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def start(command: list[str], config: Path) -> Forked:
+    return Forked([str(config) if word == CONFIG else word for word in command])
 
 
 async def upload(gateway: Worker, config: Path) -> None:
