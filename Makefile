@@ -32,7 +32,7 @@ test: style
 
 # More processes than most machines have cores: tests of brokers and of the page mostly wait.
 all-tests: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),4) $(FILES) $(PYTEST)
+	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),6) $(FILES) $(PYTEST)
 
 check: $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-tests lint
