@@ -29,9 +29,9 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Final, Self
 
 from tests import forked_client
-from tests.forked_client import MAIN, MODULE
+from tests.forked_client import MAIN
 
-__all__ = ["MAIN", "MODULE", "Forked", "run", "script", "start"]
+__all__ = ["MAIN", "Forked", "run", "script", "start"]
 _IMPORTED: Final = ("worker", "packing.run", "gateway.run", "plan.run")
 _ORDER_BYTES: Final = 1 << 20
 _SERVER: Final = "import sys; from tests.forked import serve; serve(*map(int, sys.argv[1:]))"

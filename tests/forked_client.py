@@ -16,8 +16,6 @@ from pathlib import Path
 
 MAIN = "from ldpstream.agents.cli.main import main; main()"
 """What `ldpstream` runs."""
-MODULE = "import runpy, sys; runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
-"""What `python -m` runs, given the module before its arguments."""
 _NUMBER = struct.Struct("i")
 
 

@@ -46,9 +46,9 @@ class Order:
     rate: float
     transactions: bool
 
-    def words(self) -> list[str]:
-        """Return what follows `python -m` to run it."""
-        return ["tests.crash.faults.device", json.dumps(asdict(self))]
+    def command(self) -> list[str]:
+        """Return the command that runs it."""
+        return [sys.executable, "-m", "tests.crash.faults.device", json.dumps(asdict(self))]
 
 
 class Device:

@@ -2,6 +2,8 @@
 
 import asyncio
 import math
+import os
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +14,10 @@ from tests.crash.faults.journal import Journal
 from tests.crash.faults.stream import PLANS, how_many
 from tests.crash.faults.waiting import holds
 from tests.crash.faults.watch import Ends
-from tests.forked import MODULE, Forked
 from tests.lab import Lab
 
 RESTART_SECONDS = 1.0
+_ROOT = Path(__file__).resolve().parents[3]
 
 
 @dataclass
@@ -25,7 +27,7 @@ class Device:
     name: str
     journal: Journal
     messages: int
-    process: Forked | None = None
+    process: "subprocess.Popen[bytes] | None" = None
 
 
 class Devices:
@@ -107,11 +109,12 @@ class Devices:
                 await asyncio.sleep(RESTART_SECONDS)
 
 
-def _start(order: Order, log: IO[bytes]) -> Forked:
-    return Forked(order.words(), stdout=1, stderr=log, program=MODULE)
+def _start(order: Order, log: IO[bytes]) -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, "PYTHONPATH": f"{_ROOT}:{os.environ.get('PYTHONPATH', '')}"}
+    return subprocess.Popen(order.command(), stderr=log, env=environment)
 
 
-async def _code(process: Forked) -> int:
+async def _code(process: "subprocess.Popen[bytes]") -> int:
     """Wait until a process ends, and return its exit code.
 
     It is asked for as `kill` asks for it. A process of asyncio is waited for in a thread: of one
