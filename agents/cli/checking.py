@@ -27,11 +27,17 @@ from ldpstream.agents.reading.kept_windows import kept_windows
 from ldpstream.agents.stores.choice import why_no_store
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import count
+from ldpstream.agents.terminal.errors import Failed
 
 
 def find_problems(config: Config, config_file: str) -> list[str]:
     """Return all that would keep a worker from running, one sentence each; says what is there."""
-    return _check_http(config) + broker.run(_check(config), config.kafka, config_file)
+    problems = _check_http(config)
+    try:
+        return problems + broker.run(_check(config), config.kafka, config_file)
+    except Failed as error:
+        # That no broker answers hides nothing of what is wrong besides.
+        return [*problems, error.message]
 
 
 def _check_http(config: Config) -> list[str]:

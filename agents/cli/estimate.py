@@ -1,4 +1,4 @@
-"""`ldpstream estimate`: reports in, one estimate document out."""
+"""`ldpstream estimate`: reports in, estimates with bounds out."""
 
 from typing import Any, BinaryIO
 
@@ -10,27 +10,38 @@ from ldpstream.agents.terminal.common import (
     load_collection,
     refuse_one_report,
 )
-from ldpstream.agents.terminal.options import asked_texts, query_options, resolve_options
+from ldpstream.agents.terminal.options import (
+    Form,
+    asked_texts,
+    form_options,
+    query_options,
+    resolve_options,
+)
 from ldpstream.agents.terminal.reports import read_reports
 
 
 @click.command()
 @config_option
+@form_options
 @query_options
 @click.argument("name")
 @click.argument("reports", type=click.File("rb"), default="-")
-def estimate(config_file: str, name: str, reports: BinaryIO, **query: Any) -> None:
+def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **query: Any) -> None:
     """Estimate from the reports that privatize wrote (a file, or stdin), all together.
 
-    Prints the estimate document; what it holds is as configured under `publish` unless asked
-    otherwise.
+    What is printed is as configured under `publish` unless asked otherwise; with --json it is the
+    estimate document.
     """
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "a worker, because lines of reports have no tokens")
     from ldpstream.agents.document.compose import compose
+    from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
     from ldpstream.agents.state.context import WindowTotals
+    from ldpstream.agents.terminal.plots import show_plot
+    from ldpstream.agents.terminal.tables import show_document, table_console
 
-    options = resolve_options(asked_texts(query), collection.options, collection.spec)
+    asked = asked_texts(query)
+    options = resolve_options(asked, collection.options, collection.spec)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()
     n = 0
@@ -40,4 +51,11 @@ def estimate(config_file: str, name: str, reports: BinaryIO, **query: Any) -> No
     totals = WindowTotals(0, 0, statistic, n, late=0, rejected=0)
     # Nothing can be added to a file that was read to its end: final, as a closed window is.
     document = compose(collection, totals, window=None, final=True, options=options)
-    click.echo(document.to_json())
+    if form == "json":
+        click.echo(document.to_json())
+    elif form == "csv":
+        click.echo(to_csv(document_rows(document), HEADER), nl=False)
+    else:
+        show = show_plot if form == "plot" else show_document
+        together = "simultaneous" in asked
+        show(document, table_console(), minimum=collection.minimum, together=together)

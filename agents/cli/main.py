@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "close": "Close all panes up to a time, at the end of a replay.",
     "reset": "Throw a collection's state away, for a topic created again.",
     "query": "Ask a running worker for its windows.",
+    "finals": "Keep what has become final: Parquet, SQL or JSON.",
     "status": "Show collections, partitions, lag and watermarks of a worker.",
     "simulate": "Send made-up reports to a collection, to see a set-up at work.",
     "devbroker": "Run the embedded development broker on its own.",

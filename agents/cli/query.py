@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.options import asked_texts, query_options
+from ldpstream.agents.terminal.options import Form, asked_texts, form_options, query_options
 from ldpstream.agents.terminal.tokens import knock, token_options
 
 
@@ -14,14 +14,12 @@ from ldpstream.agents.terminal.tokens import knock, token_options
 @click.option("--from", "start", metavar="TIME", help="Windows that start at TIME or later.")
 @click.option("--to", "end", metavar="TIME", help="Windows that end at TIME or earlier.")
 @click.option("--all", "every", is_flag=True, help="All windows that are kept.")
+@click.option("--start", "first", metavar="TIME", help="Add up all panes from TIME on; with --end.")
+@click.option("--end", "last_end", metavar="TIME", help="And up to TIME, which is not included.")
 @click.option(
     "--fingerprint", metavar="HEX", help="Of an earlier spec that the collection still accepts."
 )
-@click.option("--json", "as_json", is_flag=True, help='Print {"windows": [document, ...]}.')
-@click.option("--csv", "as_csv", is_flag=True, help="Print one row an entry, as CSV.")
-@click.option(
-    "--plot", is_flag=True, help="Draw bounds; of several windows the course of every query."
-)
+@form_options
 @token_options
 @query_options
 @click.argument("url")
@@ -34,22 +32,26 @@ def query(
     start: str | None,
     end: str | None,
     every: bool,
+    first: str | None,
+    last_end: str | None,
     fingerprint: str | None,
-    as_json: bool,
-    as_csv: bool,
-    plot: bool,
+    form: Form,
     token: str | None,
     **options: Any,
 ) -> None:
     """Print estimates of windows of collection NAME, from the worker at URL.
 
-    The newest window is printed unless others are asked for; oldest first.
+    The newest window is printed unless others are asked for; oldest first. Open windows have
+    anytime bounds, which hold however often somebody looks, unless --method says otherwise.
     """
     if every and last is not None:
         raise Refused("--last: expected --last or --all, not both")
-    if as_json + as_csv + plot > 1:
-        raise Refused("--json, --csv, --plot: expected one of them at most")
     spanned = start is not None or end is not None
+    span = None if first is None or last_end is None else (first, last_end)
+    if (first is None) != (last_end is None):
+        raise Refused("--start, --end: expected both, or neither")
+    if span is not None and (spanned or every or last is not None):
+        raise Refused("--start: expected --end alone with it: other options choose windows")
     limit = None if every or (last is None and spanned) else last or 1
     knock(url)
     from ldpstream.agents.terminal.windows import Wanted, print_windows
@@ -57,10 +59,9 @@ def query(
     wanted = Wanted(
         start=start,
         end=end,
+        span=span,
         limit=limit,
         fingerprint=fingerprint,
-        json=as_json,
-        csv=as_csv,
-        plot=plot,
+        form=form,
     )
     print_windows(url, name, token, wanted, asked_texts(options))

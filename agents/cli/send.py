@@ -50,7 +50,7 @@ LARGEST_BATCH: Final = 50_000  # a frame of as many different times stays below 
     "--journal",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help=f"Where --id keeps its journals; otherwise {FOLDER} beside the configuration.",
+    help=f"The folder for the journals of --id; by default {FOLDER}, next to the configuration.",
 )
 @ledger_options
 @click.argument("name")

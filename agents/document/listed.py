@@ -28,8 +28,9 @@ class Listed:
 def list_values(basis: Basis) -> Listed:
     """Choose the values of the list, the largest shares first; all are in the domain's order.
 
-    A list shorter than the domain is chosen by looking: simultaneous over the whole domain. It has
-    none of the `hidden` values, whose shares count as alike.
+    A list shorter than the domain depends on the estimates themselves, so its bounds must hold for
+    all values of the domain at once. It has none of the `hidden` values, whose shares count as
+    alike.
     """
     mechanism, statistic, n = basis.mechanism, basis.statistic, basis.n
     options, size, hidden = basis.options, basis.domain.size, basis.hidden

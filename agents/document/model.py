@@ -216,3 +216,9 @@ class EstimateDocument(Part):
 
 
 _JSON: Final = TypeAdapter(EstimateDocument)
+
+
+def document_schema() -> dict[str, Any]:
+    """Return the JSON Schema that every document keeps, withheld or not."""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, **EstimateDocument.model_json_schema()}

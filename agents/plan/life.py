@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from ldpstream.agents.plan.ask import Asked
 from ldpstream.agents.plan.model import LifePart, LifeWay
 from ldpstream.agents.plan.verdict import title
+from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.estimators.planning.compare import Candidate
 from ldpstream.estimators.planning.predictions import sampling_variances
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
@@ -97,7 +97,7 @@ def show_life(life: LifePart, respondents: int, console: Console) -> None:
         markup=False,
         soft_wrap=True,
     )
-    table = Table()
+    table = FittingTable()
     table.add_column("way", no_wrap=True)
     for column in ("reports of a device", "loss of each", "devices a window", "error"):
         table.add_column(column, justify="right")

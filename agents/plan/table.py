@@ -16,6 +16,7 @@ from ldpstream.agents.plan.model import (
     Summary,
 )
 from ldpstream.agents.plan.verdict import ratio_text, title
+from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.tables import label_text
 
 _MOST_COLUMNS: Final = 5
@@ -48,7 +49,7 @@ def show_plan(document: PlanDocument, console: Console) -> None:
 
 
 def _mechanisms(document: PlanDocument) -> Table:
-    table = Table()
+    table = FittingTable()
     table.add_column("mechanism", no_wrap=True)
     optimum = ["of optimum"] if document.optimum is not None else []
     wide = document.wanted_width
@@ -81,7 +82,7 @@ def _mechanisms(document: PlanDocument) -> Table:
 def _queries(document: PlanDocument) -> Table:
     """Return each published query's errors under the best mechanisms."""
     shown = document.mechanisms[:_MOST_COLUMNS]
-    table = Table()
+    table = FittingTable()
     table.add_column("published query", no_wrap=True)
     for one in shown:
         table.add_column(Text(title(one.mechanism, one.variant)), justify="right")

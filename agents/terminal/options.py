@@ -1,7 +1,7 @@
 """The options of a query, the same for `estimate` (of files) and `query` (of a running worker)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -13,6 +13,31 @@ from ldpstream.agents.terminal.errors import Refused
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Form = Literal["table", "json", "csv", "plot"]
+"""How documents are printed."""
+
+
+def form_options(command: Command) -> Command:
+    """Add `--json`, `--csv` and `--plot`, passed on as `form`: a table without any of them."""
+    helps = {
+        "json": "Print JSON.",
+        "csv": "Print one row an entry, as CSV.",
+        "plot": "Draw bounds; of several windows the course of every query.",
+    }
+
+    def choose(ctx: click.Context, parameter: click.Parameter, chosen: bool) -> None:
+        form, found = str(parameter.name), ctx.params.setdefault("form", "table")
+        if chosen and found != "table":
+            raise Refused("--json, --csv, --plot: expected one of them at most")
+        if chosen:
+            ctx.params["form"] = form
+
+    for form, said in reversed(helps.items()):
+        option = click.option(
+            f"--{form}", is_flag=True, expose_value=False, callback=choose, help=said
+        )
+        command = option(command)
+    return command
 
 
 def query_options(command: Command) -> Command:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ldpstream.agents.document import EstimateDocument, RangeEstimate, ValueEstimate
+from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.tables import (
     describe,
     describe_bounds,
@@ -68,7 +69,7 @@ def show_plots(
             show_plots(each, console, minimum=minimum, together=together)
         return
     if len(documents) == 1:
-        _show_one(documents[0], console, minimum, together=together)
+        show_plot(documents[0], console, minimum=minimum, together=together)
         return
     for document in (documents[0], documents[-1]):
         console.print(describe(document), markup=False)
@@ -86,9 +87,10 @@ def show_plots(
         console.print(_chart("window", list(zip(windows, points, strict=True)), console, title))
 
 
-def _show_one(
-    document: EstimateDocument, console: Console, minimum: int, *, together: bool
+def show_plot(
+    document: EstimateDocument, console: Console, *, minimum: int, together: bool
 ) -> None:
+    """Print one document's shares, quantiles and means with their bounds."""
     console.print(describe(document), markup=False)
     if document.withheld:
         console.print(describe_withheld(minimum, document.n), markup=False)
@@ -183,23 +185,27 @@ def _chart(
     # Shares are seen against zero; means and positions against each other.
     ends = [*numbers, 0.0] if shares else numbers
     scale = (min(ends, default=0.0), max(ends, default=1.0))
-    names = min(_MOST_NAME_COLUMNS, max((len(name) for name, _ in rows), default=0))
     texts = max((len(point.text) for _, point in rows), default=0)
-    columns = max(_LEAST_COLUMNS, console.width - max(names, len(heading)) - max(texts, 8) - 10)
-    table = Table(
+    least = max(_LEAST_COLUMNS, sum(map(len, _ends(scale, shares))) + 1)
+    room = console.width - max(texts, 8) - 10
+    longest = max((len(name) for name, _ in rows), default=0)
+    names = max(len(heading), min(_MOST_NAME_COLUMNS, longest, room - least))
+    columns = max(least, room - names)
+    table = FittingTable(
         title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False
     )
-    table.add_column(heading, no_wrap=True, max_width=max(names, len(heading)))
-    table.add_column("estimate", justify="right", no_wrap=True)
-    table.add_column(_ends_text(scale, columns, shares), no_wrap=True)
+    table.add_column(heading, max_width=names)
+    table.add_column("estimate", justify="right")
+    low, high = _ends(scale, shares)
+    table.add_column(Text(low + high.rjust(columns - len(low))), no_wrap=True)
     for name, point in rows:
         table.add_row(Text(name), Text(point.text), Text(whisker(point, scale, columns, marks)))
     return table
 
 
-def _ends_text(scale: tuple[float, float], columns: int, shares: bool) -> Text:
+def _ends(scale: tuple[float, float], shares: bool) -> tuple[str, str]:
     low, high = (percent(end) if shares else _decimal(end) for end in scale)
-    return Text(low + " " * max(1, columns - len(low) - len(high)) + high)
+    return low, high
 
 
 def _window_name(document: EstimateDocument) -> str:

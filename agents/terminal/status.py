@@ -3,10 +3,10 @@
 import asyncio
 
 from rich.console import Console
-from rich.table import Table
 
 from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus
 from ldpstream.agents.terminal.client import connect
+from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.tables import reasons_text
 
 COLUMNS = ("partition", "owned", "next", "end", "lag", "watermark", "counted", "late", "rejected")
@@ -33,11 +33,11 @@ async def _ask(url: str, token: str | None) -> list[CollectionStatus]:
 def show(answer: CollectionStatus, console: Console) -> None:
     """Print one collection."""
     state = "stopped" if answer.stopped else "ready" if answer.ready else "not ready"
-    table = Table(
+    table = FittingTable(
         title=f"{answer.collection} ({answer.fingerprint}): {state}", title_justify="left"
     )
     for column in COLUMNS:
-        table.add_column(column, justify="left" if column == "watermark" else "right")
+        table.add_column(column, justify="left" if column == "watermark" else "right", no_wrap=True)
     for partition in answer.partitions:
         table.add_row(*_cells(partition))
     table.add_section()

@@ -15,6 +15,7 @@ from ldpstream.agents.document.entries import Areas
 from ldpstream.agents.document.flat import runs_text
 from ldpstream.agents.document.model import LostMessages, MergedBlocks
 from ldpstream.agents.document.prior_fields import MmseEstimate
+from ldpstream.agents.terminal.fitting import FittingTable
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
@@ -185,7 +186,7 @@ def percent(share: float | None) -> str:
 
 
 def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimate]]) -> Table:
-    table = Table()
+    table = FittingTable()
     table.add_column(heading)
     for column in ("share", "low", "high", "count", "forged"):
         table.add_column(column, justify="right")
@@ -202,7 +203,7 @@ def _show_areas(areas: Areas, console: Console) -> None:
     number = f"{len(areas.entries):,} of {areas.family:,} areas"
     console.print(f"{number} told, bounds of all together: {areas.rule}", markup=False)
     of, depths = areas.entries, [0] * len(areas.entries)
-    table = Table()
+    table = FittingTable()
     table.add_column("area")
     for column in ("values", "share", "low", "high", "forged"):
         table.add_column(column, justify="right")
@@ -221,7 +222,7 @@ def _show_areas(areas: Areas, console: Console) -> None:
 
 
 def _quantiles(document: EstimateDocument) -> Table:
-    table = Table()
+    table = FittingTable()
     for column in ("share below", "value", "low", "high"):
         table.add_column(column, justify="right")
     for one in document.quantiles:
@@ -231,7 +232,7 @@ def _quantiles(document: EstimateDocument) -> Table:
 
 
 def _linear(document: EstimateDocument) -> Table:
-    table = Table()
+    table = FittingTable()
     table.add_column("mean of")
     for column in ("mean", "low", "high", "total", "forged"):
         table.add_column(column, justify="right")

@@ -11,13 +11,16 @@ import click
 
 from ldpstream.agents.client import Client, RefusedError
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.document.answers import WindowState
+from ldpstream.agents.document.answers import Collection, WindowState
 from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
+from ldpstream.agents.document.model import Window
 from ldpstream.agents.terminal.client import connect
 from ldpstream.agents.terminal.errors import Failed
+from ldpstream.agents.terminal.options import Form
 from ldpstream.agents.terminal.plots import show_plots
 from ldpstream.agents.terminal.tables import show_document, table_console
 
+WATCHED: Final = "anytime"
 PLOTTED: Final = 200
 """Windows that one picture shows at most: the newest."""
 _GONE: Final = 410
@@ -25,15 +28,14 @@ _GONE: Final = 410
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which windows, and in which form: at most one of `json`, `csv` and `plot`."""
+    """Which windows, in which form; or one document of a `span`, whose panes are added up."""
 
     start: str | None
     end: str | None
+    span: tuple[str, str] | None
     limit: int | None
     fingerprint: str | None
-    json: bool
-    csv: bool
-    plot: bool
+    form: Form
 
 
 def print_windows(
@@ -52,67 +54,86 @@ async def _print(
     url: str, name: str, token: str | None, wanted: Wanted, options: Mapping[str, Sequence[str]]
 ) -> None:
     async with connect(url, token=token) as worker:
-        windows = await _windows(worker, name, wanted)
+        collection = await worker.collection(name)
         asked = [(word, text) for word, texts in options.items() for text in texts]
         if fingerprint := wanted.fingerprint:
             asked.append(("fingerprint", fingerprint))
-        gone: list[WindowState] = []
-        documents = _documents(worker, name, windows, asked, gone)
+        reader = _Reader(worker, collection, wanted, asked)
+        windows = await reader.windows()
+        documents = reader.documents(windows)
         together = "simultaneous" in options
-        if wanted.json:
+        if wanted.form == "json":
             await _print_json(documents)
-        elif wanted.csv:
+        elif wanted.form == "csv":
             await _print_csv(documents)
         elif not windows:
             spanned = wanted.start is not None or wanted.end is not None
             raise Failed(f"{name}: no window with reports {'in that span' if spanned else 'yet'}")
-        elif wanted.plot:
+        elif wanted.form == "plot":
             parsed = [_parse(document) async for document in documents]
-            minimum = (await worker.collection(name)).minimum
             if parsed:
-                show_plots(parsed, table_console(), minimum=minimum, together=together)
+                show_plots(parsed, table_console(), minimum=collection.minimum, together=together)
         else:
             console = table_console()
-            minimum = (await worker.collection(name)).minimum
             async for document in documents:
-                show_document(_parse(document), console, minimum=minimum, together=together)
-    if gone:
-        said = f"{len(gone)} of {len(windows)} windows expired before they were read: left out"
+                show_document(
+                    _parse(document), console, minimum=collection.minimum, together=together
+                )
+    if reader.gone:
+        said = f"{reader.gone} of {len(windows)} windows expired before they were read: left out"
         click.echo(f"{name}: {said}", err=True)
 
 
-async def _windows(worker: Client, name: str, wanted: Wanted) -> list[WindowState]:
-    """Return the windows of a span, oldest first."""
-    limit = wanted.limit
-    if wanted.plot:
-        limit = PLOTTED if limit is None else min(limit, PLOTTED)
-    if limit is not None:
-        return await worker.newest(
-            name, limit, start=wanted.start, end=wanted.end, fingerprint=wanted.fingerprint
-        )
-    found = worker.windows(name, start=wanted.start, end=wanted.end, fingerprint=wanted.fingerprint)
-    return [one async for one in found]
+@dataclass
+class _Reader:
+    """Asks for the windows that are wanted, and their documents."""
 
+    worker: Client
+    collection: Collection
+    wanted: Wanted
+    asked: Sequence[tuple[str, str]]
+    gone: int = 0
+    """Windows that expired before their documents were read."""
 
-async def _documents(
-    worker: Client,
-    name: str,
-    windows: list[WindowState],
-    asked: list[tuple[str, str]],
-    gone: list[WindowState],
-) -> AsyncIterator[bytes]:
-    """Yield the windows' documents; those that expire meanwhile are added to `gone` instead."""
-    path = f"/api/collections/{quote(name, safe='')}/estimate"
-    for one in windows:
-        span = [("start", one.window.start), ("end", one.window.end)]
-        try:
-            document = await worker.get(path, span + asked)
-        except RefusedError as refused:
-            if refused.status != _GONE:
-                raise
-            gone.append(one)
-        else:
-            yield document
+    async def windows(self) -> list[WindowState]:
+        """Return the windows, oldest first; a span that is to be added up is one of them."""
+        wanted, limit, name = self.wanted, self.wanted.limit, self.collection.name
+        if wanted.span is not None:
+            start, end = wanted.span
+            document = _parse(await self._get(start, end, [*self.asked, ("top", "0")]))
+            window = Window(start=start, end=end)
+            final = document.final
+            return [WindowState(window=window, n=0, late=0, final=final, published=False)]
+        if wanted.form == "plot":
+            limit = PLOTTED if limit is None else min(limit, PLOTTED)
+        span = {"start": wanted.start, "end": wanted.end, "fingerprint": wanted.fingerprint}
+        if limit is not None:
+            return await self.worker.newest(name, limit, **span)
+        return [one async for one in self.worker.windows(name, **span)]
+
+    async def documents(self, windows: Sequence[WindowState]) -> AsyncIterator[bytes]:
+        """Yield the windows' documents; those that expire meanwhile are counted as gone.
+
+        Whoever asks for an open window looks more than once: as on the page, its bounds are those
+        that hold at every moment at once, where no other method was asked for.
+        """
+        own = self.collection.method.startswith(WATCHED) or "method" in dict(self.asked)
+        for one in windows:
+            watched = [] if own or one.final else [("method", WATCHED)]
+            try:
+                document = await self._get(
+                    one.window.start, one.window.end, [*self.asked, *watched]
+                )
+            except RefusedError as refused:
+                if refused.status != _GONE or self.wanted.span is not None:
+                    raise
+                self.gone += 1
+            else:
+                yield document
+
+    async def _get(self, start: str, end: str, asked: Sequence[tuple[str, str]]) -> bytes:
+        path = f"/api/collections/{quote(self.collection.name, safe='')}/estimate"
+        return await self.worker.get(path, [("start", start), ("end", end), *asked])
 
 
 def _parse(document: bytes) -> EstimateDocument:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ldpstream.agents.document.model import EstimateDocument
+    from ldpstream.agents.document.sinks import store_documents
     from ldpstream.agents.plan.model import PlanDocument
     from ldpstream.agents.python.asking import query, windows
     from ldpstream.agents.python.collections import define_collection, load_collection
@@ -48,6 +49,7 @@ __all__ = [
     "privatize",
     "query",
     "read_reports",
+    "store_documents",
     "to_frame",
     "windows",
     "write_channel",
@@ -55,6 +57,7 @@ __all__ = [
 
 _HOMES = {
     "ldpstream.agents.document.model": "EstimateDocument",
+    "ldpstream.agents.document.sinks": "store_documents",
     "ldpstream.agents.plan.model": "PlanDocument",
     "ldpstream.agents.python.asking": "query windows",
     "ldpstream.agents.python.collections": "define_collection load_collection",

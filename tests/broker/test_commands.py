@@ -190,7 +190,7 @@ def test_the_published_final_is_what_estimate_prints(lab: Lab, tmp_path: Path):
     reports.write_text(
         invoke("privatize", "-c", file, "--times", "--replay", "trips", str(values)).stdout
     )
-    expected = json.loads(invoke("estimate", "-c", file, "trips", str(reports)).stdout)
+    expected = json.loads(invoke("estimate", "--json", "-c", file, "trips", str(reports)).stdout)
     assert expected["n"] == 5_000
     with lab.worker() as worker:
         sent = invoke(

@@ -89,7 +89,7 @@ def test_every_mechanism_from_values_to_the_same_document(lab: Lab, tmp_path: Pa
         )
         asked = ("--top", "all", *options)
         here[mechanism] = json.loads(
-            command("estimate", "-c", lab.file, mechanism, reports, *asked)
+            command("estimate", "--json", "-c", lab.file, mechanism, reports, *asked)
         )
     with lab.worker() as worker:
         for mechanism in TABLES:

@@ -1,12 +1,14 @@
 """The README's commands and programs, run as they stand there; only addresses are exchanged."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests import pages
@@ -49,7 +51,10 @@ def test_values_to_estimates_without_a_broker(place: Place):
     said = place.shell(code)
     (shown,) = [one for one in pages.blocks("README.md") if one.code == code]
     assert pages.agrees(said, shown), said
-    certificates, document = (json.loads(one) for one in _documents(said))
+    certificates = json.loads(said.partition("\n}\n")[0] + "}")
+    document = json.loads(
+        place.shell("ldpstream estimate --json -c modes.toml modes reports.jsonl")
+    )
     assert certificates["pass"] is True
     assert (document["n"], len(document["distribution"])) == (1000, 4)
     # Seven standard errors: by Hoeffding's bound exceeded with probability below 1e-9.
@@ -104,6 +109,11 @@ def _ask_as_the_page_of_http_says(place: Place) -> None:
     assert '"name":"fare"' in place.shell(answers)
     place.shell(said)
     assert "[60, 110]" in (place.folder / "checkins.csv").read_text()
+    kept = pq.read_table(place.folder / "finals.parquet").to_pylist()
+    with sqlite3.connect(place.folder / "finals.db") as connection:
+        stored = list(connection.execute("select * from ldpstream_finals order by 1, 2, 3, 4, 5"))
+    assert [tuple(row.values()) for row in kept] == stored
+    assert {row["n"] for row in kept} == {3000}
 
 
 def _check_as_the_page_of_changes_says(place: Place) -> None:
@@ -144,12 +154,6 @@ async def answer():
 
 def _commands(code: str) -> list[str]:
     return [line.partition("#")[0].strip() for line in code.splitlines()]
-
-
-def _documents(text: str) -> list[str]:
-    """Return a pretty JSON document, and the line of JSON after it."""
-    first, _, second = text.partition("\n}\n")
-    return [first + "\n}", second]
 
 
 def _line(process: "subprocess.Popen[bytes]") -> str:

@@ -17,12 +17,13 @@ _OTHER_COLOURS = {"runOnly": {"type": "tag", "values": ["cat.color"]}}
 """All that a theme may change."""
 _RUN = """more => axe.run(document, {resultTypes: ["violations"], ...more})
   .then(found => found.violations
-  .filter(one => ["serious", "critical"].includes(one.impact))
+  .filter(one => ["serious", "critical"].includes(one.impact)
+    || ["region", "heading-order"].includes(one.id))
   .map(one => `${one.id}: ${one.nodes.map(node => node.target.join(" ")).join("; ")}`))"""
 
 
 async def violations(page: Page, **options: Any) -> list[str]:
-    """Return what axe-core finds that is serious or critical."""
+    """Return what axe-core finds that is serious or critical, or confuses a reader by ear."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE)
     found: list[str] = await page.evaluate(_RUN, options)

@@ -88,7 +88,7 @@ async def test_values_that_stand_out_are_bounded_all_together(page: Page, url: s
     asked = {"top": "all", "simultaneous": "true", "method": "anytime"}
     document = await ask(url, "named/estimate", **first, **asked)
     known = {one["value"]: numbers(one, "share", "low", "high") for one in document["distribution"]}
-    titles = await page.locator("#time-charts h3").all_inner_texts()
+    titles = await page.locator("#time-charts h2").all_inner_texts()
     assert len(titles) == 6
     for place, title in enumerate(titles):
         assert (await rows(page, f"#series-{place} table"))[-1][2:] == known[title]
@@ -177,15 +177,15 @@ async def test_the_page_opens_on_the_newest_final_window_and_back_works(
     await expect(page.locator("#n")).to_have_text(f"{newest['n']:,}")
     await page.click("#tab-time")
     await drawn(page, "time")
-    lines = await page.locator("#time-charts h3").all_inner_texts()
+    lines = await page.locator("#time-charts h2").all_inner_texts()
     assert [unquote(part) for part in page.url.split("&") if part.startswith("lines=")]
     await page.go_back()
     await expect(page.locator("#values")).to_be_visible()
     await page.go_forward()
     await drawn(page, "time")
-    assert await page.locator("#time-charts h3").all_inner_texts() == lines
+    assert await page.locator("#time-charts h2").all_inner_texts() == lines
     await page.select_option("#lines", lines[1:3])
-    await expect(page.locator("#time-charts h3")).to_have_count(2)
+    await expect(page.locator("#time-charts h2")).to_have_count(2)
 
 
 async def test_a_page_that_pauses_counts_what_it_does_not_draw(

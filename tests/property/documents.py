@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.model import document_schema
 from ldpstream.agents.state.context import WindowTotals
 from tests.seeded import SeededEntropy
 
@@ -59,6 +60,6 @@ def answer(config: CollectionConfig, given: WindowTotals, **options: Any) -> dic
 @cache
 def _validator() -> Draft202012Validator:
     # Made once: whether the schema is one takes longer than what it is asked.
-    schema = EstimateDocument.model_json_schema()
+    schema = document_schema()
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)

@@ -136,8 +136,8 @@ def test_a_reader_that_goes_away_is_no_error_to_speak_of(tmp_path: Path):
 def test_unknown_commands_and_options_are_wrong_use(tmp_path: Path):
     assert "No such command 'foo'" in refused(invoke("foo"))
     file = configured(tmp_path)
-    assert "No such option" in refused(invoke("estimate", "-c", file, "--foo", "places"))
-    assert "Missing argument 'NAME'" in refused(invoke("estimate", "-c", file))
+    assert "No such option" in refused(invoke("estimate", "--json", "-c", file, "--foo", "places"))
+    assert "Missing argument 'NAME'" in refused(invoke("estimate", "--json", "-c", file))
     assert invoke().exit_code == 2
 
 
@@ -148,7 +148,7 @@ def test_configurations_are_refused_by_file_and_key(tmp_path: Path):
         assert refused(invoke(*command)) == message
     absent = str(tmp_path / "absent.toml")
     message = f"{absent}: cannot read it: No such file or directory"
-    assert refused(invoke("estimate", "-c", absent, "modes")) == message
+    assert refused(invoke("estimate", "--json", "-c", absent, "modes")) == message
     file = configured(tmp_path)
     message = refused(invoke("privatize", "-c", file, "plaices"))
     assert message == f"{file}: expected one of the collections places, modes, ages, got plaices"

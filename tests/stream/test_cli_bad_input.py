@@ -118,7 +118,7 @@ def test_reports_that_are_none_are_refused_by_line(
     tmp_path: Path, changes: dict[str, Any], message: str
 ):
     lines = report_lines(tmp_path, **changes)
-    said = refused(invoke("estimate", "-c", configured(tmp_path), "places", stdin=lines))
+    said = refused(invoke("estimate", "--json", "-c", configured(tmp_path), "places", stdin=lines))
     assert said.startswith("stdin: line 2: ")
     assert message in said
 
@@ -127,12 +127,12 @@ def test_reports_that_are_none_are_refused_by_line(
 def test_lines_that_are_no_objects_are_refused(tmp_path: Path, line: str):
     good = report_lines(tmp_path).splitlines()[0]
     file = configured(tmp_path)
-    said = refused(invoke("estimate", "-c", file, "places", stdin=f"{good}\n{line}\n"))
+    said = refused(invoke("estimate", "--json", "-c", file, "places", stdin=f"{good}\n{line}\n"))
     assert said.startswith("stdin: line 2: expected a JSON object")
 
 
 def test_no_reports_are_refused(tmp_path: Path):
-    said = refused(invoke("estimate", "-c", configured(tmp_path), "places"))
+    said = refused(invoke("estimate", "--json", "-c", configured(tmp_path), "places"))
     assert said == "stdin: expected at least one report line, got none"
 
 
@@ -140,7 +140,7 @@ def test_reports_of_a_changed_spec_are_refused(tmp_path: Path):
     file = configured(tmp_path)
     reports = invoke("privatize", "-c", file, "modes", stdin="bus\n").stdout
     configured(tmp_path, PLACES.replace("epsilon = 1.0", "epsilon = 1.5"))
-    said = refused(invoke("estimate", "-c", file, "modes", stdin=reports))
+    said = refused(invoke("estimate", "--json", "-c", file, "modes", stdin=reports))
     assert "stdin: line 1: expected a report with fingerprint" in said
 
 
@@ -163,7 +163,9 @@ def test_reports_of_a_changed_spec_are_refused(tmp_path: Path):
 )
 def test_impossible_queries_are_refused(tmp_path: Path, options: list[str], message: str):
     lines = report_lines(tmp_path)
-    result = invoke("estimate", "-c", configured(tmp_path), *options, "places", stdin=lines)
+    result = invoke(
+        "estimate", "--json", "-c", configured(tmp_path), *options, "places", stdin=lines
+    )
     assert message in refused(result)
 
 
@@ -199,7 +201,9 @@ def test_all_bad_report_lines_are_counted_and_the_first_ones_named(tmp_path: Pat
     lines = report_lines(tmp_path).splitlines()[:1] * 100
     for place in (4, 5, 50, 99):
         lines[place] = "no report"
-    said = refused(invoke("estimate", "-c", configured(tmp_path), "places", stdin="\n".join(lines)))
+    said = refused(
+        invoke("estimate", "--json", "-c", configured(tmp_path), "places", stdin="\n".join(lines))
+    )
     assert said == (
         "stdin: line 5: expected a JSON object as privatize writes it; "
         "4 of 100 lines are bad, also 6, 51, ..."

@@ -1,5 +1,7 @@
 """Values to reports to estimates on the command line: the truth is within the bounds."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -19,7 +21,7 @@ def test_estimates_recover_the_truth_within_their_bounds(tmp_path: Path):
     reports = invoke("privatize", "-c", file, "places", stdin=lines)
     asked = ["--method", "bernstein", "--simultaneous", "--confidence", "0.9999999999"]
     asked += ["--top", "all", "--range", "0..0,0..2", "--range", "0..1,0..0"]
-    result = invoke("estimate", "-c", file, *asked, "places", stdin=reports.stdout)
+    result = invoke("estimate", "--json", "-c", file, *asked, "places", stdin=reports.stdout)
     assert (result.exit_code, result.stderr) == (0, "")
     document = json.loads(result.stdout)
     assert (document["n"], document["window"], document["final"]) == (20_000, None, True)
@@ -40,7 +42,9 @@ def test_quantiles_and_projections_can_be_asked_for(tmp_path: Path):
     ages = "".join(f"{age}\n" for age in range(101)) * 5
     reports = invoke("privatize", "-c", file, "ages", stdin=ages).stdout
     asked = ["--quantile", "0.5", "--project", "simplex", "--top", "all"]
-    document = json.loads(invoke("estimate", "-c", file, *asked, "ages", stdin=reports).stdout)
+    document = json.loads(
+        invoke("estimate", "--json", "-c", file, *asked, "ages", stdin=reports).stdout
+    )
     shares = [entry["share"] for entry in document["distribution"]]
     assert sum(shares) == pytest.approx(1.0)
     assert min(shares) >= 0.0
@@ -79,7 +83,7 @@ def test_ordered_domains_answer_ranges_and_quantiles(
     reports = invoke("privatize", "-c", file, "hours", stdin=lines)
     asked = ["--method", "bernstein", "--simultaneous", "--confidence", "0.9999999999"]
     asked += ["--range", "1..4,6..12", "--range", "0..6,0..8", "--range", "0..6,0..23"]
-    result = invoke("estimate", "-c", file, *asked, "hours", stdin=reports.stdout)
+    result = invoke("estimate", "--json", "-c", file, *asked, "hours", stdin=reports.stdout)
     assert (result.exit_code, result.stderr) == (0, "")
     ranges = {entry["name"]: entry for entry in json.loads(result.stdout)["ranges"]}
     week = (days >= 1) & (days <= 4) & (hours >= 6) & (hours <= 12)
@@ -92,7 +96,7 @@ def test_ordered_domains_answer_ranges_and_quantiles(
     lines = "".join(f"{weight}\n" for weight in weights)
     reports = invoke("privatize", "-c", file, "weights", stdin=lines)
     asked = ["--quantile", "0.5", "--quantile", "0.9", *asked[:5]]
-    result = invoke("estimate", "-c", file, *asked, "weights", stdin=reports.stdout)
+    result = invoke("estimate", "--json", "-c", file, *asked, "weights", stdin=reports.stdout)
     for entry, truth in zip(
         json.loads(result.stdout)["quantiles"], np.quantile(weights, [0.5, 0.9]), strict=True
     ):
@@ -106,11 +110,29 @@ def test_ordered_domains_answer_ranges_and_quantiles(
     assert "|u - v| + width" in certificates[1]["policy"]["guarantee"]
 
 
+def test_estimates_are_printed_as_windows_are(tmp_path: Path):
+    file = configured(tmp_path)
+    reports = invoke("privatize", "-c", file, "modes", stdin="bus\n" * 150 + "train\n" * 50).stdout
+    asked = ["estimate", "-c", file, "--top", "all", "modes"]
+    document = json.loads(invoke(*asked, "--json", stdin=reports).stdout)
+    table = invoke(*asked, stdin=reports).stdout
+    picture = invoke(*asked, "--plot", stdin=reports).stdout
+    rows = list(csv.DictReader(io.StringIO(invoke(*asked, "--csv", stdin=reports).stdout)))
+    assert table.startswith("modes, all reports, final, 200 reports")
+    for entry, row in zip(document["distribution"], rows, strict=True):
+        share = f"{100 * entry['share']:.2f}%"
+        assert share in table
+        assert share in picture
+        assert (row["name"], float(row["value"])) == (entry["value"], entry["share"])
+    assert "low" in table
+    assert "●" in picture
+
+
 @pytest.mark.slow
 def test_a_pipe_of_real_processes(tmp_path: Path):
     file = configured(tmp_path)
     reports = spawn("privatize", "-c", file, "modes", stdin=b"bus\n" * 50 + b"train\n" * 150)
     assert (reports.returncode, reports.stderr) == (0, b"")
-    estimate = spawn("estimate", "-c", file, "modes", stdin=reports.stdout)
+    estimate = spawn("estimate", "--json", "-c", file, "modes", stdin=reports.stdout)
     assert (estimate.returncode, estimate.stderr) == (0, b"")
     assert json.loads(estimate.stdout)["n"] == 200

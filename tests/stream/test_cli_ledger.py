@@ -45,7 +45,7 @@ def test_a_pane_has_one_report_now_and_later(file: str):
     assert privatize(file, again, "--times", "--replay", *BUDGET) == first
     # It may be estimated from, as any other.
     reports = "".join(json.dumps(one) + "\n" for one in first[1:])
-    estimated = invoke("estimate", "-c", file, "modes", stdin=reports)
+    estimated = invoke("estimate", "--json", "-c", file, "modes", stdin=reports)
     assert json.loads(estimated.stdout)["n"] == 2
 
 

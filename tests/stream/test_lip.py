@@ -151,7 +151,7 @@ def test_value_lines_with_a_prior_from_the_command_line(tmp_path: Path):
     )
     reports = invoke("privatize", "-c", file, "ill", stdin=lines)
     assert (reports.exit_code, reports.stderr) == (0, "")
-    result = invoke("estimate", "-c", file, "--top", "all", "ill", stdin=reports.stdout)
+    result = invoke("estimate", "--json", "-c", file, "--top", "all", "ill", stdin=reports.stdout)
     document = json.loads(result.stdout)
     well, sick = document["distribution"]
     assert (well["value"], sick["value"]) == ("well", "ill")

@@ -114,7 +114,7 @@ def test_estimates_of_a_matrix_hold_the_truth_within_their_bounds(tmp_path: Path
     assert (reports.exit_code, reports.stderr) == (0, "")
     asked = ["--range", "3..9", "--range", "0..23", "--quantile", "0.5", "--confidence"]
     asked += ["0.9999999999", "--method", "bernstein", "--simultaneous"]
-    result = invoke("estimate", "-c", file, *asked, "ages", stdin=reports.stdout)
+    result = invoke("estimate", "--json", "-c", file, *asked, "ages", stdin=reports.stdout)
     assert (result.exit_code, result.stderr) == (0, "")
     document = json.loads(result.stdout)
     ranges = {entry["name"]: entry for entry in document["ranges"]}
@@ -125,7 +125,7 @@ def test_estimates_of_a_matrix_hold_the_truth_within_their_bounds(tmp_path: Path
     assert abs(document["quantiles"][0]["value"] - np.median(values)) <= 2
     words = "bus\ntrain\nwalk\n" * 100
     reports = invoke("privatize", "-c", file, "modes", stdin=words)
-    result = invoke("estimate", "-c", file, "modes", stdin=reports.stdout)
+    result = invoke("estimate", "--json", "-c", file, "modes", stdin=reports.stdout)
     assert json.loads(result.stdout)["n"] == 300
     outside = refused(invoke("privatize", "-c", file, "ages", stdin="3\n24\n"))
     assert "line 2: expected an integer in 0..23" in outside

@@ -58,7 +58,9 @@ def test_a_file_of_reports_is_the_command_lines(tmp_path: Path):
     modes = ldp.load_collection(file, "modes")
     assert modes.spec.fingerprint == MODES.spec.fingerprint
     draw(modes, ["bus"] * 50, times=[START_MS] * 50).save(tmp_path / "reports.jsonl")
-    said = invoke("estimate", "-c", str(file), "modes", str(tmp_path / "reports.jsonl")).stdout
+    said = invoke(
+        "estimate", "--json", "-c", str(file), "modes", str(tmp_path / "reports.jsonl")
+    ).stdout
     reports = ldp.read_reports(modes, tmp_path / "reports.jsonl")
     assert reports.times_ms.tolist() == [START_MS] * 50
     assert said.encode() == ldp.estimate(reports).to_json() + b"\n"

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,9 +48,30 @@ async def test_documents_are_printed_as_the_worker_composes_them(
     result = await ldpstream("query", url, "city", "--json")
     span = START_MS + 4 * MINUTE_MS, START_MS + 5 * MINUTE_MS
     document = compose(
-        city.config, totals(city.context, city.replicas, *span), window=span, final=False
+        city.config,
+        totals(city.context, city.replicas, *span),
+        window=span,
+        final=False,
+        # Of an open window, which is looked at more than once.
+        options=replace(city.config.options, method="anytime"),
     )
     assert document.to_json().decode() in result.stdout
+
+
+async def test_a_span_is_one_document_of_all_its_panes(url: str, pipeline: Pipeline) -> None:
+    city = pipeline.collections["city"]
+    span = "--start", "2026-11-21T10:01:00Z", "--end", "2026-11-21T10:04:00Z"
+    (open_one,) = await windows(url, "city", *span)
+    assert (open_one["n"], open_one["final"], open_one["method"]) == (300, False, "anytime")
+    (asked,) = await windows(url, "city", *span, "--method", "normal")
+    assert asked["method"] == "normal"
+    city.close(START_MS + 5 * MINUTE_MS)
+    (closed,) = await windows(url, "city", *span)
+    assert (closed["n"], closed["final"], closed["method"]) == (300, True, "padded")
+    drawn = await ldpstream("query", url, "city", *span, "--plot")
+    assert "300 reports" in drawn.stdout
+    refused = await ldpstream("query", url, "city", *span, "--last", "2")
+    assert refused.exit_code == 2
 
 
 @pytest.mark.parametrize("form", [("--json",), ("--csv",), ("--plot",), ()])
@@ -132,7 +154,7 @@ async def test_too_few_reports_are_withheld_and_the_minimum_said(
 
 
 async def test_tables_and_pictures_say_what_the_bounds_of_each_list_hold_for(url: str) -> None:
-    chosen = "95% bounds: padded, simultaneous, respondents"
+    chosen = "95% bounds: anytime, simultaneous, respondents"
     for form in ([], ["--plot"], ["--plot", "--last", "2"]):
         asked = ["query", url, "city", *form]
         assert f"{chosen}; ranges pointwise\n" in (await ldpstream(*asked)).stdout
@@ -141,7 +163,7 @@ async def test_tables_and_pictures_say_what_the_bounds_of_each_list_hold_for(url
         projected = await ldpstream(*asked, "--simultaneous", "--project", "simplex")
         assert f"{chosen}; shares projected (simplex), bounds those of before" in projected.stdout
     every = await ldpstream("query", url, "city", "--top", "all")
-    assert "95% bounds: padded, pointwise, respondents\n" in every.stdout
+    assert "95% bounds: anytime, pointwise, respondents\n" in every.stdout
 
 
 async def test_status_shows_every_collection(url: str, pipeline: Pipeline) -> None:

@@ -5,9 +5,11 @@ import re
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from ldpstream.agents.demo.screen import open_screen
 from ldpstream.agents.demo.view import Moment
+from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.tables import table_console
 from tests.stream.test_demo_summary import status
 
@@ -37,6 +39,26 @@ def test_tables_in_a_pipe_are_wide_enough_for_their_lines(
     line = " ".join(["a word"] * 20)
     table_console().print(line)
     assert _COLOUR.sub("", capsys.readouterr().out) == f"{line}\n"
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_no_table_cuts_a_number(width: int):
+    table = FittingTable()
+    table.add_column("value")
+    for heading in ("share", "low", "count"):
+        table.add_column(heading, justify="right")
+    table.add_row("a very long label, of several words", "63.60%", "−50.90%", "1,234,567,890")
+    table.add_row(Text("b" * 50), "0.00%", "", "12")
+    console = Console(file=io.StringIO(), width=width)
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    said = console.file.getvalue()
+    assert max(map(len, said.splitlines())) <= width
+    assert "…" not in said
+    for number in ("63.60%", "−50.90%", "1,234,567,890", "0.00%", "12"):
+        assert number in said
+    assert said.count("b") == 50 + (width < 60)  # And of `b...: share`.
+    assert ("share 63.60%," in said.replace("\n", " ")) == (width < 60)
 
 
 @pytest.mark.parametrize("environment", SAID)

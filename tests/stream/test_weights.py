@@ -50,7 +50,7 @@ def estimate(file: str, name: str, values: np.ndarray) -> dict:
     reports = invoke("privatize", "-c", file, name, stdin=lines)
     assert (reports.exit_code, reports.stderr) == (0, "")
     asked = ["--method", "bernstein", "--confidence", "0.999999999999"]
-    result = invoke("estimate", "-c", file, *asked, name, stdin=reports.stdout)
+    result = invoke("estimate", "--json", "-c", file, *asked, name, stdin=reports.stdout)
     assert (result.exit_code, result.stderr) == (0, "")
     return json.loads(result.stdout)
 

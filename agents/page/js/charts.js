@@ -1,5 +1,6 @@
 // Lines with bands on uPlot: the chart library knows about axes, this module about bounds.
 
+import { make } from "./dom.js";
 import { tickText } from "./format.js";
 import { colour } from "./theme.js";
 
@@ -15,6 +16,10 @@ import { colour } from "./theme.js";
  * @property {(value: number) => string} yText
  * @property {string} label For screen readers.
  * @property {number} height Pixels.
+ * @property {string} xTitle
+ * @property {string} yTitle
+ * @property {[number, number] | null} [extent] Of y, where other charts share it; else its own.
+ * @property {string[]} [said] Of each point: what is shown where the cursor is, in all charts.
  * @property {Whisker[]} [across] Horizontal whiskers.
  */
 /** @typedef {{y: number, low: number, middle: number, high: number}} Whisker */
@@ -91,18 +96,26 @@ function build(host, kept) {
       /** @param {number} seconds */
       tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), "UTC"),
       padding: [10, () => roomAtTheEnd(kept.band), 0, 0],
-      cursor: { show: false },
+      cursor: kept.band.said
+        ? {
+            y: false,
+            points: { show: false },
+            drag: { setScale: false, x: false, y: false },
+            sync: { key: "windows", scales: ["x", null] },
+          }
+        : { show: false },
       legend: { show: false },
       scales: {
         x: {
           time: kept.band.time,
           ...(kept.band.time ? {} : { range: () => extentOf(kept.band) }),
         },
+        y: kept.band.extent === undefined ? {} : { range: () => kept.band.extent },
       },
       axes: [
         {
           ...axis,
-          font: FONT,
+          ...titled(kept.band.xTitle),
           size: 34,
           ...(kept.band.time
             ? {
@@ -123,7 +136,7 @@ function build(host, kept) {
         },
         {
           ...axis,
-          font: FONT,
+          ...titled(kept.band.yTitle),
           /** @param {any} _ @param {string[] | null} texts */
           size: (_, texts) => Math.max(58, widthOf(texts ?? []) + 20),
           /** @param {any} _ @param {number[]} ticks */
@@ -132,11 +145,35 @@ function build(host, kept) {
       ],
       series: [{}, none, { stroke: mark, width: 2, points: { show: false } }, none],
       bands: [{ series: [3, 1], fill: span }],
-      hooks: { draw: [(/** @type {any} */ chart) => drawMarks(chart, kept.band)] },
+      hooks: {
+        draw: [(/** @type {any} */ chart) => drawMarks(chart, kept.band)],
+        setCursor: [(/** @type {any} */ chart) => showTip(chart, kept.band)],
+      },
     },
     dataOf(kept.band),
     host,
   );
+}
+
+/** @param {string} title */
+const titled = (title) => ({ font: FONT, label: title, labelFont: FONT, labelSize: 18 });
+
+/**
+ * Say what is at the cursor, which all charts of windows share.
+ *
+ * @param {any} chart
+ * @param {Band} band
+ */
+function showTip(chart, band) {
+  const { idx, left } = chart.cursor;
+  const said = left >= 0 && idx !== null ? (band.said?.[idx] ?? "") : "";
+  const tip = chart.over.querySelector(".tip") ?? chart.over.appendChild(make("p", { className: "tip" }));
+  tip.hidden = said === "";
+  tip.textContent = said;
+  // On the side that has more room.
+  const right = left > chart.over.clientWidth / 2;
+  tip.style.left = right ? "" : `${left + 8}px`;
+  tip.style.right = right ? `${chart.over.clientWidth - left + 8}px` : "";
 }
 
 /**

@@ -68,6 +68,8 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     yText: (value) => tickText(value, "%"),
     label: `Chart of the ${title}; its numbers are in the tables below`,
     height: 320,
+    xTitle: "value",
+    yTitle: "share up to it",
     across: quantiles.flatMap(whiskerOf),
   });
   const decimals = decimalsFor(ranges);

@@ -15,7 +15,13 @@ import { labelText } from "./format.js";
  * @property {number | null} high
  * @property {string[]} texts Of these three where they are labels; else empty.
  */
-/** @typedef {{title: string, share: boolean, points: Point[]}} Series */
+/**
+ * @typedef {object} Series
+ * @property {string} title
+ * @property {boolean} share
+ * @property {string} unit Of its axis; series of the same unit share a scale.
+ * @property {Point[]} points
+ */
 
 export const MOST_VALUES = 6;
 
@@ -41,9 +47,11 @@ function pointOf(window, entry) {
  */
 export function seriesOf(collection, windows, estimates, names) {
   const newest = estimates.findLast((one) => !one.withheld);
+  const unit = `share of the ${newest?.estimand ?? "respondents"}`;
   const ranges = (newest?.ranges ?? []).map(({ name }) => ({
     title: `Range ${name}`,
     share: true,
+    unit,
     points: windows.map((window, at) =>
       pointOf(
         window,
@@ -54,6 +62,7 @@ export function seriesOf(collection, windows, estimates, names) {
   const quantiles = (newest?.quantiles ?? []).map(({ p }) => ({
     title: `Quantile ${p}`,
     share: false,
+    unit: "value",
     points: windows.map((window, at) => {
       const found = estimates[at].quantiles?.find((one) => one.p === p);
       return quantilePoint(window, found);
@@ -62,13 +71,32 @@ export function seriesOf(collection, windows, estimates, names) {
   const means = (newest?.linear ?? []).map(({ name }) => ({
     title: `Mean ${name}`,
     share: false,
+    unit: `mean ${name}`,
     points: windows.map((window, at) => {
       const found = estimates[at].linear?.find((one) => one.name === name);
       return pointOf(window, found && { ...found, share: found.mean });
     }),
   }));
-  const values = collection.domain.ordered ? [] : valueSeries(windows, estimates, names);
+  const values = collection.domain.ordered ? [] : valueSeries(windows, estimates, names, unit);
   return [...ranges, ...quantiles, ...means, ...values];
+}
+
+/**
+ * The ends of the axis that all series of a unit share: those of all bounds, and some room.
+ *
+ * @param {Series[]} series
+ * @param {string} unit
+ * @returns {[number, number] | null} null where nothing is known.
+ */
+export function extentOf(series, unit) {
+  const ends = series
+    .filter((one) => one.unit === unit)
+    .flatMap(({ points }) => points.flatMap(({ low, middle, high }) => [low, middle, high]))
+    .filter((end) => end !== null);
+  if (ends.length === 0) return null;
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  const room = (high - low || Math.abs(high) || 1) / 20;
+  return [low - room, high + room];
 }
 
 /**
@@ -113,15 +141,17 @@ export function leadersOf(estimates) {
  * @param {WindowState[]} windows
  * @param {Estimate[]} estimates
  * @param {string[]} names
+ * @param {string} unit
  * @returns {Series[]}
  */
-function valueSeries(windows, estimates, names) {
+function valueSeries(windows, estimates, names, unit) {
   const found = estimates.map(
     ({ distribution = [] }) => new Map(distribution.map((one) => [labelText(one.value), one])),
   );
   return names.map((name) => ({
     title: name,
     share: true,
+    unit,
     points: windows.map((window, at) => pointOf(window, found[at].get(name))),
   }));
 }

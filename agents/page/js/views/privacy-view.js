@@ -38,7 +38,12 @@ function list(id, sentences) {
 /** @param {Collection} collection */
 export function drawPrivacy(collection) {
   const { privacy, window } = collection;
-  list("protected", privacy.protected);
+  const [first, ...others] = privacy.protected;
+  say(
+    element("privacy-sum"),
+    `${first}${privacy.unprotected === null ? "" : " Other values are not: see below."}`,
+  );
+  list("protected", others);
   element("unprotected-part").hidden = privacy.unprotected === null;
   say(element("unprotected"), privacy.unprotected ?? "");
   list("disclosed", privacy.disclosed);

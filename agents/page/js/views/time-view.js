@@ -13,8 +13,9 @@ import {
   tickText,
 } from "../format.js";
 import { estimatesOf } from "../history.js";
-import { leadersOf, MOST_VALUES, seriesOf } from "../series.js";
+import { extentOf, leadersOf, MOST_VALUES, seriesOf } from "../series.js";
 import { fillTable } from "../table.js";
+import { courseText } from "./course.js";
 
 /** @typedef {import("../series.js").Point} Point */
 /** @typedef {import("../series.js").Series} Series */
@@ -42,6 +43,9 @@ async function update({ collection, windows, window }, current) {
   ]);
   const estimates = await estimatesOf(collection, last, asked, current);
   if (!current()) return null;
+  const said = await courseText(collection, last, estimates, top === "all");
+  if (!current()) return null;
+  say(element("time-sum"), said);
   // Lines begin with the first window of which anything is shown.
   const first = Math.max(
     0,
@@ -66,7 +70,7 @@ async function update({ collection, windows, window }, current) {
   const host = element("time-charts");
   const titles = series.map(({ title }) => title);
   if (host.dataset.titles !== JSON.stringify(titles)) rebuild(titles);
-  series.forEach((one, place) => drawSeries(figureId(place), one));
+  series.forEach((one, place) => drawSeries(figureId(place), one, extentOf(series, one.unit)));
   drawReports(last);
   return estimates[last.indexOf(window)] ?? null;
 }
@@ -138,7 +142,7 @@ function rebuild(titles) {
       make(
         "figure",
         { id: figureId(place), className: "card" },
-        make("figcaption", {}, make("h3", {}, title)),
+        make("figcaption", {}, make("h2", {}, title)),
         make("div", { className: "chart-host" }),
         make("details", {}, make("summary", {}, `Table of ${title}`), make("table", {})),
       ),
@@ -149,13 +153,25 @@ function rebuild(titles) {
 /**
  * @param {string} id
  * @param {Series} series
+ * @param {[number, number] | null} extent
  */
-function drawSeries(id, { title, share, points }) {
+function drawSeries(id, { title, share, unit, points }, extent) {
   const figureElement = element(id);
   const scale = share ? 100 : 1;
   const decimals = decimalsFor(points);
   /** @param {number | null} value */
   const scaled = (value) => (value === null ? null : scale * value);
+  /** @param {Point} point @param {0 | 1 | 2} which */
+  const textOf = (point, which) => {
+    if (point.texts.length) return point.texts[which];
+    const value = [point.middle, point.low, point.high][which];
+    return share ? percentText(value, decimals) : meanText(value);
+  };
+  /** @param {Point} point @param {0 | 1 | 2} which */
+  const shown = (point, which) =>
+    point.texts.length
+      ? point.texts[which]
+      : figure(textOf(point, which), [point.middle, point.low, point.high][which]);
   const host = /** @type {HTMLElement} */ (figureElement.querySelector(".chart-host"));
   drawBand(host, {
     x: points.map(({ window }) => Date.parse(window.window.start) / 1000),
@@ -168,13 +184,15 @@ function drawSeries(id, { title, share, points }) {
     yText: (value) => tickText(value, share ? "%" : ""),
     label: `Chart of ${title} over ${points.length} windows; its numbers are in the table below`,
     height: 200,
+    xTitle: "start of the window (UTC)",
+    yTitle: unit,
+    extent: extent && [scale * extent[0], scale * extent[1]],
+    said: points.map(
+      (point) =>
+        `${spanText(point.window.window)}: ${textOf(point, 0)} ` +
+        `(${textOf(point, 1)} to ${textOf(point, 2)})${point.window.final ? "" : ", provisional"}`,
+    ),
   });
-  /** @param {Point} point @param {0 | 1 | 2} which */
-  const shown = (point, which) => {
-    if (point.texts.length) return point.texts[which];
-    const value = [point.middle, point.low, point.high][which];
-    return figure(share ? percentText(value, decimals) : meanText(value), value);
-  };
   fillTable(
     /** @type {HTMLTableElement} */ (figureElement.querySelector("table")),
     [

@@ -1,0 +1,103 @@
+"""`ldpstream finals`: the documents of final windows, kept in a file or a database."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+import click
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from pydantic import ValidationError
+
+from ldpstream.agents.config import CollectionConfig, KafkaConfig
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document.sinks import check_target, store_documents
+from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.common import config_option, count, load_collection
+from ldpstream.agents.terminal.errors import Failed, Refused
+
+_POLL_MS: Final = 1_000
+_TOGETHER: Final = 1_000
+"""Finals that are stored at once, at most: a file is written as a whole each time."""
+
+
+@click.command()
+@config_option
+@click.option(
+    "--to",
+    metavar="TARGET",
+    envvar="LDPSTREAM_FINALS_TO",
+    help="FILE.parquet, or a database, such as sqlite:///FILE.db: rows, one an entry. Otherwise "
+    "documents are printed, one a line.",
+)
+@click.option("--follow", is_flag=True, help="Go on with what becomes final, until Ctrl-C.")
+@click.argument("name")
+def finals(config_file: str, name: str, *, to: str | None, follow: bool) -> None:
+    """Take the documents of final windows from the estimates topic of collection NAME.
+
+    All that the topic still holds are taken each time. What TARGET has of their windows is
+    replaced, so a replay leaves identical rows.
+    """
+    config, collection = load_collection(config_file, name)
+    try:
+        if to is not None:
+            check_target(to)
+        stored = broker.run(
+            _take(config.kafka, collection, to, follow=follow), config.kafka, config_file
+        )
+    except ValueError as error:
+        raise Refused(f"--to: {error}") from error
+    except ImportError as error:
+        raise Failed(str(error)) from error
+    if to is not None:
+        click.echo(f"{count(stored, 'final window')} stored", err=True)
+
+
+async def _take(
+    kafka: KafkaConfig, collection: CollectionConfig, to: str | None, *, follow: bool
+) -> int:
+    topic = collection.topics.estimates
+    async with broker.admin(kafka) as admin:
+        found = await describe(admin, [topic])
+    if topic not in found:
+        raise Failed(f"topic {topic} does not exist: start a worker first, which creates it")
+    windows = set()
+    async with broker.reader(kafka) as reader:
+        partitions = [TopicPartition(topic, p) for p in range(found[topic].partitions)]
+        async for documents in _finals(reader, partitions, follow=follow):
+            if to is None:
+                for document in documents:
+                    click.echo(document.to_json())
+            else:
+                # In a thread: a database may take longer than a broker waits for its reader.
+                await asyncio.to_thread(store_documents, documents, to)
+            windows |= {(one.fingerprint, one.window.start) for one in documents if one.window}
+    return len(windows)
+
+
+async def _finals(
+    reader: AIOKafkaConsumer, partitions: list[TopicPartition], *, follow: bool
+) -> AsyncIterator[list[EstimateDocument]]:
+    """Yield finals in the order of the topic, up to its present end or without one."""
+    ends = await end_offsets(reader, partitions)
+    await reader.seek_to_beginning(*partitions)
+    found: list[EstimateDocument] = []
+    while True:
+        there = [await reader.position(one) >= ends[one] for one in partitions]
+        if found and (all(there) or len(found) >= _TOGETHER):
+            yield found
+            found = []
+        if all(there) and not follow:
+            return
+        for records in (await reader.getmany(timeout_ms=_POLL_MS)).values():
+            parsed = [_parse(one) for one in records]
+            found += [document for document in parsed if document is not None and document.final]
+
+
+def _parse(record: ConsumerRecord[bytes, bytes]) -> EstimateDocument | None:
+    try:
+        return EstimateDocument.model_validate_json(record.value or b"")
+    except ValidationError:
+        click.echo(f"{record.topic}: offset {record.offset} is no estimate: left out", err=True)
+        return None

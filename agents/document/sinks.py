@@ -1,0 +1,143 @@
+"""Documents kept as rows of a Parquet file or a table of SQL, the same however often they come.
+
+A row is one entry, with the columns of CSV and four more. What is kept of a window is replaced by
+what comes of it, so a replay leaves identical rows; windows that do not come stay as they are.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ldpstream.agents.document.flat import HEADER, document_rows
+from ldpstream.agents.document.model import EstimateDocument
+from ldpstream.mechanisms.base.lazy import imported
+
+SQL_TABLE: Final = "ldpstream_finals"
+"""The name of the table of SQL, which is created where it is missing."""
+
+_WINDOW: Final = ("collection", "fingerprint", "start", "end")
+_LABELS: Final = ("value_label", "low_label", "high_label")
+_KEY: Final = (*_WINDOW, "entry")
+COLUMNS: Final = (*_KEY, *(name for name in HEADER if name not in _KEY), *_LABELS)
+"""The columns of a row. `entry` counts the rows of a document from 0.
+
+Those of `_LABELS` are of quantiles, whose `value`, `low` and `high` are numbers only where the
+labels are. Times are texts, RFC 3339 in UTC.
+"""
+_TYPES: Final = {
+    **dict.fromkeys(("entry", "n", "late", "rejected", "forged"), ("int64", "BigInteger")),
+    **dict.fromkeys(("final", "withheld", "simultaneous"), ("bool", "Boolean")),
+    **dict.fromkeys(("p", "value", "count", "se", "low", "high"), ("float64", "Double")),
+    **dict.fromkeys(
+        ("confidence", "influence", "weight_total", "weight_se", "weight_low", "weight_high"),
+        ("float64", "Double"),
+    ),
+}
+"""How Arrow and SQLAlchemy call what a column holds, where it is no text."""
+
+Row = dict[str, Any]
+
+
+def store_documents(documents: Iterable[EstimateDocument], to: str) -> None:
+    """Keep documents in a file, `NAME.parquet`, or in a database, `sqlite:///NAME.db`.
+
+    Databases are those of SQLAlchemy, by its URL. Of several documents of a window the last one is
+    kept. The file is replaced as a whole, so it has one writer at a time.
+
+    Raises:
+        ImportError: naming what to install, where pyarrow or SQLAlchemy is not.
+        ValueError: for a target that is neither, a URL that is none, or a file or table that holds
+            something else.
+        OSError: where the file cannot be written, or the database fails.
+    """
+    write = _writer(to)
+    newest = {_window(document): document for document in documents}
+    write(to, [row for _, document in sorted(newest.items()) for row in _rows(document)])
+
+
+def check_target(to: str) -> None:
+    """Raise ValueError for a target that is neither a file of Parquet nor a URL of SQL."""
+    _writer(to)
+
+
+def _writer(to: str) -> Any:
+    if "://" in to:
+        return _write_sql
+    if to.endswith(".parquet"):
+        return _write_parquet
+    raise ValueError(f"expected NAME.parquet, or a database such as sqlite:///NAME.db, got {to}")
+
+
+def _window(document: EstimateDocument) -> tuple[str, ...]:
+    window = document.window
+    ends = ("", "") if window is None else (window.start, window.end)
+    return (document.collection, document.fingerprint, *ends)
+
+
+def _rows(document: EstimateDocument) -> Iterable[Row]:
+    for entry, cells in enumerate(document_rows(document)):
+        row = dict.fromkeys(COLUMNS) | dict(zip(HEADER, cells, strict=True))
+        row |= dict(zip(_KEY, (*_window(document), entry), strict=True))
+        if row["name"] is not None:
+            row["name"] = str(row["name"])
+        if row["kind"] == "quantile":
+            for label in _LABELS:
+                name = label.removesuffix("_label")
+                of = row[name]
+                row[label] = None if of is None else str(of)
+                row[name] = float(of) if isinstance(of, int | float) else None
+        yield row
+
+
+def _write_parquet(to: str, rows: Sequence[Row]) -> None:
+    pa = imported("pyarrow", "parquet", "a Parquet file")
+    parquet = imported("pyarrow.parquet", "parquet", "a Parquet file")
+    types = {name: _TYPES.get(name, ("string",))[0] for name in COLUMNS}
+    schema = pa.schema([(name, pa.type_for_alias(of)) for name, of in types.items()])
+    kept: list[Row] = []
+    if Path(to).exists():
+        try:
+            found = parquet.read_table(to)
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"{to}: expected a file of Parquet") from error
+        if not found.schema.equals(schema):
+            raise ValueError(f"{to}: expected a file that holds finals, by its columns")
+        kept = found.to_pylist()
+    new = {tuple(row[name] for name in _WINDOW) for row in rows}
+    kept = [row for row in kept if tuple(row[name] for name in _WINDOW) not in new]
+    ordered = sorted([*kept, *rows], key=lambda row: tuple(row[name] for name in _KEY))
+    # Whoever reads meanwhile has the file of before, or the new one.
+    beside = f"{to}.new"
+    parquet.write_table(pa.Table.from_pylist(ordered, schema), beside)
+    Path(beside).replace(to)
+
+
+def _write_sql(to: str, rows: Sequence[Row]) -> None:
+    sql = imported("sqlalchemy", "sql", "a database")
+    try:
+        engine = sql.create_engine(to)
+    except sql.exc.ArgumentError as error:
+        raise ValueError("expected a URL of SQLAlchemy, such as sqlite:///NAME.db") from error
+    columns = [sql.Column(name, _sql_type(name, sql), primary_key=name in _KEY) for name in COLUMNS]
+    table = sql.Table(SQL_TABLE, sql.MetaData(), *columns)
+    windows = {tuple(row[name] for name in _WINDOW) for row in rows}
+    try:
+        with engine.begin() as connection:
+            table.metadata.create_all(connection)
+            for window in sorted(windows):
+                same = (table.c[name] == of for name, of in zip(_WINDOW, window, strict=True))
+                connection.execute(table.delete().where(*same))
+            if rows:
+                connection.execute(table.insert(), list(rows))
+    except sql.exc.DBAPIError as error:
+        # Its own text has the statement, and all rows.
+        raise OSError(f"the database refuses: {error.orig}") from error
+    finally:
+        engine.dispose()
+
+
+def _sql_type(name: str, sql: Any) -> Any:
+    if name in _TYPES:
+        return getattr(sql, _TYPES[name][1])()
+    # A key has a length in some databases; a topic's name, which a collection's is a part of, too.
+    return sql.String(249) if name in _KEY else sql.Text()

@@ -1,0 +1,50 @@
+"""`ldpstream finals`: what a topic holds, in order, and what is no final of it."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import ldpstream as ldp
+from tests.broker.conftest import on_one_broker
+from tests.lab import Lab
+from tests.stream.cli import invoke, refused
+from tests.stream.modes import MODES
+
+pytestmark = pytest.mark.broker
+
+
+@on_one_broker
+def test_finals_of_a_topic_are_kept_once_and_the_last_counts(lab: Lab, tmp_path: Path):
+    asked = ["finals", "-c", str(lab.file), "trips"]
+    topic = lab.collection.topics.estimates
+    assert refused(invoke(*asked), code=1).startswith(f"topic {topic} does not exist: start a ")
+    driver = ldp.Driver(MODES, start="2026-11-21T10:00:00Z")
+    for _ in range(2):
+        driver.send(["bus"] * 300)
+        driver.advance("65m")
+    first, second = driver.finals
+    provisional = second.model_copy(update={"final": False, "n": 7})
+    again = first.model_copy(update={"n": 301})
+    messages = [one.to_json() for one in (first, provisional, second, again)]
+
+    async def produce() -> None:
+        await lab.create(topic, partitions=1)
+        async with lab.producer() as producer:
+            for message in (*messages[:2], b"no document", *messages[2:]):
+                await producer.send_and_wait(topic, message, partition=0)
+
+    asyncio.run(produce())
+    printed = invoke(*asked)
+    assert printed.exit_code == 0
+    assert printed.stderr == f"{topic}: offset 2 is no estimate: left out\n"
+    assert [json.loads(line)["n"] for line in printed.stdout.splitlines()] == [300, 300, 301]
+    for _ in range(2):
+        kept = invoke(*asked, "--to", str(tmp_path / "f.parquet"))
+        assert (kept.exit_code, kept.stdout) == (0, "")
+        assert kept.stderr.endswith("2 final windows stored\n")
+        rows = pq.read_table(tmp_path / "f.parquet").to_pylist()
+        assert [row["n"] for row in rows if row["entry"] == 0] == [301, 300]
+        assert len(rows) == len(first.distribution) + len(second.distribution)

@@ -1,0 +1,201 @@
+"""Mistakes that users make, and how each is made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+CONFIGURATION: Final = """\
+[kafka]
+bootstrap = "127.0.0.1:1"
+[worker]
+http = "127.0.0.1:0"
+[collection.modes]
+mechanism = "block-hadamard"
+epsilon = 1.0
+domain = { values = ["bus", "train", "car"] }
+minimum = 1
+[collection.places]
+mechanism = "block-hadamard"
+epsilon = 1.0
+domain = { grid = [4, 6], blocks = [2, 3] }
+[collection.ages]
+mechanism = "l1-geometric"
+epsilon = 1.0
+domain = { interval = [0.0, 100.0], bins = 10 }
+window = { size = "1h", hop = "30m" }
+publish = { quantiles = [0.5] }
+"""
+FILE: Final = "ldpstream.toml"
+URL: Final = "http://127.0.0.1:6066"
+"""The worker that is asked; tests put another address in its place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """A command that is wrong, with the files and the input that it gets."""
+
+    what: str
+    command: str
+    stdin: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def configured(what: str, *changes: tuple[str, str], command: str = "certify modes") -> Mistake:
+    """A mistake in the configuration: texts of it with what was written in their place."""
+    text = CONFIGURATION
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    return Mistake(what=what, command=command, files={FILE: text})
+
+
+def values(what: str, stdin: str, command: str = "privatize modes") -> Mistake:
+    """A mistake in what is put in."""
+    return Mistake(what=what, command=command, stdin=stdin)
+
+
+def asked(what: str, command: str, stdin: str = "") -> Mistake:
+    """A mistake on the command line."""
+    return Mistake(what=what, command=command, stdin=stdin)
+
+
+MODES: Final = 'domain = { values = ["bus", "train", "car"] }'
+NOW: Final = "2026-11-23T10:00:00Z"
+
+MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
+    "Configuration": (
+        Mistake(what="no configuration at all", command="certify -c none.toml modes"),
+        configured("a bracket is missing", ("[kafka]", "[kafka")),
+        configured("a key is misspelt", ("epsilon = 1.0", "epsilom = 1.0")),
+        configured("a table is misspelt", ("[collection.modes]", "[colection.modes]")),
+        configured("an unknown mechanism", ("block-hadamard", "hadamard")),
+        configured("no epsilon", ("epsilon = 1.0\n", "")),
+        configured("epsilon is 0", ("epsilon = 1.0", "epsilon = 0")),
+        configured("epsilon is a text", ("epsilon = 1.0", 'epsilon = "1"')),
+        configured("no domain", (MODES + "\n", "")),
+        configured("a label twice", ('"train", "car"', '"bus", "car"')),
+        configured("a domain of one value", ('["bus", "train", "car"]', '["bus"]')),
+        configured(
+            "blocks of another shape than the grid", ("blocks = [2, 3]", "blocks = [2, 3, 4]")
+        ),
+        configured("a duration without a unit", ('size = "1h"', "size = 60")),
+        configured("a duration in words", ('size = "1h"', 'size = "1 hour"')),
+        configured("windows that leave gaps", ('hop = "30m"', 'hop = "2h"')),
+        configured("quantiles of labels", (MODES, f"{MODES}\npublish = {{ quantiles = [0.5] }}")),
+        configured(
+            "a published range that ends outside of the domain",
+            ("publish = { q", "publish = { ranges = { old = [90, 120] }, q"),
+        ),
+        configured(
+            "a sensitive label that is none",
+            ('"block-hadamard"', '"high-low"'),
+            (MODES, f'{MODES}\nsensitive = ["tram"]'),
+        ),
+        configured("no partition", ("minimum = 1", "partitions = 0")),
+        configured(
+            "two collections on one topic",
+            ("minimum = 1", 'topic = "reports"'),
+            ("[collection.ages]", 'topic = "reports"\n[collection.ages]'),
+        ),
+        configured("a bootstrap with a port that there is not", ("127.0.0.1:1", "broker:99999")),
+        configured("a Kafka setting that there is not", ("[worker]", "acks_all = true\n[worker]")),
+        configured(
+            "a secret out of a variable that is not set",
+            ("[worker]", '[worker]\ntoken = { env = "NO_SUCH_TOKEN" }'),
+            command="check",
+        ),
+        configured("a short token", ("[worker]", '[worker]\ntoken = "secret"'), command="check"),
+        configured(
+            "serving everybody without a token", ("127.0.0.1:0", "0.0.0.0:6066"), command="check"
+        ),
+        configured("two mistakes at once", ("1.0", "-1"), ("[2, 3]", "[2]")),
+        asked("a collection that there is not", "certify mode"),
+    ),
+    "Values": (
+        values("a value outside of the domain", "bus\ntram\n"),
+        values("a header that nobody declared", "mode\nbus\n"),
+        values("a number outside of the ends", "20\n101\n", "privatize ages"),
+        values("no number", "nan\n", "privatize ages"),
+        values("a decimal comma", "20,5\n", "privatize ages"),
+        values("one coordinate of two", "3\n", "privatize places"),
+        values("semicolons between coordinates", "3;2\n", "privatize places"),
+        values("an empty line", "bus\n\nbus\n"),
+        values("many bad lines", "tram\n" * 3 + "bus\n"),
+        values(
+            "a column that the file has not", "id,how\n1,bus\n", "privatize --columns mode modes"
+        ),
+        values("labels to be moved into the ends", "bus\n", "privatize --clamp modes"),
+        values("a column that is never closed", 'bus\n"car\n'),
+    ),
+    "Times": (
+        values("seconds in place of milliseconds", "1795255200,bus\n", "privatize --times modes"),
+        values("no time in the line", "bus\n", "privatize --times modes"),
+        values("a time without a zone", "2026-11-21T10:00:00,bus\n", "privatize --times modes"),
+        values("a date that there is not", "2026-02-30T10:00:00Z,bus\n", "privatize --times modes"),
+        values("a time of years ago", "2019-11-21T10:00:00Z,bus\n", "privatize --times modes"),
+        values("a time of years ahead", "2099-11-21T10:00:00Z,bus\n", "privatize --times modes"),
+        asked("a replay without times", "privatize --replay modes", "bus\n"),
+        asked("an end in words", "close --until yesterday modes"),
+    ),
+    "Files and options": (
+        asked("a file that there is not", "privatize modes none.csv"),
+        asked("a folder in place of a file", "privatize modes ."),
+        asked("no collection named", "estimate"),
+        asked("an option that there is not", "estimate --tops 3 modes"),
+        asked("reports of nothing", "estimate modes"),
+        values("values where reports belong", "bus\n", "estimate modes"),
+        values("half a line of a report", '{"fingerprint": "00', "estimate modes"),
+        asked("two forms at once", "estimate --json --csv modes"),
+        asked("a confidence in percent", "estimate --confidence 95 modes"),
+        asked("finals into a table of another kind", "finals --to finals.csv modes"),
+        asked("a domain's file that there is not", "certify -c file.toml modes"),
+        asked("a channel's file that there is not", "certify -c channel.toml modes"),
+        asked("a plan for nobody", "plan modes --respondents 0"),
+        asked("a ledger that is none", f"ledger {FILE}"),
+        asked("a command that there is not", "estimates"),
+    ),
+    "Brokers": (
+        asked("nobody listens there", "check"),
+        values("values for a broker that is away", "bus\n", "send modes"),
+        asked("a login without a password", "check -c login.toml"),
+        asked("a certificate's file that there is not", "check -c tls.toml"),
+    ),
+    "A worker that is asked": (
+        asked("nobody answers there", "query http://127.0.0.1:1 modes"),
+        asked("an address without http", "query 127.0.0.1:6066 modes"),
+        asked("a collection that it does not have", f"query {URL} mode"),
+        asked("no window yet", f"query {URL} rides"),
+        asked("a range outside of the domain", f"query {URL} city --range 0..9,0..99"),
+        asked("one dimension of two", f"query {URL} city --range 0..3"),
+        asked("a quantile of a map", f"query {URL} city --quantile 0.5"),
+        asked("a negative number of values", f"query {URL} city --top -1"),
+        asked("an unknown method", f"query {URL} city --method wilson"),
+        asked("a span with a start alone", f"query {URL} city --start {NOW}"),
+        asked(
+            "a span that is not of whole panes",
+            f"query {URL} city --start 2026-11-21T10:00:30Z --end 2026-11-21T10:01:00Z",
+        ),
+        asked("a day in place of a time", f"query {URL} city --from 2026-11-22"),
+        asked(
+            "an end before the start",
+            f"query {URL} city --start 2026-11-21T10:02:00Z --end 2026-11-21T10:01:00Z",
+        ),
+        asked("two ways to choose windows", f"query {URL} city --last 2 --all"),
+        asked("a fingerprint of another collection", f"query {URL} city --fingerprint 00"),
+    ),
+}
+OTHERS: Final = {
+    FILE: CONFIGURATION,
+    "file.toml": CONFIGURATION.replace(MODES, 'domain = { file = "none.csv" }'),
+    "channel.toml": CONFIGURATION.replace(
+        f'"block-hadamard"\nepsilon = 1.0\n{MODES}',
+        f'"optimal"\nchannel = "none.json"\n{MODES}',
+    ),
+    "login.toml": CONFIGURATION.replace(
+        "[worker]", 'security_protocol = "SASL_PLAINTEXT"\nsasl_mechanism = "PLAIN"\n[worker]'
+    ),
+    "tls.toml": CONFIGURATION.replace(
+        "[worker]", 'security_protocol = "SSL"\nssl_cafile = "none.pem"\n[worker]'
+    ),
+}
+"""Files that are there for every command."""

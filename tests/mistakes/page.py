@@ -1,0 +1,146 @@
+"""What is said of each mistake, as docs/mistakes.md: made by making all of them."""
+
+import asyncio
+import os
+import shlex
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from aiohttp.test_utils import TestServer
+from click.testing import CliRunner
+
+import ldpstream as ldp
+from ldpstream.agents.cli.main import main
+from ldpstream.agents.http import build_http
+from ldpstream.mechanisms.wire.frame import encode_frame
+from tests.mistakes.cases import MISTAKES, OTHERS, URL, Mistake
+from tests.stream.querying import five_minutes
+
+PATIENCE_SECONDS: Final = 60.0
+_HEADING: Final = """# Mistakes, and what is said of them
+
+Each command below was run as it stands (`python -m tests.mistakes` prints this page, and a test
+compares it): it says what is wrong and exits with 1 or 2, having written and counted nothing.
+"""
+_SENT_HEADING: Final = """
+## Messages that arrive in the topic
+
+A worker counts what is right, whatever comes with it. What it cannot count it counts by reason, in
+`/metrics`, `ldpstream status` and on the page, and copies to `TOPIC.late` or `TOPIC.rejected`.
+
+| what arrives, after 100 reports | counted | late | rejected |
+| --- | --- | --- | --- |"""
+
+
+def page() -> str:
+    """Make every mistake and return the page."""
+    lines = [_HEADING.rstrip()]
+    with _folder(), _worker() as url:
+        for heading, mistakes in MISTAKES.items():
+            lines += ["", f"## {heading}", "", "| what | command | what is said |"]
+            lines.append("| --- | --- | --- |")
+            for mistake in mistakes:
+                said = _make(mistake, url)
+                lines.append(f"| {mistake.what} | `ldpstream {mistake.command}` | {said} |")
+    lines.append(_SENT_HEADING)
+    lines += [f"| {what} | {numbers} |" for what, numbers in _sent()]
+    return "\n".join(lines) + "\n"
+
+
+@contextmanager
+def _worker() -> Iterator[str]:
+    """Serve a worker's HTTP from a thread: commands want the main one."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = TestServer(build_http(five_minutes()))
+    try:
+        asyncio.run_coroutine_threadsafe(server.start_server(loop=loop), loop).result()
+        yield str(server.make_url("")).rstrip("/")
+    finally:
+        asyncio.run_coroutine_threadsafe(server.close(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@contextmanager
+def _folder() -> Iterator[None]:
+    """Work in a folder that nothing else is in."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+def _write(mistake: Mistake) -> None:
+    for name, text in {**OTHERS, **mistake.files}.items():
+        Path(name).write_text(text)
+
+
+def _make(mistake: Mistake, url: str) -> str:
+    _write(mistake)
+    arguments = [part.replace(URL, url) for part in shlex.split(mistake.command)]
+    begun = time.monotonic()
+    run = CliRunner().invoke(main, arguments, input=mistake.stdin, prog_name="ldpstream")
+    assert time.monotonic() - begun < PATIENCE_SECONDS, mistake.what
+    said = run.stderr.strip().replace(url, URL)
+    # `check` says what it looks at, and what is wrong with it.
+    printed = "" if mistake.command.startswith("check") else run.stdout
+    if run.exit_code not in (1, 2) or not said or printed or "Traceback" in said:
+        said = f"EXIT {run.exit_code}, {run.exception!r}, {run.stdout} {said}"
+    return "<br>".join(said.replace("|", "\\|").splitlines())
+
+
+def _sent() -> Iterator[tuple[str, str]]:
+    """Yield what came of 100 reports and a bad message, of each kind."""
+    modes = ldp.define_collection(
+        "modes", mechanism="block-hadamard", epsilon=1.0, domain={"values": ["bus", "car"]}
+    )
+    other = ldp.define_collection(
+        "modes", mechanism="block-hadamard", epsilon=2.0, domain={"values": ["bus", "car"]}
+    )
+
+    start = "2026-11-21T10:00:00Z"
+    for what in (
+        "no message at all (a tombstone)",
+        "no frame, but text",
+        "a frame that ends in the middle",
+        "a report of another configuration",
+        "a report of a window that is closed",
+        "a report dated tomorrow",
+        "a report that no value can have",
+    ):
+        driver = ldp.Driver(modes, start=start)
+        driver.send(["bus"] * 100)
+        good = driver.collection.spec.frame(["bus"], times_ms=[driver.now_ms])
+        spec = driver.collection.spec
+        if what.startswith("no message"):
+            driver.produce(None)
+        elif what.startswith("no frame"):
+            driver.produce(b"bus")
+        elif what.endswith("middle"):
+            driver.produce(good[:-1])
+        elif what.endswith("configuration"):
+            driver.produce(other.spec.frame(["bus"], times_ms=[driver.now_ms]))
+        elif what.endswith("closed"):
+            driver.advance("2h")
+            driver.produce(good)
+        elif what.endswith("tomorrow"):
+            driver.produce(spec.frame(["bus"], times_ms=[driver.now_ms + 86_400_000]))
+        else:
+            times = np.array([driver.now_ms])
+            bad = np.full((1, spec.mechanism.report_bytes), 255, dtype=np.uint8)
+            driver.produce(encode_frame(spec.fingerprint, times, bad))
+        assert driver.counted == 100, what
+        reasons = ", ".join(f"{reason} {n}" for reason, n in driver.rejected.items()) or "0"
+        yield what, f"{driver.counted} | {driver.late} | {reasons}"
