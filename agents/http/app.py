@@ -1,6 +1,7 @@
 """The aiohttp application: routes, headers, and errors as JSON."""
 
 import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -56,7 +57,7 @@ def build_http(
     if metrics is None:
         metrics = Metrics()
         metrics.track(pipeline)
-    app = web.Application(middlewares=[_errors_as_json], client_max_size=BODY_BYTES)
+    app = web.Application(middlewares=[_measured, _errors_as_json], client_max_size=BODY_BYTES)
     app.on_response_prepare.append(_add_headers)
     app.on_shutdown.append(_end_events)
     app.on_cleanup.append(_end_computing)
@@ -109,6 +110,20 @@ async def _end_events(app: web.Application) -> None:
 
 async def _end_computing(app: web.Application) -> None:
     await app[QUEUES].close()
+
+
+@web.middleware
+async def _measured(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Record how long an operation takes; streams of events, which never end, are none."""
+    operation = request.app[CHECKED].get(request.match_info.handler)
+    begun = time.monotonic()
+    answer = await handler(request)
+    if operation is not None and not operation.endless:
+        name, seconds = operation.handler.__name__, time.monotonic() - begun
+        request.app[METRICS].answered(name, answer.status, seconds=seconds)
+    return answer
 
 
 @web.middleware

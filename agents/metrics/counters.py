@@ -16,6 +16,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from ldpstream import __version__
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.delays import DelayCollector
 from ldpstream.agents.metrics.gauges import PipelineCollector
@@ -101,6 +102,16 @@ class Metrics:
             buckets=FLUSH_BUCKETS_SECONDS,
             registry=registry,
         )
+        self._http = Histogram(
+            "ldpstream_http_seconds",
+            "Time from a request to its answer, by operation and HTTP status",
+            ["operation", "status"],
+            buckets=FLUSH_BUCKETS_SECONDS,
+            registry=registry,
+        )
+        Gauge("ldpstream_build_info", "Always 1", ["version"], registry=registry).labels(
+            __version__
+        ).set(1)
         self._delays = DelayCollector()
         registry.register(self._delays)
 
@@ -146,6 +157,10 @@ class Metrics:
     def flushed(self, collection: str, *, seconds: float) -> None:
         """Record one flush that won, from its first cell sent until its head was read back."""
         self._flush.labels(collection).observe(seconds)
+
+    def answered(self, operation: str, status: int, *, seconds: float) -> None:
+        """Record one HTTP answer, from the request until it is ready to be sent."""
+        self._http.labels(operation, str(status)).observe(seconds)
 
     def refused_order(self, collection: str) -> None:
         """Count an invalid message of the control topic."""

@@ -106,10 +106,13 @@ class _Reader:
             return [WindowState(window=window, n=0, late=0, final=final, published=False)]
         if wanted.form == "plot":
             limit = PLOTTED if limit is None else min(limit, PLOTTED)
-        span = {"start": wanted.start, "end": wanted.end, "fingerprint": wanted.fingerprint}
+        first, last, fingerprint = wanted.start, wanted.end, wanted.fingerprint
         if limit is not None:
-            return await self.worker.newest(name, limit, **span)
-        return [one async for one in self.worker.windows(name, **span)]
+            return await self.worker.newest(
+                name, limit, start=first, end=last, fingerprint=fingerprint
+            )
+        found = self.worker.windows(name, start=first, end=last, fingerprint=fingerprint)
+        return [one async for one in found]
 
     async def documents(self, windows: Sequence[WindowState]) -> AsyncIterator[bytes]:
         """Yield the windows' documents; those that expire meanwhile are counted as gone.

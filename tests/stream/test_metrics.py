@@ -10,6 +10,7 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families
 
+from ldpstream import __version__
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.http import build_http
@@ -294,3 +295,18 @@ async def test_metrics_are_served_as_text_and_as_openmetrics(
         and sample.name.endswith("_total")
     ]
     assert counted == [5.0]
+
+
+async def test_answers_are_counted_by_operation_and_status() -> None:
+    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
+    metrics.track(pipeline)
+    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+        for path in ("city", "city", "nowhere"):
+            await client.get(f"/api/collections/{path}/windows")
+        await client.get("/page/page.css")
+    samples = scrape(metrics)
+    name = "ldpstream_http_seconds_count"
+    assert value(samples, name, operation="window_list", status="200") == 2
+    assert value(samples, name, operation="window_list", status="404") == 1
+    assert sum(count for (one, _), count in samples.items() if one == name) == 3
+    assert value(samples, "ldpstream_build_info", version=__version__) == 1

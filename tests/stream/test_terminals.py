@@ -1,6 +1,8 @@
 """What goes into a pipe is the same whatever is said of terminals: nothing is cut, or moves."""
 
 import io
+import json
+import logging
 import re
 
 import pytest
@@ -9,6 +11,7 @@ from rich.text import Text
 
 from ldpstream.agents.demo.screen import open_screen
 from ldpstream.agents.demo.view import Moment
+from ldpstream.agents.process.console import FORMAT_VARIABLE, set_up_logging
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.tables import table_console
 from tests.stream.test_demo_summary import status
@@ -57,7 +60,7 @@ def test_no_table_cuts_a_number(width: int):
     assert "…" not in said
     for number in ("63.60%", "−50.90%", "1,234,567,890", "0.00%", "12"):
         assert number in said
-    assert said.count("b") == 50 + (width < 60)  # And of `b...: share`.
+    assert said.count("b") == 51  # One is of `label`.
     assert ("share 63.60%," in said.replace("\n", " ")) == (width < 60)
 
 
@@ -78,3 +81,20 @@ def test_a_demonstration_writes_lines_into_a_pipe(
     said = _COLOUR.sub("", console.file.getvalue())
     assert said.count("\n") == 1
     assert said.startswith("3 s of 30 s | ")
+
+
+def test_a_log_of_json_has_an_object_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv(FORMAT_VARIABLE, "json")
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        set_up_logging()
+        logging.getLogger("ldpstream.agents").warning("topic %s:\n%d lost", "a", 3)
+    finally:
+        root.handlers[:], root.level = before
+    (line,) = capsys.readouterr().err.splitlines()
+    event = json.loads(line)
+    assert (event["level"], event["message"]) == ("WARNING", "topic a:\n3 lost")
+    assert event["time"].endswith("Z")

@@ -167,7 +167,8 @@ const titled = (title) => ({ font: FONT, label: title, labelFont: FONT, labelSiz
 function showTip(chart, band) {
   const { idx, left } = chart.cursor;
   const said = left >= 0 && idx !== null ? (band.said?.[idx] ?? "") : "";
-  const tip = chart.over.querySelector(".tip") ?? chart.over.appendChild(make("p", { className: "tip" }));
+  const tip =
+    chart.over.querySelector(".tip") ?? chart.over.appendChild(make("p", { className: "tip" }));
   tip.hidden = said === "";
   tip.textContent = said;
   // On the side that has more room.
