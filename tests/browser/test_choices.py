@@ -74,7 +74,7 @@ async def test_names_are_shown_as_they_are_and_each_line_is_its_own(page: Page, 
     await open_view(page, url, "line", "time", "&last=12")
     figures = page.locator("#time-charts figure")
     names = list(LINE["publish"]["ranges"])
-    assert await figures.locator("h3").all_inner_texts() == [f"Range {name}" for name in names]
+    assert await figures.locator("h2").all_inner_texts() == [f"Range {name}" for name in names]
     document = await ask(url, "line/estimate", method="anytime")
     for place, entry in enumerate(document["ranges"]):
         newest = (await rows(page, f"#series-{place} table"))[0]
