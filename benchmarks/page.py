@@ -117,10 +117,11 @@ async def watch_both(browser: Browser, seconds: float) -> list[Watched]:
         times_ms = [START_MS + minute * MINUTE_MS] * 2000
         routes.report(0, _routes(np.random.default_rng(minute), 2000), times_ms=times_ms)
     async with serve(both, port=0) as url:
-        return await asyncio.gather(
+        table, plane = await asyncio.gather(
             watch(browser, routes, url, "values", seconds=seconds, more="&top=all"),
             watch(browser, places, url, "map", seconds=seconds),
         )
+    return [table, plane]
 
 
 async def run(path: str, seconds: float) -> int:
