@@ -257,7 +257,7 @@ async def test_the_privacy_statement_is_the_apis(page: Page, url: str) -> None:
     places = await ask(url, "places")
     await open_view(page, url, "places", "privacy")
     first = await page.locator("#privacy-sum").inner_text()
-    said = f"{places['privacy']['protected'][0]} Other values are not: see below."
+    said = f"{places['privacy']['protected'][0]} Not all values are protected: see below."
     assert first == said
     assert "20.1" in first
     shown = await page.locator("#protected li").all_inner_texts()

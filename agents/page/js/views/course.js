@@ -38,7 +38,7 @@ export async function courseText(collection, windows, estimates, listed) {
  */
 function newestText({ ranges = [], quantiles = [], linear = [] }, { window }) {
   const when = `in the newest final window, ${clockText(window.start)}`;
-  const [quantile] = quantiles;
+  const quantile = quantiles[Math.floor(quantiles.length / 2)];
   if (quantile) {
     const ends = `${labelText(quantile.low)} to ${labelText(quantile.high)}`;
     return `Quantile ${quantile.p} is ${labelText(quantile.value)} (${ends}) ${when}.`;

@@ -41,7 +41,7 @@ export function drawPrivacy(collection) {
   const [first, ...others] = privacy.protected;
   say(
     element("privacy-sum"),
-    `${first}${privacy.unprotected === null ? "" : " Other values are not: see below."}`,
+    `${first}${privacy.unprotected === null ? "" : " Not all values are protected: see below."}`,
   );
   list("protected", others);
   element("unprotected-part").hidden = privacy.unprotected === null;
