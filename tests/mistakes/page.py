@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shlex
 import tempfile
 import threading
@@ -23,6 +24,7 @@ from tests.mistakes.cases import MISTAKES, OTHERS, URL, Mistake
 from tests.stream.querying import five_minutes
 
 PATIENCE_SECONDS: Final = 60.0
+_LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
 _HEADING: Final = """# Mistakes, and what is said of them
 
 Each command below was run as it stands (`python -m tests.mistakes` prints this page, and a test
@@ -98,6 +100,7 @@ def _make(mistake: Mistake, url: str) -> str:
     printed = "" if mistake.command.startswith("check") else run.stdout
     if run.exit_code not in (1, 2) or not said or printed or "Traceback" in said:
         said = f"EXIT {run.exit_code}, {run.exception!r}, {run.stdout} {said}"
+    said = _LONG_LIST.sub(r"\1...", said)
     return "<br>".join(said.replace("|", "\\|").splitlines())
 
 
