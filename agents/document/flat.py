@@ -71,7 +71,7 @@ def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
         document.withheld,
     ]
     if document.withheld:
-        yield [*head, *[None] * 7, "none", *[None] * (len(HEADER) - 17)], None
+        yield [*head, *[None] * 7, "none", *[None] * (len(HEADER) - 18)], None
         return
     head += [
         document.late,
@@ -87,7 +87,7 @@ def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
         empty = False
         yield head + entry, bound
     if empty:
-        yield [*head, "none", *[None] * (len(HEADER) - 17)], None
+        yield [*head, "none", *[None] * (len(HEADER) - 18)], None
 
 
 def _entries(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
