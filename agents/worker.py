@@ -8,21 +8,22 @@ Faust.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final
 
 import faust
 from aiokafka import TopicPartition
 
-from ldpstream.agents.config import Config
+from ldpstream.agents.config import Config, Shard
 from ldpstream.agents.config.warnings import nominal_warnings
 from ldpstream.agents.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerApp
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline.addresses import telling_addresses
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.process.console import set_up_logging
@@ -33,12 +34,14 @@ from ldpstream.agents.process.running import (
     unless_stopped,
     until_signalled,
 )
+from ldpstream.agents.served.shards import Shards
 from ldpstream.agents.state.cell_store import StoreError
 
 __all__ = ["attach", "faust_settings", "run_worker", "work"]
 
 _READY_STEP_SECONDS: Final = 0.02
 _STOP_SECONDS: Final = 6.0
+_ALL: Final = Shard()
 
 log = logging.getLogger(__name__)
 
@@ -71,13 +74,14 @@ def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) ->
     return pipeline
 
 
-def run_worker(config: Config, *, verbose: bool = False) -> int:
+def run_worker(config: Config, *, shard: Shard = _ALL, verbose: bool = False) -> int:
     """Run a worker until SIGTERM or SIGINT, and return its exit code: 0, or 1 if it failed.
 
-    Prints `ready URL` on standard output once it serves. May end the process (`run_and_leave`).
+    It runs the collections of its shard, in that shard's group. Prints `ready URL` on standard
+    output once it serves. May end the process (`run_and_leave`).
     """
     set_up_logging(verbose=verbose)
-    working = partial(work, config, announce=announce_ready)
+    working = partial(work, config, shard=shard, announce=announce_ready)
     return run_and_leave(until_signalled(working, config.kafka, refused=(TopicError, StoreError)))
 
 
@@ -147,7 +151,13 @@ def _topics(agent: Any) -> Iterable[str]:
     return getattr(agent.channel, "topics", ())
 
 
-async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str], None]) -> int:
+async def work(
+    config: Config,
+    stop: asyncio.Event,
+    *,
+    announce: Callable[[str], None],
+    shard: Shard = _ALL,
+) -> int:
     """Run a worker until `stop` is set, and return its exit code: 0, or 1 if it failed.
 
     `announce` is called with its URL once it serves.
@@ -157,10 +167,15 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
         StoreError: if the store under `[worker]` cannot be opened.
         HttpUnavailableError: if the address under `[worker]` cannot be served.
     """
+    worker = config.worker
     # Before contacting a broker: access rules do not depend on one.
-    check_serving(config.worker)
+    check_serving(worker)
+    shards = None
+    if worker.advertise is not None:
+        shards = Shards(shard, worker.advertise, config.collections)
+    config = config.of_shard(shard)
     app = WorkerApp(
-        config.worker.id,
+        config.group,
         **faust_settings(config.kafka.bootstrap, config.kafka.options),
         store="memory://",
         web_enabled=False,
@@ -172,7 +187,6 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
     metrics = Metrics()
     # Without a broker Faust's own topic declaration would end the worker; ours is done by then.
     pipeline = _connect(app, config, metrics, declares=False)
-    worker = config.worker
     host, _, port = worker.http.rpartition(":")
     serving = serve(
         pipeline,
@@ -185,25 +199,45 @@ async def work(config: Config, stop: asyncio.Event, *, announce: Callable[[str],
         else None,
         open_to_everybody=worker.open_to_everybody,
         trusted_proxies=worker.trusted_proxies,
+        shards=shards,
     )
+    async with serving as url:
+        # Meanwhile /readyz says what the worker waits for.
+        await unless_stopped(pipeline.wait_for_broker(), stop)
+        async with AsyncExitStack() as stack:
+            if shards is not None:
+                telling = telling_addresses(config, shards, stop, ready=lambda: pipeline.ready)
+                await unless_stopped(stack.enter_async_context(telling), stop)
+            if not config.collections:
+                log.warning("no collection falls to shard %s: only questions are forwarded", shard)
+                announce(url)
+                await stop.wait()
+                return 0
+            return await _run(app, pipeline, stop, partial(_announce, pipeline, url, announce))
+
+
+async def _run(
+    app: WorkerApp,
+    pipeline: Pipeline,
+    stop: asyncio.Event,
+    announce: Callable[[], Coroutine[Any, Any, None]],
+) -> int:
+    """Run an app with its pipeline until `stop` is set, and return the exit code."""
     failed = False
     try:
-        async with serving as url:
-            # Meanwhile /readyz says what the worker waits for.
-            await unless_stopped(pipeline.wait_for_broker(), stop)
-            await unless_stopped(pipeline.start(), stop)
-            # A worker that joins is given partitions, which nobody would serve while it waits.
-            await unless_stopped(pipeline.clock_agrees(), stop)
-            try:
-                await unless_stopped(app.start(), stop)
-                announced = asyncio.create_task(_announce(pipeline, url, announce))
-                with suppress(StoppedError):
-                    await unless_stopped(app.wait_until_stopped(), stop)
-                    failed = True
-                announced.cancel()
-            finally:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(app.stop(), _STOP_SECONDS)
+        await unless_stopped(pipeline.start(), stop)
+        # A worker that joins is given partitions, which nobody would serve while it waits.
+        await unless_stopped(pipeline.clock_agrees(), stop)
+        try:
+            await unless_stopped(app.start(), stop)
+            announced = asyncio.create_task(announce())
+            with suppress(StoppedError):
+                await unless_stopped(app.wait_until_stopped(), stop)
+                failed = True
+            announced.cancel()
+        finally:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(app.stop(), _STOP_SECONDS)
     finally:
         await pipeline.stop()
     if failed:

@@ -2,22 +2,31 @@
 
 import click
 
-from ldpstream.agents.terminal.common import config_option, load, warn_of_nominal
+from ldpstream.agents.config.shard import Shard
+from ldpstream.agents.terminal.common import (
+    config_option,
+    load_shard,
+    shard_option,
+    warn_of_nominal,
+)
 from ldpstream.agents.terminal.errors import Failed
 
 
 @click.command()
 @config_option
-def check(config_file: str) -> None:
+@shard_option
+def check(config_file: str, shard: Shard) -> None:
     """Check the configuration, the broker, the topics, and what we may do with them.
 
     Changes nothing. Exit 1 if something is wrong that would keep a worker from running. Warns of
     budgets so large that they protect in name only.
     """
-    config = load(config_file)
-    names = ", ".join(config.collections)
+    config = load_shard(config_file, shard).of_shard(shard)
+    names = ", ".join(config.collections) or "none"
     warn_of_nominal(config.collections.values())
     click.echo(f"{config_file}: collections {names}")
+    if shard.total > 1:
+        click.echo(f"shard {shard}: group {config.group}")
     for collection in config.collections.values():
         for one in collection.accept:
             took = f"{collection.spec.fingerprint.hex()} and still takes"

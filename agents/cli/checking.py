@@ -6,9 +6,10 @@ import click
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig
+from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
 from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
+from ldpstream.agents.kafka.address_topic import missing_on_addresses
 from ldpstream.agents.kafka.clients import replication_factor
 from ldpstream.agents.kafka.declare import (
     TopicError,
@@ -18,7 +19,7 @@ from ldpstream.agents.kafka.declare import (
     warn_of_compression,
     warn_of_timestamps,
 )
-from ldpstream.agents.kafka.groups import count_members
+from ldpstream.agents.kafka.groups import count_workers
 from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.refusals import explain
@@ -64,7 +65,8 @@ async def _check(config: Config) -> list[str]:
         for name, collection in config.collections.items():
             missing[name], wrong = await _check_collection(admin, collection)
             problems += wrong
-        problems += await missing_on_group(admin, config.worker.id)
+        problems += await _check_addresses(admin, config.worker)
+        problems += await missing_on_group(admin, config.group)
         if not problems:
             problems += await _check_windows(admin, config, missing)
         # Starting it asks for what idempotent production needs.
@@ -118,6 +120,19 @@ async def _check_collection(
     return missing, list(missing_on_topics(collection, found))
 
 
+async def _check_addresses(admin: AIOKafkaAdminClient, worker: WorkerConfig) -> list[str]:
+    """Return what is wrong with the topic of workers' addresses, if they tell any."""
+    if worker.advertise is None:
+        return []
+    topic = worker.addresses_topic
+    found = (await describe(admin, [topic])).get(topic)
+    if found is None:
+        click.echo(f"{topic}: missing; a worker creates it, 1 partition")
+        return []
+    click.echo(f"{topic}: {count(found.partitions, 'partition')}")
+    return missing_on_addresses(topic, found.permitted)
+
+
 async def _check_windows(
     admin: AIOKafkaAdminClient, config: Config, missing: Mapping[str, Sequence[str]]
 ) -> list[str]:
@@ -129,7 +144,7 @@ async def _check_windows(
     ]
     if not begun:
         return []
-    running = await count_members(admin, config.worker.id)
+    running = await count_workers(admin, config.worker.id)
     problems = []
     async with broker.reader(config.kafka) as reader:
         for name, collection in begun:

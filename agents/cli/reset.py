@@ -10,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import UnknownTopicOrPartitionError, for_code
 
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.kafka.groups import count_members
+from ldpstream.agents.kafka.groups import count_members, worker_groups
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import config_option, load_collection
@@ -52,12 +52,13 @@ def _confirm(collection: CollectionConfig) -> None:
 async def _reset(config: Config, collection: CollectionConfig) -> Sequence[str]:
     # An order to close names offsets of the old source: it must not apply to the new one.
     topics = collection.topics
-    names, groups = [topics.changelog, topics.control], {config.worker.id: "workers"}
-    if topics.frames is not None:
-        # What was packed of the old source may not show it, where the broker has no topic ids.
-        names.append(topics.frames)
-        groups[config.worker.pack_group] = "packers"
+    names = [topics.changelog, topics.control]
     async with broker.admin(config.kafka) as admin:
+        groups = dict.fromkeys(await worker_groups(admin, config.worker.id), "workers")
+        if topics.frames is not None:
+            # What was packed of the old source may not show it, where the broker has no topic ids.
+            names.append(topics.frames)
+            groups[config.worker.pack_group] = "packers"
         for group_id, who in groups.items():
             members = await count_members(admin, group_id)
             if members:

@@ -2,21 +2,28 @@
 
 import click
 
-from ldpstream.agents.terminal.common import config_option, load, warn_of_nominal
+from ldpstream.agents.config.shard import Shard
+from ldpstream.agents.terminal.common import (
+    config_option,
+    load_shard,
+    shard_option,
+    warn_of_nominal,
+)
 from ldpstream.agents.terminal.errors import Refused
 
 
 @click.command()
 @config_option
+@shard_option
 @click.option("--verbose", is_flag=True, help="Log what Faust and the Kafka clients say, too.")
 @click.pass_context
-def worker(context: click.Context, config_file: str, *, verbose: bool) -> None:
+def worker(context: click.Context, config_file: str, *, shard: Shard, verbose: bool) -> None:
     """Run the Faust worker: ingest, windows, publishing, metrics, HTTP.
 
     Prints `ready URL` once it serves. SIGTERM and Ctrl-C flush what was read, and end it.
     """
-    config = load(config_file)
-    warn_of_nominal(config.collections.values())
+    config = load_shard(config_file, shard)
+    warn_of_nominal(config.of_shard(shard).collections.values())
     # Only now: a configuration that is refused should not wait for Faust to be imported.
     from ldpstream.agents.config.client_options import ClientOptionError
     from ldpstream.agents.stores.choice import why_no_store
@@ -28,4 +35,4 @@ def worker(context: click.Context, config_file: str, *, verbose: bool) -> None:
         faust_settings(config.kafka.bootstrap, config.kafka.options)
     except ClientOptionError as error:
         raise Refused(f"{config_file}: {error}") from error
-    context.exit(run_worker(config, verbose=verbose))
+    context.exit(run_worker(config, shard=shard, verbose=verbose))

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ldpstream.agents.config.gateway import GatewayConfig
     from ldpstream.agents.config.kafka import KafkaConfig
     from ldpstream.agents.config.load import BOOTSTRAP_VARIABLE, Config, load_config, read_config
+    from ldpstream.agents.config.shard import Shard
     from ldpstream.agents.config.spread import SpreadConfig
     from ldpstream.agents.config.tables import WorkerConfig
     from ldpstream.agents.config.topic_names import Topics
@@ -24,6 +25,7 @@ else:
             "ldpstream.agents.config.gateway": "GatewayConfig",
             "ldpstream.agents.config.kafka": "KafkaConfig",
             "ldpstream.agents.config.load": "BOOTSTRAP_VARIABLE Config load_config read_config",
+            "ldpstream.agents.config.shard": "Shard",
             "ldpstream.agents.config.spread": "SpreadConfig",
             "ldpstream.agents.config.tables": "WorkerConfig",
             "ldpstream.agents.config.topic_names": "Topics",
@@ -40,6 +42,7 @@ __all__ = [
     "GatewayConfig",
     "KafkaConfig",
     "Range",
+    "Shard",
     "SpreadConfig",
     "Topics",
     "WindowSpec",

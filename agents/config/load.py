@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ldpstream.agents.config.accepted import with_accepted
 from ldpstream.agents.config.collection import CollectionConfig, read_collection, read_spec
@@ -14,10 +14,12 @@ from ldpstream.agents.config.errors import ConfigError, Problems, from_validatio
 from ldpstream.agents.config.files import read_tables
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.kafka import KafkaConfig, read_options
+from ldpstream.agents.config.shard import Shard
 from ldpstream.agents.config.tables import FileTable, KafkaTable, WorkerConfig, known_keys
 from ldpstream.agents.config.topics import check_topics
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"
+ADVERTISE_VARIABLE: Final = "LDPSTREAM_ADVERTISE"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,18 @@ class Config:
     worker: WorkerConfig
     gateway: GatewayConfig
     collections: Mapping[str, CollectionConfig]
-    """By name, in the order of the file; at least one."""
+    """By name, in the order of the file; at least one, but for a shard to which none falls."""
+    shard: Shard = field(default_factory=Shard)
+
+    @property
+    def group(self) -> str:
+        """The consumer group of the workers that run these collections."""
+        return self.shard.group(self.worker.id)
+
+    def of_shard(self, shard: Shard) -> "Config":
+        """Return the same with the collections of a shard alone."""
+        held = {name: one for name, one in self.collections.items() if shard.holds(name)}
+        return replace(self, collections=held, shard=shard)
 
 
 def load_config(path: str | Path, *, environment: Mapping[str, str] = os.environ) -> Config:
@@ -70,12 +83,17 @@ def read_config(
         with problems.gathered():
             serving.check_together(path)
     with problems.gathered():
-        check_topics((name, collection.topics) for name, collection in collections.items())
+        given = _given(environment, ADVERTISE_VARIABLE, WorkerConfig, "advertise")
+        worker = worker if given is None else worker.model_copy(update={"advertise": given})
+    taken = {} if worker.advertise is None else {worker.addresses_topic: "that of the workers"}
     with problems.gathered():
-        bootstrap = _bootstrap(environment) or file.kafka.bootstrap
+        check_topics(((name, one.topics) for name, one in collections.items()), taken)
+    bootstrap = file.kafka.bootstrap
     with problems.gathered():
-        given = file.kafka.model_extra or {}
-        options = read_options(given, base=base, environment=environment)
+        bootstrap = _given(environment, BOOTSTRAP_VARIABLE, KafkaTable, "bootstrap") or bootstrap
+    with problems.gathered():
+        extra = file.kafka.model_extra or {}
+        options = read_options(extra, base=base, environment=environment)
     problems.check()
     return Config(
         kafka=KafkaConfig(bootstrap=bootstrap, options=options),
@@ -115,11 +133,12 @@ def _file(tables: Mapping[str, Any], problems: Problems, context: Mapping[str, A
     return file
 
 
-def _bootstrap(environment: Mapping[str, str]) -> str | None:
-    given = environment.get(BOOTSTRAP_VARIABLE)
+def _given(environment: Mapping[str, str], variable: str, table: type[BaseModel], key: str) -> Any:
+    """Return what a variable gives in place of a key of a table; None where it is not set."""
+    given = environment.get(variable)
     if not given:
         return None
     try:
-        return KafkaTable(bootstrap=given).bootstrap
+        return getattr(table.model_validate({key: given}), key)
     except ValidationError as error:
-        raise ConfigError(BOOTSTRAP_VARIABLE, from_validation(error, {}).problem) from error
+        raise ConfigError(variable, from_validation(error, {}).problem) from error

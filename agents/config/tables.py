@@ -30,6 +30,7 @@ from ldpstream.agents.config.durations import (
 from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.serving import PlacedFile, ServingTable, Table, is_port
+from ldpstream.agents.config.shard import is_advertised
 from ldpstream.agents.query.options import KEYS, SETTINGS
 from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
@@ -61,6 +62,12 @@ def _brokers(value: str) -> str:
         host, colon, port = broker.strip().rpartition(":")
         if not (is_port(port) if colon else port) or (colon and not host) or "/" in broker:
             raise refused('host:port, several with commas, such as "127.0.0.1:9092"', value)
+    return value
+
+
+def _advertised(value: str) -> str:
+    if not is_advertised(value):
+        raise refused('an address without a path, such as "http://worker-2:6066"', value)
     return value
 
 
@@ -118,6 +125,10 @@ class WorkerConfig(ServingTable):
     open_to_everybody: bool = Field(
         default=False, description="Whether no token is needed although others reach `http`"
     )
+    advertise: Annotated[str, AfterValidator(_advertised)] | None = Field(
+        default=None,
+        description="Where workers of other shards reach this one; `LDPSTREAM_ADVERTISE` overrides",
+    )
     store: Literal["memory", "rocksdb"] = Field(
         default="memory", description="Where replicas of the state are kept"
     )
@@ -131,6 +142,11 @@ class WorkerConfig(ServingTable):
     def pack_group(self) -> str:
         """The consumer group of all packers."""
         return f"{self.id}.pack"
+
+    @property
+    def addresses_topic(self) -> str:
+        """The topic in which workers of all shards tell where they answer."""
+        return f"{self.id}-workers"
 
 
 class WindowTable(Table):

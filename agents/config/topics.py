@@ -1,14 +1,16 @@
 """Check that no two collections share a topic, configured or derived."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
 from ldpstream.agents.config.errors import ConfigError, key_path, shown
 from ldpstream.agents.config.topic_names import Topics
 
 
-def check_topics(collections: Iterable[tuple[str, Topics]]) -> None:
-    """Refuse topics that are used twice.
+def check_topics(
+    collections: Iterable[tuple[str, Topics]], uses: Mapping[str, str] | None = None
+) -> None:
+    """Refuse topics that are used twice; `uses` are further topics, and what each is.
 
     Names that differ only in dots and underscores count as equal: brokers refuse such pairs,
     because their metrics cannot distinguish them.
@@ -16,7 +18,7 @@ def check_topics(collections: Iterable[tuple[str, Topics]]) -> None:
     Raises:
         ConfigError: at the later collection's `topic`, naming the topic's first use.
     """
-    taken: dict[str, str] = {}
+    taken = {topic.replace(".", "_"): use for topic, use in (uses or {}).items()}
     for name, topics in collections:
         path = key_path(["collection", name])
         for field in fields(topics):

@@ -1,12 +1,16 @@
 """The short answers of the API: each handler looks at the pipeline, and changes nothing."""
 
+from collections.abc import Mapping
+
 from aiohttp import web
 from pydantic import BaseModel
 
 from ldpstream.agents.document.answers import CollectionList, Health
 from ldpstream.agents.http import describe
-from ldpstream.agents.http.keys import ACCESS, METRICS, PIPELINE
+from ldpstream.agents.http.keys import ACCESS, METRICS, PIPELINE, SHARDS
 from ldpstream.agents.http.lookup import named_collection
+from ldpstream.agents.served.served import Described
+from ldpstream.agents.served.shards import Elsewhere
 
 
 async def health(request: web.Request) -> web.Response:
@@ -16,8 +20,8 @@ async def health(request: web.Request) -> web.Response:
 
 
 async def readiness(request: web.Request) -> web.Response:
-    """Answer whether every collection can be asked: 503 with reasons where not."""
-    answer = describe.describe_readiness(request.app[PIPELINE])
+    """Answer whether every own collection can be asked: 503 with reasons where not."""
+    answer = describe.describe_readiness(request.app[PIPELINE], _others(request))
     if not request.app[ACCESS].allows(request):
         # Probes need the status alone; the reasons name collections.
         answer = answer.model_copy(update={"reasons": []})
@@ -32,9 +36,11 @@ async def metrics(request: web.Request) -> web.Response:
 
 
 async def collections(request: web.Request) -> web.Response:
-    """Answer all collections."""
-    served = request.app[PIPELINE].collections.values()
-    return _json(CollectionList(collections=[describe.describe_collection(one) for one in served]))
+    """Answer all collections, in the order of the configuration."""
+    found: dict[str, Described] = {**request.app[PIPELINE].collections, **_others(request)}
+    names = request.app[SHARDS].collections if SHARDS in request.app else found
+    listed = [describe.describe_collection(found[name]) for name in names]
+    return _json(CollectionList(collections=listed))
 
 
 async def collection(request: web.Request) -> web.Response:
@@ -53,6 +59,11 @@ async def device_spec(request: web.Request) -> web.Response:
 async def status(request: web.Request) -> web.Response:
     """Answer how far a collection is."""
     return _json(describe.describe_status(named_collection(request)))
+
+
+def _others(request: web.Request) -> Mapping[str, Elsewhere]:
+    """Return the collections of other shards: as configured, for all have one configuration."""
+    return request.app[SHARDS].others() if SHARDS in request.app else {}
 
 
 def _json(answer: BaseModel, *, status: int = 200) -> web.Response:

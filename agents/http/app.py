@@ -11,7 +11,8 @@ from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.feed import Feeds
-from ldpstream.agents.http.keys import ACCESS, BODIES, FEEDS, METRICS, PIPELINE, QUEUES
+from ldpstream.agents.http.forwarding import FORWARDING, add_forwarding
+from ldpstream.agents.http.keys import ACCESS, BODIES, FEEDS, METRICS, PIPELINE, QUEUES, SHARDS
 from ldpstream.agents.http.limits import BODY_BYTES
 from ldpstream.agents.http.openapi import describe_api
 from ldpstream.agents.http.operations import OPERATIONS, Handler, Operation
@@ -25,6 +26,7 @@ from ldpstream.agents.http.receiving import (
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.page import CONTENT_SECURITY_POLICY, Asset, load_assets
 from ldpstream.agents.served.served import ServedPipeline
+from ldpstream.agents.served.shards import Shards
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
 
@@ -46,13 +48,17 @@ _HEADERS: Final = {
 
 
 def build_http(
-    pipeline: ServedPipeline, *, metrics: Metrics | None = None, access: Access | None = None
+    pipeline: ServedPipeline,
+    *,
+    metrics: Metrics | None = None,
+    access: Access | None = None,
+    shards: Shards | None = None,
 ) -> web.Application:
     """Build the application that shows a pipeline: page, API, metrics; all of it read-only.
 
     It may be served as it is or mounted under a prefix of another application (`add_subapp`): all
     links are relative. Without `metrics` it makes its own, whose counters stay at zero. Without
-    `access` everybody may read it.
+    `access` everybody may read it. Questions about collections of other `shards` are forwarded.
     """
     if metrics is None:
         metrics = Metrics()
@@ -67,6 +73,8 @@ def build_http(
     app[ACCESS] = access or Access()
     app[BODIES] = Bodies(lambda: ARRIVING_BYTES)
     app[FEEDS] = Feeds(app[QUEUES])
+    if shards is not None:
+        add_forwarding(app, shards)
     described = Operation(path="/openapi.json", summary="This", handler=_description(), answer=None)
     operations = (*OPERATIONS, described)
     app[CHECKED] = {operation.handler: operation for operation in operations}
@@ -112,6 +120,26 @@ async def _end_computing(app: web.Application) -> None:
     await app[QUEUES].close()
 
 
+async def _checked(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Answer what may be asked: here, or where the collection is that it is about."""
+    access = request.app[ACCESS]
+    # Neither the page's own files nor paths that there are not are among the operations.
+    operation = request.app[CHECKED].get(request.match_info.handler)
+    if operation is None or operation.public:
+        access.check_name(request)
+    else:
+        access.check(request)
+    if operation is None:
+        return await handler(request)
+    check_names(request.query, operation.parameters)
+    name = request.match_info.get("name", "")
+    if SHARDS in request.app and request.app[SHARDS].elsewhere(name):
+        return await request.app[FORWARDING].answer(request, name)
+    return await handler(request)
+
+
 @web.middleware
 async def _measured(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -130,17 +158,8 @@ async def _measured(
 async def _errors_as_json(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    access = request.app[ACCESS]
     try:
-        # Neither the page's own files nor paths that there are not are among the operations.
-        operation = request.app[CHECKED].get(request.match_info.handler)
-        if operation is None or operation.public:
-            access.check_name(request)
-        else:
-            access.check(request)
-        if operation is not None:
-            check_names(request.query, operation.parameters)
-        return await handler(request)
+        return await _checked(request, handler)
     except AnswerError as error:
         headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
         return _problem(error.status, error.text, headers=headers)

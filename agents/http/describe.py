@@ -1,6 +1,7 @@
 """Collections of a running pipeline, described as the HTTP API answers them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ldpstream.agents.config import CollectionConfig
@@ -23,7 +24,8 @@ from ldpstream.agents.query.linear import Linear
 from ldpstream.agents.query.offered import likelihood_offered
 from ldpstream.agents.query.options import KEYS
 from ldpstream.agents.query.ranges import Range
-from ldpstream.agents.served.served import ServedCollection, ServedPipeline
+from ldpstream.agents.served.served import Described, ServedCollection, ServedPipeline
+from ldpstream.agents.served.shards import Elsewhere
 from ldpstream.agents.state.records import REASONS
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import WindowInfo
@@ -41,9 +43,9 @@ from ldpstream.mechanisms.domains.parse import (
 from ldpstream.mechanisms.exact.entropy import WORD
 
 
-def describe_collection(served: ServedCollection) -> Collection:
+def describe_collection(served: Described) -> Collection:
     """Return a collection as configured."""
-    config: CollectionConfig = served.config
+    config = served.config
     return Collection(
         name=config.name,
         fingerprint=config.spec.fingerprint.hex(),
@@ -91,7 +93,7 @@ def _configured(option: Any) -> Any:
     return [one.name if isinstance(one, Range | Linear) else one for one in option]
 
 
-def _accepted(served: ServedCollection) -> AcceptedSpec:
+def _accepted(served: Described) -> AcceptedSpec:
     config = served.config
     return AcceptedSpec(
         fingerprint=config.spec.fingerprint.hex(),
@@ -177,14 +179,21 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
     )
 
 
-def describe_readiness(pipeline: ServedPipeline) -> Readiness:
-    """Return whether every collection can be asked, with what is missing."""
+def describe_readiness(
+    pipeline: ServedPipeline, others: Mapping[str, Elsewhere] = MappingProxyType({})
+) -> Readiness:
+    """Return whether every collection can be asked, with what is missing.
+
+    What is missing of `others`, which are of other shards, is told and makes nobody unready: no
+    worker is to go because another one does.
+    """
     reasons = ["the broker does not answer"] if pipeline.broker_watch.silent else []
     for name, served in pipeline.collections.items():
         reasons.extend(_reasons(name, served))
         for one in served.accepted:
             reasons.extend(_reasons(f"{name} ({one.config.spec.fingerprint.hex()})", one))
-    return Readiness(ready=not reasons, reasons=reasons)
+    missing = [other.problem for other in others.values() if not other.ready]
+    return Readiness(ready=not reasons, reasons=reasons + missing)
 
 
 def _reasons(name: str, served: ServedCollection) -> Iterator[str]:

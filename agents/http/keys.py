@@ -10,10 +10,13 @@ from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.receiving import Bodies
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.served.served import ServedPipeline
+from ldpstream.agents.served.shards import Shards
 
 PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)
 METRICS: Final = web.AppKey("metrics", Metrics)
 QUEUES: Final = web.AppKey("queues", ComputeQueues)
 ACCESS: Final = web.AppKey("access", Access)
+SHARDS: Final = web.AppKey("shards", Shards)
+"""Only where there are other shards."""
 BODIES: Final = web.AppKey("bodies", Bodies)
 FEEDS: Final = web.AppKey("feeds", Feeds)

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from ldpstream.agents.http.keys import PIPELINE
+from ldpstream.agents.http.keys import PIPELINE, SHARDS
 from ldpstream.agents.http.parameters import FINGERPRINT, AnswerError
 from ldpstream.agents.partition.answers import first_kept
 from ldpstream.agents.served.served import ServedCollection
@@ -20,7 +20,8 @@ def named_collection(request: web.Request) -> ServedCollection:
     known = request.app[PIPELINE].collections
     name = request.match_info["name"]
     if name not in known:
-        raise AnswerError(404, f"no such collection; expected one of {', '.join(known)}")
+        names = request.app[SHARDS].collections if SHARDS in request.app else known
+        raise AnswerError(404, f"no such collection; expected one of {', '.join(names)}")
     served = known[name]
     asked = request.query.get(FINGERPRINT.name)
     if asked is None:

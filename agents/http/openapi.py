@@ -26,8 +26,10 @@ _ERRORS: Final = {
     410: "The span, or a part of it, has expired",
     413: f"A body of more than {BODY_BYTES} bytes",
     415: "A body that does not say that it is application/json",
-    421: "Asked by a name that may be another site's; only on loopback without a token",
-    503: "The state has not been read to its end yet, or too many requests wait",
+    421: "Asked by a name that may be another site's; only on loopback without a token. Or "
+    "forwarded by another worker, of a collection that this one does not run",
+    503: "The state has not been read to its end yet, too many requests wait, or no worker of "
+    "the collection's shard answers",
 }
 
 

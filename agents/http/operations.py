@@ -72,7 +72,8 @@ class Operation:
         if not self.public:
             found |= {401, 403}
         if "{name}" in self.path:
-            found.add(404)
+            # 503 where it is of another shard, too, none of whose workers answers.
+            found |= {404, 503}
         return frozenset(found)
 
 
@@ -101,7 +102,6 @@ OPERATIONS: Final = (
         handler=window_list,
         answer=WindowList,
         parameters=WINDOWS,
-        errors=(503,),
         csv=True,
     ),
     Operation(
@@ -110,7 +110,7 @@ OPERATIONS: Final = (
         handler=estimate,
         answer=EstimateDocument,
         parameters=ESTIMATE,
-        errors=(410, 503),
+        errors=(410,),
         csv=True,
         tagged=True,
     ),
@@ -120,7 +120,7 @@ OPERATIONS: Final = (
         handler=estimate_posted,
         answer=EstimateDocument,
         parameters=(FORMAT, FINGERPRINT),
-        errors=(410, 413, 415, 503),
+        errors=(410, 413, 415),
         csv=True,
         body=EstimateRequest,
     ),
@@ -130,7 +130,6 @@ OPERATIONS: Final = (
         handler=stored_final,
         answer=EstimateDocument,
         parameters=(FORMAT, FINGERPRINT),
-        errors=(503,),
         csv=True,
         tagged=True,
     ),
@@ -141,7 +140,6 @@ OPERATIONS: Final = (
         handler=events,
         answer=None,
         parameters=EVENTS,
-        errors=(503,),
         endless=True,
         text="text/event-stream",
     ),
@@ -163,7 +161,8 @@ OPERATIONS: Final = (
     ),
     Operation(
         path="/readyz",
-        summary="Whether every collection can be asked; why not is told with a token only",
+        summary="Whether every collection of this worker can be asked; why not, and which shards "
+        "have no worker, is told with a token only",
         handler=api.readiness,
         answer=Readiness,
         unready=True,

@@ -16,6 +16,7 @@ from ldpstream.agents.http.listening import HttpUnavailableError, listening
 from ldpstream.agents.http.peers import Network
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.served.served import ServedPipeline
+from ldpstream.agents.served.shards import Shards
 
 CONNECTIONS_LIMIT: Final = 500
 """Open at once: whoever may not read can open connections too, and a worker needs some itself."""
@@ -34,13 +35,15 @@ async def serve(
     certificate: tuple[Path, Path] | None = None,
     open_to_everybody: bool = False,
     trusted_proxies: Sequence[Network] = (),
+    shards: Shards | None = None,
 ) -> AsyncIterator[str]:
     """Serve a pipeline for the length of an `async with` block, which gets the URL.
 
     Port 0 is any free one. By default only this machine is served. An address that others reach
     needs a token, which every reader has to show, unless it is `open_to_everybody`. With a
     certificate and its key, files in PEM format, HTTPS is served. Of `trusted_proxies`, the header
-    `X-Forwarded-For` says whose a request is.
+    `X-Forwarded-For` says whose a request is. Questions about collections of other `shards` are
+    forwarded.
 
     Raises:
         HttpUnavailableError: where the address is taken, not ours, or not allowed; where it needs a
@@ -55,7 +58,7 @@ async def serve(
         trusted_proxies=tuple(trusted_proxies),
     )
     async with listening(
-        build_http(pipeline, metrics=metrics, access=access),
+        build_http(pipeline, metrics=metrics, access=access, shards=shards),
         address=f"{host}:{port}",
         bounds=bounds,
         tls=None if certificate is None else server_tls(*certificate),

@@ -29,7 +29,6 @@ _CHANGELOG: Final = {
 # A broker then unpacks what it is sent, and refuses what is larger than max.message.bytes unpacked.
 _UNCOMPRESSED: Final = {"compression.type": "uncompressed"}
 
-
 DELAYS_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 """A broker that creates a thousand partitions, or shares its cores, takes its time."""
 
@@ -69,7 +68,7 @@ async def declare_topics(
     ]
     if not missing:
         return found
-    await _create(client, missing)
+    await create_topics(client, missing)
     found = await _await_topics(client, names, collection)
     # Another client may have created some of them meanwhile: a device that sends, say.
     await _check_found(client, found, collection)
@@ -151,7 +150,8 @@ def _wanted(collection: CollectionConfig, replication_factor: int) -> list[NewTo
     ]
 
 
-async def _create(client: AIOKafkaAdminClient, missing: list[NewTopic]) -> None:
+async def create_topics(client: AIOKafkaAdminClient, missing: list[NewTopic]) -> None:
+    """Create topics that others may create too; raises TopicError if the broker refuses one."""
     for refusal in _refusals(await client.create_topics(missing)):
         raise TopicError(refusal)
 

@@ -259,11 +259,18 @@ class Partition:
             self.work = expire(self._cells, self.work, kept)
         # Neither advancing the clock without closing a pane nor expiring, gathering or handing over
         # empty panes is worth a flush: an idle partition writes a head only when a pane closes or
-        # something else changes.
-        work = self.work
+        # something else changes. Nor is lacking the proof that it is idle, as after every load: two
+        # groups that both own it would displace each other for ever, and neither would prove it.
+        work, said = self.work, self.flushes.flight or self.base
         if work is not before:
-            moved = replace(before, clock=work.clock, expired=work.expired, gathered=work.gathered)
-            self._changed |= work != moved
+            moved = replace(
+                before,
+                clock=work.clock,
+                expired=work.expired,
+                gathered=work.gathered,
+                idle=work.idle,
+            )
+            self._changed |= work != moved or (work.idle and not said.idle)
 
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         self.work = store_finals(self._context, self._cells, self.work, replicas, heads)

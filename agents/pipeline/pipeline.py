@@ -153,7 +153,7 @@ class Pipeline:
         config, connections = self.config, self._connections
         admin = await connections.admin()
         found = [*config.collections.values()]
-        await self._identity.open(admin, config.kafka, found, group=config.worker.id)
+        await self._identity.open(admin, config.kafka, found, group=config.group)
         await connections.producer(self._producer)
         # Before joining the group: nothing may be decided with a wrong clock.
         watch = ClockWatch(self.clock, self._all, self._group, self._producer)

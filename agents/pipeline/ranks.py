@@ -49,7 +49,7 @@ def make_ranks(
 
     ranks = [make_rank(collections, accepted=False)]
     own = {engine.config.name: engine for engine in ranks[0].engines}
-    for place in range(max(len(c.accept) for c in collections)):
+    for place in range(max((len(c.accept) for c in collections), default=0)):
         having = [c.accept[place] for c in collections if c.accept[place:]]
         ranks.append(make_rank(having, accepted=True))
         for engine in ranks[-1].engines:

@@ -8,9 +8,26 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch
 from ldpstream.agents.stores.choice import Replicated
+
+
+class Described(Protocol):
+    """A collection that this worker or another one runs."""
+
+    @property
+    def config(self) -> CollectionConfig:
+        """It, as configured."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be asked."""
+
+    @property
+    def accepted(self) -> Sequence["Described"]:
+        """The same topics under the specs that it accepts in addition to its own."""
 
 
 class ServedCollection(Replicated, Protocol):

@@ -6,12 +6,14 @@ from typing import Any, Final, TypeVar
 import click
 
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
+from ldpstream.agents.config.shard import Shard
 from ldpstream.agents.config.warnings import nominal_warnings
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.mechanisms.base.errors import SpecError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+SHARD_VARIABLE: Final = "LDPSTREAM_SHARD"
 CHUNK: Final = 100_000
 """Lines that are read and handled at once."""
 
@@ -41,6 +43,34 @@ def number_option(
         metavar=metavar,
         help=text,
     )
+
+
+class ShardParameter(click.ParamType):
+    """A shard and their number on the command line, such as `2/4`."""
+
+    name = "shard"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Shard:
+        """Return the shard; wrong use where the text is none."""
+        try:
+            return Shard.parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def shard_option(command: Command) -> Command:
+    """Add `--shard`, passed on as `shard`."""
+    return click.option(
+        "--shard",
+        type=ShardParameter(),
+        default="1/1",
+        envvar=SHARD_VARIABLE,
+        show_envvar=True,
+        metavar="I/N",
+        help="Run only the collections whose names fall to shard I of N (docs/scale.md).",
+    )(command)
 
 
 def verbose_option(command: Command) -> Command:
@@ -75,6 +105,21 @@ def load(config_file: str) -> Config:
         return load_config(config_file)
     except (ConfigError, SpecError) as error:
         raise Refused(str(error)) from error
+
+
+def load_shard(config_file: str, shard: Shard) -> Config:
+    """Load the configuration of a worker of a shard: all collections.
+
+    Raises:
+        Refused: as `load`, and where nobody could forward questions to that worker.
+    """
+    config = load(config_file)
+    if shard.total > 1 and config.worker.advertise is None:
+        raise Refused(
+            f"{config_file}: worker.advertise: expected where workers of other shards reach this "
+            'one, such as "http://worker-2:6066", got none; LDPSTREAM_ADVERTISE gives it, too'
+        )
+    return config
 
 
 def load_collection(config_file: str, name: str) -> tuple[Config, CollectionConfig]:

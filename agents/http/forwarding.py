@@ -1,0 +1,141 @@
+"""Questions about collections of other shards: asked of a worker that runs them, answered as it is.
+
+A question keeps its reader's token and its bytes, and so does the answer. It is forwarded once: who
+is asked by another worker about a collection of yet another shard refuses (421).
+"""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+from ldpstream.agents.http.keys import BODIES, SHARDS
+from ldpstream.agents.http.limits import BODY_BYTES
+from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.peers import FORWARDED as ASKED_BY
+from ldpstream.agents.served.shards import Shards
+
+FORWARDED: Final = "Ldpstream-Forwarded"
+"""On a question that another worker forwards: its shard."""
+CONNECT_SECONDS: Final = 2.0
+SILENCE_SECONDS: Final = 600.0
+"""For how long a worker may say nothing: a costly answer takes long."""
+_CONNECTIONS: Final = 100
+"""To one worker, at once: half of what it takes from one address."""
+_UNUSED_SECONDS: Final = 5.0
+"""Less than workers keep a connection that is not used."""
+_PASSED: Final = (
+    "Accept",
+    "Accept-Encoding",
+    "Authorization",
+    "Content-Type",
+    "If-None-Match",
+    "Last-Event-ID",
+)
+_OF_THE_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding"})
+
+
+def add_forwarding(app: web.Application, shards: Shards) -> None:
+    """Let an application forward questions: connections are kept for as long as it runs."""
+    app[SHARDS] = shards
+    app[FORWARDING] = Forwarding(shards)
+    app.cleanup_ctx.append(_connections)
+    app.on_shutdown.append(_end_answers)
+
+
+class Forwarding:
+    """Forwards questions; `session` is there while the application runs."""
+
+    session: aiohttp.ClientSession
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+
+    async def answer(self, request: web.Request, name: str) -> web.StreamResponse:
+        """Answer what a worker of the collection's shard answers.
+
+        Raises:
+            AnswerError: 421, where another worker has forwarded the question already; 503, where
+                no worker of that shard can be reached.
+        """
+        if FORWARDED in request.headers:
+            raise AnswerError(
+                421, f"{name}: expected a collection of shard {self._shards.own}, got one forwarded"
+            )
+        body = None
+        if request.body_exists:
+            body = await request.app[BODIES].read(request, limit_bytes=BODY_BYTES)
+        # A worker that ends has closed them.
+        addresses = () if self.session.closed else self._shards.addresses(name)
+        for address in addresses:
+            try:
+                asked = await self._ask(request, address, body)
+            except (aiohttp.ClientError, TimeoutError):
+                continue
+            async with asked:
+                # One that has changed its shard meanwhile.
+                if asked.status != 421:
+                    return await _pass_on(request, asked)
+        raise AnswerError(503, self._shards.others()[name].problem)
+
+    async def _ask(
+        self, request: web.Request, address: str, body: bytes | None
+    ) -> aiohttp.ClientResponse:
+        headers = {key: request.headers[key] for key in _PASSED if key in request.headers}
+        headers[FORWARDED] = str(self._shards.own)
+        before = request.headers.getall(ASKED_BY, [])
+        headers[ASKED_BY] = ", ".join([*before, request.remote or "unknown"])
+        # The address alone says who is asked, whatever the request's target looks like.
+        asked = request.rel_url
+        url = URL(address).with_path(asked.raw_path, encoded=True)
+        return await self.session.request(
+            request.method,
+            URL(f"{url}?{asked.raw_query_string}", encoded=True) if asked.raw_query_string else url,
+            data=body,
+            headers=headers,
+            allow_redirects=False,
+        )
+
+
+FORWARDING: Final = web.AppKey("forwarding", Forwarding)
+
+
+async def _connections(app: web.Application) -> AsyncIterator[None]:
+    connector = aiohttp.TCPConnector(
+        limit=0, limit_per_host=_CONNECTIONS, keepalive_timeout=_UNUSED_SECONDS
+    )
+    timeout = aiohttp.ClientTimeout(
+        total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
+    )
+    async with aiohttp.ClientSession(
+        connector=connector,
+        timeout=timeout,
+        auto_decompress=False,
+        skip_auto_headers=("Accept-Encoding", "Content-Type", "User-Agent"),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    ) as session:
+        app[FORWARDING].session = session
+        yield
+
+
+async def _end_answers(app: web.Application) -> None:
+    """End the answers under way: those of events have no end of their own."""
+    await app[FORWARDING].session.close()
+
+
+async def _pass_on(request: web.Request, asked: aiohttp.ClientResponse) -> web.StreamResponse:
+    response = web.StreamResponse(status=asked.status, reason=asked.reason)
+    for key, value in asked.headers.items():
+        if key.lower() not in _OF_THE_CONNECTION:
+            response.headers.add(key, value)
+    try:
+        await response.prepare(request)
+        async for piece in asked.content.iter_any():
+            await response.write(piece)
+    except (aiohttp.ClientError, TimeoutError, ConnectionResetError):
+        # Whichever side has ended it early: the reader must not take it for whole.
+        if request.transport is not None:
+            request.transport.abort()
+    return response

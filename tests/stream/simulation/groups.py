@@ -1,0 +1,53 @@
+"""The same world with two groups, each of which gives every partition to a worker of its own.
+
+So while a rolling restart changes the number of shards: a collection's old group and its new one
+both own all of its partitions, neither knows of the other, and both go on to the end.
+"""
+
+from __future__ import annotations
+
+from tests.stream.simulation.worker import Worker
+from tests.stream.simulation.world import World
+
+
+class GroupWorker(Worker):
+    """A worker that asks its own group."""
+
+    lost = 0
+
+    def poll(self, p: int) -> None:
+        group = self.world.groups[self.name]
+        self.world.assignment = self.world.assignments[group]
+        super().poll(p)
+
+    def settle(self, p: int) -> None:
+        held = self.held.get(p)
+        super().settle(p)
+        self.world.lost += held is not None and p not in self.held
+
+
+class TwoGroups(World):
+    worker_class = GroupWorker
+
+    def __init__(self, seed: int, *, kafka: bool = True) -> None:
+        self.groups = {name: number % 2 for number, name in enumerate("ABCD")}
+        self.assignments: list[dict[int, str]] = [{}, {}]
+        self.lost = 0
+        self.winners: list[set[int]] = []
+        super().__init__(seed, kafka=kafka)
+        self.workers = {name: self.worker_class(self, name) for name in self.groups}
+        self.rebalance()
+
+    def rebalance(self) -> None:
+        """Move partitions inside each group; the workers of the other one hear nothing of it."""
+        super().rebalance()
+        for group in (0, 1):
+            names = [name for name, own in self.groups.items() if own == group]
+            self.assignments[group] = {p: self.rng.choice(names) for p in range(self.partitions)}
+
+    def commit(self, p: int, offset: int, generation: int) -> bool:
+        """Take the commits of both groups; what is read of them is the larger one."""
+        before = self.committed[p]
+        taken = super().commit(p, offset, generation)
+        self.committed[p] = max(before, self.committed[p])
+        return taken
