@@ -112,7 +112,8 @@ async def _tell(
 async def _within(seconds: float, stop: asyncio.Event) -> bool:
     """Return whether `stop` is set within so many seconds."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await stop.wait()
     return stop.is_set()
 
 

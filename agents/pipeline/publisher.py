@@ -81,8 +81,10 @@ class Publisher:
 
     async def _has_news(self, seconds: float) -> bool:
         """Wait at most this long until a head has won; return whether one has."""
+        # `wait_for` may lose a cancellation that comes with the news, and the worker would not end.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._engine.news.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._engine.news.wait()
         news = self._engine.news.is_set()
         self._engine.news.clear()
         return news

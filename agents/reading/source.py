@@ -258,7 +258,8 @@ class SourceReader:
     async def _wait_for_room(self) -> None:
         self.room.clear()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.room.wait(), _ROOM_SECONDS)
+            async with asyncio.timeout(_ROOM_SECONDS):
+                await self.room.wait()
 
     async def _batch(
         self, session: Session, found: Sequence[ConsumerRecord[bytes, bytes]]

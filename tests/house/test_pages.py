@@ -61,6 +61,8 @@ NOT_RUN: Final = {
     "docs/architecture.md#Architecture": "a picture",
     "docs/devices.md#Devices": "a picture",
     "docs/wire.md#Uploads over HTTP": "a form; tests/gateway uploads with these headers",
+    "docs/scale.md#Shards": "for ever; tests/broker/test_shards.py runs the same",
+    "docs/scale.md#From 2 to 4 shards": "Kubernetes; the variables are those of that test",
     "docs/gateway.md#The HTTP gateway": "for ever; tests/gateway runs gateways",
 }
 """Why nobody runs those; their commands are looked at all the same."""

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from tests.stream.simulation.broken_gathered import Partitions
+from tests.stream.simulation.groups import TwoGroups
 from tests.stream.simulation.intake import Harsh, IntakeWorld
 from tests.stream.simulation.packed import PackedWorld
 from tests.stream.simulation.run import explain, run
@@ -42,6 +43,7 @@ def main() -> int:
     parser.add_argument("--one-report", action="store_true", help="devices carry tokens")
     parser.add_argument("--intake", action="store_true", help="read through the intake")
     parser.add_argument("--harsh", action="store_true", help="the same, under elections and pauses")
+    parser.add_argument("--groups", action="store_true", help="two groups own everything each")
     parser.add_argument("--several", action="store_true", help="several partitions in every run")
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
@@ -49,10 +51,11 @@ def main() -> int:
         if (asked.input, asked.store, asked.one_report) != ("topic", "memory", False):
             parser.error("--intake and --harsh take --input topic and --store memory")
         return simulate(asked.runs, asked.first_seed, make=Harsh if asked.harsh else IntakeWorld)
-    if asked.several:
+    if asked.several or asked.groups:
         if (asked.input, asked.store, asked.one_report) != ("topic", "memory", False):
-            parser.error("--several takes --input topic and --store memory")
-        return simulate(asked.runs, asked.first_seed, make=Partitions)
+            parser.error("--several and --groups take --input topic and --store memory")
+        make = TwoGroups if asked.groups else Partitions
+        return simulate(asked.runs, asked.first_seed, make=make)
     if asked.one_report:
         if (asked.input, asked.store) != ("topic", "memory"):
             parser.error("--one-report takes --input topic and --store memory")

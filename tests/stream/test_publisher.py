@@ -54,3 +54,18 @@ async def test_a_publisher_of_closed_windows_alone_publishes_finals_alone():
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert looked
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_publisher_ends_also_where_it_is_cancelled_as_news_come(steps: int):
+    news = News()
+    config = SimpleNamespace(publish_every_seconds=math.inf, name="trips")
+    engine: Any = SimpleNamespace(config=config, first=None, stopped=False, news=news)
+    running = asyncio.create_task(Publisher(engine, cast("Services", None)).run())
+    await asyncio.sleep(0.01)
+    news.set()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    running.cancel()
+    done, _ = await asyncio.wait([running], timeout=5)
+    assert done

@@ -33,7 +33,6 @@ class TwoGroups(World):
         self.groups = {name: number % 2 for number, name in enumerate("ABCD")}
         self.assignments: list[dict[int, str]] = [{}, {}]
         self.lost = 0
-        self.winners: list[set[int]] = []
         super().__init__(seed, kafka=kafka)
         self.workers = {name: self.worker_class(self, name) for name in self.groups}
         self.rebalance()
