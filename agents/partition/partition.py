@@ -257,20 +257,15 @@ class Partition:
         kept = min(window.expired(self.work.clock), heads[0].published * window.hop_panes)
         if kept > self.work.expired:
             self.work = expire(self._cells, self.work, kept)
-        # Neither advancing the clock without closing a pane nor expiring, gathering or handing over
-        # empty panes is worth a flush: an idle partition writes a head only when a pane closes or
-        # something else changes. Nor is lacking the proof that it is idle, as after every load: two
-        # groups that both own it would displace each other for ever, and neither would prove it.
-        work, said = self.work, self.flushes.flight or self.base
-        if work is not before:
+        # An idle partition writes a head only when a pane closes, not when its clock advances or
+        # empty panes go. Nor because a load has not proved it idle: two groups that both own it
+        # would displace each other for ever, and neither would prove it.
+        now, said = self.work, self.flushes.flight or self.base
+        if now is not before:
             moved = replace(
-                before,
-                clock=work.clock,
-                expired=work.expired,
-                gathered=work.gathered,
-                idle=work.idle,
+                before, clock=now.clock, expired=now.expired, gathered=now.gathered, idle=now.idle
             )
-            self._changed |= work != moved or (work.idle and not said.idle)
+            self._changed |= now != moved or (now.idle and not said.idle)
 
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         self.work = store_finals(self._context, self._cells, self.work, replicas, heads)
