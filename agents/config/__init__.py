@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from ldpstream.agents.config.load import BOOTSTRAP_VARIABLE, Config, load_config, read_config
     from ldpstream.agents.config.shard import Shard
     from ldpstream.agents.config.spread import SpreadConfig
-    from ldpstream.agents.config.tables import WorkerConfig
     from ldpstream.agents.config.topic_names import Topics
+    from ldpstream.agents.config.worker import WorkerConfig
     from ldpstream.agents.query.ranges import Range
     from ldpstream.agents.state.windows import WindowSpec
 else:
@@ -27,8 +27,8 @@ else:
             "ldpstream.agents.config.load": "BOOTSTRAP_VARIABLE Config load_config read_config",
             "ldpstream.agents.config.shard": "Shard",
             "ldpstream.agents.config.spread": "SpreadConfig",
-            "ldpstream.agents.config.tables": "WorkerConfig",
             "ldpstream.agents.config.topic_names": "Topics",
+            "ldpstream.agents.config.worker": "WorkerConfig",
             "ldpstream.agents.query.ranges": "Range",
             "ldpstream.agents.state.windows": "WindowSpec",
         },

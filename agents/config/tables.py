@@ -5,7 +5,6 @@ What depends on several keys at once, or on the mechanism and its domain, is che
 (`domain` and those of `MECHANISM_KEYS`) by `ldpstream.mechanisms.wire.spec`.
 """
 
-import re
 from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -29,8 +28,8 @@ from ldpstream.agents.config.durations import (
 )
 from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.gateway import GatewayConfig
-from ldpstream.agents.config.serving import PlacedFile, ServingTable, Table, is_port
-from ldpstream.agents.config.shard import is_advertised
+from ldpstream.agents.config.serving import Table, is_port
+from ldpstream.agents.config.worker import Name, WorkerConfig
 from ldpstream.agents.query.options import KEYS, SETTINGS
 from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
@@ -44,17 +43,6 @@ PARTITIONS_LIMIT: Final = 10_000
 ACCEPT_LIMIT: Final = 8
 WITNESSES_LIMIT: Final = 1_000
 
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
-_NAME_LENGTH: Final = 200  # Kafka allows topics 249 characters, and we append to this
-
-
-def _name(value: str) -> str:
-    if not _NAME.fullmatch(value) or value in {".", ".."} or value.startswith("__"):
-        raise refused("letters, digits, dots, dashes and underscores (not '__' first)", value)
-    if len(value) > _NAME_LENGTH:
-        raise refused(f"at most {_NAME_LENGTH} characters", value)
-    return value
-
 
 def _brokers(value: str) -> str:
     """Refuse anything but a list of `host` or `host:port`; the default port is 9092."""
@@ -62,12 +50,6 @@ def _brokers(value: str) -> str:
         host, colon, port = broker.strip().rpartition(":")
         if not (is_port(port) if colon else port) or (colon and not host) or "/" in broker:
             raise refused('host:port, several with commas, such as "127.0.0.1:9092"', value)
-    return value
-
-
-def _advertised(value: str) -> str:
-    if not is_advertised(value):
-        raise refused('an address without a path, such as "http://worker-2:6066"', value)
     return value
 
 
@@ -101,7 +83,6 @@ _HOLD_SCHEMA: Final = {
     ]
 }
 Brokers = Annotated[str, AfterValidator(_brokers)]
-Name = Annotated[str, AfterValidator(_name)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -113,40 +94,6 @@ class KafkaTable(Table):
     bootstrap: Brokers = Field(
         default="127.0.0.1:9092", description="Brokers, `host:port`, several with commas"
     )
-
-
-class WorkerConfig(ServingTable):
-    """`[worker]`."""
-
-    id: Name = Field(
-        default="ldpstream",
-        description="The consumer group: workers of one id share partitions and state",
-    )
-    open_to_everybody: bool = Field(
-        default=False, description="Whether no token is needed although others reach `http`"
-    )
-    advertise: Annotated[str, AfterValidator(_advertised)] | None = Field(
-        default=None,
-        description="Where workers of other shards reach this one; `LDPSTREAM_ADVERTISE` overrides",
-    )
-    store: Literal["memory", "rocksdb"] = Field(
-        default="memory", description="Where replicas of the state are kept"
-    )
-    data: PlacedFile = Field(
-        default="./data",
-        validate_default=True,
-        description="Folder of the store and of the gateway's keys",
-    )
-
-    @property
-    def pack_group(self) -> str:
-        """The consumer group of all packers."""
-        return f"{self.id}.pack"
-
-    @property
-    def addresses_topic(self) -> str:
-        """The topic in which workers of all shards tell where they answer."""
-        return f"{self.id}-workers"
 
 
 class WindowTable(Table):

@@ -139,7 +139,9 @@ def test_value_lines_have_a_column_for_each_attribute_by_name(tmp_path: Path) ->
     file = configured(tmp_path, TOML)
     reports = invoke("privatize", "-c", file, "survey", stdin=lines_of(people(2000)))
     assert reports.exit_code == 0, reports.output
-    asked = invoke("estimate", "-c", file, "survey", "--attribute", "answer", stdin=reports.output)
+    asked = invoke(
+        "estimate", "-c", file, "survey", "--attribute", "answer", "--json", stdin=reports.output
+    )
     document = EstimateDocument.model_validate_json(asked.output)
     yes = {one.value: one for one in document.distribution}["yes"]
     assert yes.low is not None
