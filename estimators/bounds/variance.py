@@ -22,11 +22,18 @@ def sample_variance(sums: Sums, n: int) -> Floats:
     return np.maximum(centred, 0.0)
 
 
+def plug_in(sums: Sums, n: int, estimand: Estimand) -> Floats:
+    """Return the unbiased plug-in variance, before any clamp; n >= 1.
+
+    Population: `(mean(h^2) - w_hat^2)/(n - 1)`. Respondents: `(mean(h^2) - [estimate of w^2])/n`.
+    """
+    if estimand == "population":
+        return sample_variance(sums, n) / n
+    return (sums.squares - sums.offset) / n**2
+
+
 def variance(sums: Sums, n: int, estimand: Estimand) -> Floats:
     """Return the plug-in variance kept within what the channel can produce; NaN where undefined.
-
-    The unbiased plug-in is `(mean(h^2) - w_hat^2)/(n - 1)` of the population, and of respondents
-    `(mean(h^2) - [estimate of w^2])/n`; n >= 1.
 
     Where groups are disclosed their shares are known, so the respondents' variance is clamped to
     `[sum_g P_g min_x v_x, sum_g P_g max_x v_x]/n`, and no data are left out by the clamp: an empty
@@ -39,8 +46,7 @@ def variance(sums: Sums, n: int, estimand: Estimand) -> Floats:
     small but not known to be 0. For the same reason no share's error is below one respondent of n:
     at large epsilon a value that nobody reported has hardly any noise.
     """
-    population = estimand == "population"
-    raw = sample_variance(sums, n) / n if population else (sums.squares - sums.offset) / n**2
+    raw = plug_in(sums, n, estimand)
     floor, ceiling = sums.floor / n**2, sums.ceiling / n**2
     if not sums.disclosed:
         kept = np.where(raw <= floor, stand_in(sums, n), raw)

@@ -86,7 +86,8 @@ GRID: dict[str, list[str]] = {
 
 
 def test_every_mechanism_has_a_grid():
-    assert set(GRID) == set(MECHANISMS)
+    # What proves the attributes of records is made of the others' certificates: test_sampled.
+    assert set(GRID) | {"sampled"} == set(MECHANISMS)
 
 
 @pytest.mark.soak
