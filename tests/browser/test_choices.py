@@ -234,6 +234,6 @@ async def test_records_are_shown_one_attribute_at_a_time(page: Page, url: str) -
     await page.locator("#tab-map").click()
     await drawn(page, "map")
     await open_view(page, url, "survey", "time", "&attribute=answer")
-    await expect(page.locator("#time-charts h3")).to_have_count(2)
+    await expect(page.locator("#time-charts h2")).to_have_count(2)
     await open_view(page, url, "named", "values", "&window=2026-11-21T10:01:00Z")
     await expect(page.locator("#attribute-part")).to_be_hidden()

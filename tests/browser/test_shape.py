@@ -45,11 +45,14 @@ window.drawnTexts = [];
 const draw = CanvasRenderingContext2D.prototype.fillText;
 CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
   const width = this.measureText(text).width;
-  const at = this.getTransform().transformPoint(new DOMPoint(x, y));
+  const turn = this.getTransform();
+  const at = turn.transformPoint(new DOMPoint(x, y));
   const part = {left: 0, start: 0, center: 0.5, right: 1, end: 1}[this.textAlign];
+  // A title along the vertical axis is written upwards.
+  const [along, across, room] = turn.b
+    ? [at.y, at.x, this.canvas.height] : [at.x, at.y, this.canvas.width];
   window.drawnTexts.push({
-    text, y: at.y, low: at.x - part * width, high: at.x + (1 - part) * width,
-    room: this.canvas.width,
+    text, y: across, low: along - part * width, high: along + (1 - part) * width, room,
   });
   return draw.apply(this, arguments);
 };
