@@ -18,6 +18,7 @@ from ldpstream.mechanisms.domains.interval import Interval
 from ldpstream.mechanisms.domains.labels import Labels
 from ldpstream.mechanisms.domains.lattice import Grid, Lattice, Size, Sizes
 from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
+from ldpstream.mechanisms.domains.words import read_words
 
 __all__ = [
     "MAX_VALUES",
@@ -34,7 +35,7 @@ __all__ = [
     "parse_domain",
 ]
 
-_KINDS = ("values", "size", "grid", "sizes", "interval", "file")
+_KINDS = ("values", "size", "grid", "sizes", "interval", "file", "words")
 DOMAIN_KEYS: Final[Mapping[str, str]] = {
     "values": "A list of labels, texts or whole numbers",
     "size": "A number of values, from 0 on",
@@ -42,6 +43,7 @@ DOMAIN_KEYS: Final[Mapping[str, str]] = {
     "sizes": "One number a dimension",
     "interval": "[low, high], or one such pair a dimension, with bins",
     "file": "A CSV file: labels, and in a second column blocks",
+    "words": "Unknown texts, found in rounds: { bits = 32, rounds = 4, kept = 64 }",
     "bins": "Bins of an interval, or of each dimension",
     "rounding": '"random": numbers are rounded to edges of bins at random, so that means are exact',
     "blocks": "A number of consecutive values, [h, w] on a grid, or lists of labels",
@@ -49,7 +51,7 @@ DOMAIN_KEYS: Final[Mapping[str, str]] = {
     "mechanism where it is not the collection's",
     "header": "Whether the file's first line names its columns",
 }
-"""What each key of a `domain` table says; exactly one of the first six is there."""
+"""What each key of a `domain` table says; exactly one of the first seven is there."""
 
 
 def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
@@ -83,6 +85,8 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
     except SpecError as error:
         raise error.within(path) from None
     if "blocks" in table:
+        if kinds == ["words"]:
+            raise SpecError(f"{path}.blocks", "no blocks with words: all are protected alike")
         if blocks is not None:
             raise SpecError(f"{path}.blocks", "blocks here or in the file's second column")
         blocks = parse_blocks(table["blocks"], domain, f"{path}.blocks")
@@ -149,6 +153,7 @@ _PARSERS: dict[str, Callable[[dict[str, object]], Domain]] = {
     "grid": _grid,
     "sizes": _sizes,
     "interval": _interval,
+    "words": lambda table: read_words(table["words"]),
 }
 
 

@@ -7,7 +7,8 @@ from fractions import Fraction
 from operator import index
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, look_like_seconds
+from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time, look_like_seconds
+from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
 from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS, Spread, shared_out
@@ -87,6 +88,11 @@ class Terms:
                 raise LedgerError(
                     f"{spec.name}: expected windows of {spec.one_report.window_ms} ms, as its "
                     f"one_report has them, got {window_ms} ms"
+                )
+            if isinstance(spec.domain, Words) and (spread or horizon_ms is not None):
+                raise LedgerError(
+                    f"{spec.name}: expected a budget for ever, without horizon and spread: a "
+                    "device takes part in one round of a run, and what all runs spend adds up"
                 )
         self._losses = {
             fingerprint: largest_loss(spec.charged) for fingerprint, (spec, _) in self.specs.items()
@@ -177,8 +183,14 @@ class Terms:
         return start_ms, start_ms + self._horizon_ms
 
     def share(self, spec: CollectionSpec, start_ms: int) -> Share | None:
-        """Return what part of its period's windows a window is drawn from; None: all take part."""
+        """Return what part of its period's windows a window is drawn from; None: all take part.
+
+        Of the rounds that find unknown words one, whose period is a run.
+        """
         horizon_ms, window_ms = self._horizon_ms, self.window_ms(spec)
+        if isinstance(spec.domain, Words):
+            run_ms = spec.domain.rounds * window_ms
+            return Share(start_ms - start_ms % run_ms, spec.domain.rounds, 1)
         if self._spread is None or horizon_ms is None:
             return None
         first_ms = None if self._spread == "rolling" else start_ms - start_ms % horizon_ms
@@ -208,9 +220,11 @@ class Terms:
 
         Raises:
             BudgetError: where it goes beyond the budget.
-            LedgerError: as `check_known`: others may have used the file since it was opened.
+            LedgerError: as `check_known`: others may have used the file since it was opened; for a
+                window that is not that of the round.
         """
         known = self.check_known(store)
+        self._check_round(spec, start_ms)
         if self._is_charged(store, spec, start_ms):
             return
         losses = {fingerprint: one.loss for fingerprint, one in known.items()} | self._losses
@@ -222,6 +236,16 @@ class Terms:
                 raise BudgetError(spec.name, spent=spent, asked=asked, allowed=allowed)
         if spec.fingerprint not in known:
             store.add_spec(Known(spec.fingerprint, spec.name, self.window_ms(spec), asked))
+
+    def _check_round(self, spec: CollectionSpec, start_ms: int) -> None:
+        """Refuse a window that is not that of the round whose prefixes the spec has."""
+        asked = spec.domain.round if isinstance(spec.domain, Words) else None
+        own = start_ms, start_ms + self.window_ms(spec)
+        if asked is not None and (asked.start_ms, asked.end_ms) != own:
+            raise LedgerError(
+                f"{spec.name}: expected a time in the window of round {asked.number}, from "
+                f"{format_time(asked.start_ms)} to {format_time(asked.end_ms)}"
+            )
 
     def _is_charged(self, store: LedgerStore, spec: CollectionSpec, start_ms: int) -> bool:
         """Return whether another report of the window's epoch has been charged to its period."""

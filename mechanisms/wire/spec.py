@@ -18,6 +18,7 @@ from ldpstream.mechanisms.base.times import format_duration, read_times
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.parse import parse_domain
+from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
@@ -268,6 +269,8 @@ def _read_mechanism(
     if has_attributes(mapping.get("domain")):
         return build_attributes(mapping, path=path, base=base)
     domain, blocks = parse_domain(mapping.get("domain"), path=f"{path}.domain", base=base)
+    if isinstance(domain, Words):
+        domain.check_use(mapping, path)
     keys = {key: mapping[key] for key in MECHANISM_KEYS if key in mapping}
     settings = Settings(path=path, domain=domain, blocks=blocks, keys=keys, base=base)
     mechanism = build(mapping.get("mechanism"), settings)

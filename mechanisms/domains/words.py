@@ -1,0 +1,237 @@
+"""Unknown words, found over several windows: a round asks about prefixes that are still likely.
+
+The first rounds ask for longer and longer prefixes, each for the extensions of those that the one
+before has kept; the last asks for the words kept, and extends nothing. A device takes part in one
+round. What a round asks about is no part of the spec: its devices read it when the round begins,
+and whatever it is, a report keeps epsilon.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.base import MAX_VALUES, Indices
+from ldpstream.mechanisms.domains.lattice import Lattice
+from ldpstream.mechanisms.exact.entropy import Entropy
+
+MAX_WORD_BITS: Final = 1_024
+MAX_KEPT: Final = 99
+"""Most prefixes that a round keeps: in the end all are asked for at once, with `other`."""
+MECHANISMS: Final = (
+    "block-hadamard",
+    "projective-geometry",
+    "randomized-response",
+    "subset-selection",
+)
+"""Those that protect every value from every other alike."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round asks about: prefixes, texts of the digits 0 and 1, in the window of a time."""
+
+    number: int
+    start_ms: int
+    end_ms: int
+    prefixes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Words(Lattice):
+    """Texts of at most `bits / 8` bytes of UTF-8, found in so many rounds.
+
+    Values are what a round asks about, by number: of each prefix all extensions, then unused
+    numbers, and at last all other words. Without a `round` nothing can be placed; labels that are
+    estimated are numbers.
+    """
+
+    bits: int
+    rounds: int = 4
+    kept: int = 64
+    round: Round | None = field(default=None, compare=False)
+    ordered: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for key, least, most in (
+            ("bits", 8, MAX_WORD_BITS),
+            ("rounds", 2, self.bits + 1 if is_whole(self.bits) else 2),
+            ("kept", 1, MAX_KEPT),
+        ):
+            given = getattr(self, key)
+            if not is_whole(given) or not least <= given <= most:
+                what = f"a whole number from {least} to {most}, got {describe(given)}"
+                raise SpecError(f"words.{key}", what)
+        if self.bits % 8:
+            raise SpecError("words.bits", f"a multiple of 8, got {self.bits}")
+        if self.lengths[0] < 1:
+            raise SpecError("words.rounds", f"fewer for {self.bits} bits, got {self.rounds}")
+        if self.size > MAX_VALUES:
+            what = (
+                f"more rounds, or fewer bits: one round asks about {MAX_VALUES:,} prefixes at most"
+            )
+            raise SpecError("words.rounds", what)
+
+    @cached_property
+    def lengths(self) -> tuple[int, ...]:
+        """Of how many bits the prefixes are that each round asks about.
+
+        Rounds ask about as many each, so that the first can have longer ones.
+        """
+        learning = self.rounds - 1
+        first = self.kept.bit_length() - 1
+        step = max(1, -(-(self.bits - first) // learning))
+        ahead = (self.bits - step * (learning - 1 - number) for number in range(learning))
+        return (*ahead, self.bits)
+
+    def extension(self, number: int) -> int:
+        """Return by how many bits a round extends the prefixes that it is given; the last by 0."""
+        return self.lengths[number] - (self.lengths[number - 1] if number else 0)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """What the largest round asks about, and one for all other words."""
+        later = (self.kept << self.extension(number) for number in range(1, self.rounds))
+        return (max(1 << self.lengths[0], *later) + 1,)
+
+    @property
+    def other(self) -> int:
+        """The number of all words that a round does not ask about."""
+        return self.size - 1
+
+    def canonical(self) -> Json:
+        """Return what devices fix beforehand: bits, rounds, and how many prefixes are kept."""
+        return {"words": {"bits": self.bits, "kept": self.kept, "rounds": self.rounds}}
+
+    def check_use(self, table: Mapping[str, object], path: str) -> None:
+        """Refuse a collection's table whose reports would not all be protected alike, once each.
+
+        Raises:
+            SpecError: naming the key and what was expected.
+        """
+        if table.get("mechanism") not in MECHANISMS:
+            raise SpecError(f"{path}.mechanism", f"one of {', '.join(MECHANISMS)} for words")
+        if "hold" in table:
+            raise SpecError(f"{path}.hold", "no such key with words: a device reports once")
+
+    def in_round(self, asked: Round) -> Self:
+        """Return the same words as a round asks about them.
+
+        Raises:
+            SpecError: for a round or for prefixes that these words do not have.
+        """
+        if not 0 <= asked.number < self.rounds:
+            last = self.rounds - 1
+            raise SpecError("round", f"one of the rounds 0 to {last}, got {asked.number}")
+        length = self.lengths[asked.number - 1] if asked.number else 0
+        whole = all(len(one) == length and not one.strip("01") for one in asked.prefixes)
+        several = self.kept if asked.number else 1
+        distinct = len(set(asked.prefixes)) == len(asked.prefixes)
+        if not (whole and distinct and len(asked.prefixes) <= several):
+            what = f"at most {several} different texts of {length} digits 0 and 1"
+            raise SpecError("prefixes", what)
+        return replace(self, round=asked)
+
+    def candidates(self, numbers: Sequence[int]) -> list[str | None]:
+        """Return what the round asks about, by number; None for all other words and unused numbers.
+
+        Raises:
+            SpecError: without a round.
+        """
+        asked = self._asked
+        extension = self.extension(asked.number)
+        found: list[str | None] = []
+        for number in numbers:
+            prefix, rest = divmod(number, 1 << extension)
+            tail = f"{rest:0{extension}b}" if extension else ""
+            inside = number < self.other and prefix < len(asked.prefixes)
+            found.append(asked.prefixes[prefix] + tail if inside else None)
+        return found
+
+    def check(self, labels: Sequence[Any] | NDArray[Any]) -> None:
+        """Refuse what `place` would refuse."""
+        self._places(labels)
+
+    def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
+        """Return the numbers of n words, texts or bytes, in the round.
+
+        A word that is longer than `bits` is one of all others.
+
+        Raises:
+            ValueOutsideDomainError: for what is no text, or has a character U+0000.
+            SpecError: without a round.
+        """
+        del entropy
+        return self._places(labels)
+
+    def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
+        """Return the same for rows of one column each."""
+        del entropy
+        return self._places([row[0] if len(row) == 1 else None for row in rows])
+
+    def _places(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
+        if isinstance(labels, str | bytes):
+            raise TypeError("expected a sequence of words, got a single text")
+        asked = self._asked
+        prefixes = {prefix: place for place, prefix in enumerate(asked.prefixes)}
+        length, extension = self.lengths[asked.number], self.extension(asked.number)
+        found = np.full(len(labels), self.other, dtype=np.int64)
+        for position, label in enumerate(labels):
+            word = label.encode() if isinstance(label, str) else label
+            if not isinstance(word, bytes) or 0 in word:
+                raise self.outside(position)
+            if 8 * len(word) > self.bits:
+                continue
+            bits = word_bits(word, self.bits)
+            prefix = prefixes.get(bits[: length - extension])
+            if prefix is not None:
+                rest = bits[length - extension : length]
+                found[position] = (prefix << extension) + int(rest or "0", 2)
+        return found
+
+    @property
+    def _asked(self) -> Round:
+        if self.round is None:
+            raise SpecError(
+                "domain.words", "what a round asks about: words are placed in the round's spec"
+            )
+        return self.round
+
+
+def word_bits(word: bytes, bits: int) -> str:
+    """Return a word as a text of so many digits 0 and 1, its bytes in their order, then zeros.
+
+    >>> word_bits(b"a", 16)
+    '0110000100000000'
+    """
+    return format(int.from_bytes(word, "big") << (bits - 8 * len(word)), f"0{bits}b")
+
+
+def bits_word(bits: str) -> str:
+    r"""Return the word of such a text; bytes that are no UTF-8 are written as `\xff`.
+
+    >>> bits_word("0110000100000000")
+    'a'
+    """
+    raw = int(bits, 2).to_bytes(len(bits) // 8, "big")
+    return raw.rstrip(b"\0").decode("utf-8", "backslashreplace")
+
+
+def read_words(given: object) -> Words:
+    """Return the domain of the key `words` of a `domain` table.
+
+    Raises:
+        SpecError: naming the key and what was expected.
+    """
+    if not isinstance(given, dict):
+        raise SpecError("words", f"a table with bits, got {describe(given)}")
+    table: dict[str, Any] = check_keys(given, frozenset(("bits", "rounds", "kept")), "words")
+    if "bits" not in table:
+        raise SpecError("words.bits", "a multiple of 8")
+    return Words(**table)
