@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "reset": "Throw a collection's state away, for a topic created again.",
     "query": "Ask a running worker for its windows.",
     "finals": "Keep what has become final: Parquet, SQL or JSON.",
+    "discover": "Find unknown words, round by round.",
     "status": "Show collections, partitions, lag and watermarks of a worker.",
     "simulate": "Send made-up reports to a collection, to see a set-up at work.",
     "devbroker": "Run the embedded development broker on its own.",

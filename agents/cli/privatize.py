@@ -12,6 +12,7 @@ from ldpstream.agents.terminal.common import (
     config_option,
     load_collection,
     refuse_one_report,
+    refuse_words,
 )
 from ldpstream.agents.terminal.ledgers import (
     Spending,
@@ -41,6 +42,7 @@ def privatize(
     unless --replay is given. Randomness is the operating system's.
     """
     _, collection = load_collection(config_file, name)
+    refuse_words(collection)
     refuse_one_report(collection, "send --ledger, because a line of privatize has no token")
     reading = Reading.of(collection, asked)
     if spending.ledger is not None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -14,6 +15,7 @@ from rich.console import Console
 from ldpstream.agents.cli.journal import Journal
 from ldpstream.agents.cli.once import FOLDER, Once, journal_path
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
+from ldpstream.agents.device import Sender
 from ldpstream.agents.kafka.delivery import Acknowledged, Delivery
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.terminal import broker
@@ -25,12 +27,14 @@ from ldpstream.agents.terminal.common import (
     load_collection,
     number_option,
     refuse_one_report,
+    refuse_words,
 )
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.interrupting import interruptibly
 from ldpstream.agents.terminal.ledgers import Spending, ledger_options, opened
 from ldpstream.agents.terminal.reading import AskedReading, Reading, reading_options
 from ldpstream.agents.terminal.source import source_partitions
+from ldpstream.mechanisms.domains.words import Words
 
 LARGEST_BATCH: Final = 50_000  # a frame of as many different times stays below 1 MB
 
@@ -87,6 +91,7 @@ def send(
     ledger_file = spending.ledger
     if ledger_file is None:
         spending.refuse()
+        refuse_words(collection)
         refuse_one_report(collection, "--ledger, which keeps the secret of the device's tokens")
     if journal is not None and once is None:
         raise Refused("--journal: expected --id with it")
@@ -101,6 +106,8 @@ def send(
             kept.close()
         click.echo(said)
         return
+    if isinstance(collection.spec.domain, Words):
+        collection = broker.run(_in_round(config.kafka, collection), config.kafka, config_file)
     with ExitStack() as stack:
         arrived: Callable[[], None] | None = None
         if ledger_file is not None:
@@ -117,6 +124,15 @@ def send(
             config_file,
         )
     click.echo(_summary(done))
+
+
+async def _in_round(kafka: KafkaConfig, collection: CollectionConfig) -> CollectionConfig:
+    """Return a collection of unknown words as its newest round asks about them."""
+    newest = await Sender(collection.spec, kafka.bootstrap, options=kafka.options).round()
+    if newest is None:
+        name = collection.name
+        raise Failed(f"{name}: no round has begun: `ldpstream discover {name}` begins one")
+    return replace(collection, spec=newest.spec)
 
 
 async def _send(

@@ -14,7 +14,13 @@ from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.demo.crowd import Crowd, CrowdOfRecords
 from ldpstream.agents.device import Sender
 from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.common import config_option, count, load_collection, number_option
+from ldpstream.agents.terminal.common import (
+    config_option,
+    count,
+    load_collection,
+    number_option,
+    refuse_words,
+)
 from ldpstream.agents.terminal.source import source_partitions
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
@@ -45,6 +51,7 @@ def simulate(
     that real devices report to: nobody can tell the two apart afterwards.
     """
     config, collection = load_collection(config_file, name)
+    refuse_words(collection)
     domain = collection.spec.domain
     crowd = (
         CrowdOfRecords(domain, seed=seed)

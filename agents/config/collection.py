@@ -30,6 +30,7 @@ from ldpstream.agents.query.options import KEYS, TOP_LIMIT, EstimateOptions
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.registry.registry import check_id
 from ldpstream.mechanisms.wire.spec import CollectionSpec
@@ -140,12 +141,23 @@ def read_collection(
             f"{table.minimum} every pane is told of at every moment",
         )
     _check_minimum_block(f"{path}.minimum_block", table, spec)
+    words = isinstance(spec.domain, Words)
+    if words and (window.hop_ms != window.size_ms or table.spread is not None):
+        raise ConfigError(
+            f"{path}.domain.words",
+            "expected windows that do not overlap, one for each round, and no spread: a device "
+            "takes part in one of them by itself",
+        )
     return CollectionConfig(
         name=name,
         spec=spec,
         window=window,
         topics=Topics.derive(
-            spec.topic, worker_id=worker_id, collection=name, packed=table.input == "frames"
+            spec.topic,
+            worker_id=worker_id,
+            collection=name,
+            packed=table.input == "frames",
+            words=words,
         ),
         partitions=table.partitions,
         retention_ms=table.retention,

@@ -24,9 +24,18 @@ class Topics:
     frames: str | None = None
     """What `pack` writes, partition for partition with the source; None if nothing reads it."""
 
+    rounds: str | None = None
+    """What `discover` tells devices that rounds ask about; None without unknown words."""
+
     @classmethod
     def derive(
-        cls, source: str, *, worker_id: str, collection: str, packed: bool = False
+        cls,
+        source: str,
+        *,
+        worker_id: str,
+        collection: str,
+        packed: bool = False,
+        words: bool = False,
     ) -> "Topics":
         """Return the topics of a collection that reads `source`, or what is packed of it."""
         return cls(
@@ -37,6 +46,7 @@ class Topics:
             control=f"{source}.control",
             changelog=f"{worker_id}-{collection}-changelog",
             frames=f"{source}.frames" if packed else None,
+            rounds=f"{source}.rounds" if words else None,
         )
 
     def names(self) -> tuple[str, ...]:

@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.config import ConfigError, load_config
+from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.record_time import now_ms, record_time_ms
+from ldpstream.agents.kafka.rounds import read_rounds
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger, SkippedError
 from ldpstream.mechanisms.wire.one_report import Tokens
+from ldpstream.mechanisms.wire.rounds import words_of
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _PATIENCE_MS: Final = 120_000
@@ -38,7 +41,8 @@ class Sender:
     ) -> None:
         self.spec = spec
         self._bootstrap = bootstrap
-        chosen = {"request_timeout_ms": _PATIENCE_MS, **(options or {})}
+        self._options = options or {}
+        chosen = {"request_timeout_ms": _PATIENCE_MS, **self._options}
         self._owner = producer is None
         self._producer = producer or LastingProducer(bootstrap, chosen)
 
@@ -47,7 +51,25 @@ class Sender:
 
         It needs no block of its own, and works as long as this one is open.
         """
-        return Sender(spec, self._bootstrap, producer=self._producer)
+        return Sender(spec, self._bootstrap, options=self._options, producer=self._producer)
+
+    async def round(self) -> "Sender | None":
+        """Return the sender of the newest round of unknown words; None where none has begun.
+
+        Its labels are words. It is this collection, so its ledger is opened with `self.spec`.
+
+        Raises:
+            SpecError: for a collection of other values.
+            KafkaError: where the broker does not answer, or `ldpstream discover` has not run.
+        """
+        words_of(self.spec)
+        reader = clients.reader(self._bootstrap, self._options, committed_only=False)
+        await reader.start()
+        try:
+            rounds = await read_rounds(reader, f"{self.spec.topic}.rounds", self.spec)
+        finally:
+            await reader.stop()
+        return self.sharing(rounds[max(rounds)]) if rounds else None
 
     @classmethod
     def from_config(cls, path: str | Path, name: str) -> Self:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from aiohttp import web
+from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.gateway import ANY_ORIGIN
 from ldpstream.agents.gateway.refusal import RETRY_SECONDS, TITLES, UploadRefusedError
+from ldpstream.agents.gateway.rounds import NewestRounds
 from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.parameters import AnswerError
@@ -49,6 +51,8 @@ class Served:
     metrics_access: Access | None = field(default_factory=Access)
     """Access to /metrics, and to the reasons of /readyz; None if nobody may read them here."""
     connections: Callable[[], int] = lambda: 0
+    rounds: NewestRounds | None = None
+    """Of collections of unknown words; None where nobody asks a broker."""
     problems: list[str] = field(default_factory=list)
     """Why it is not ready; empty if it is."""
     closing: bool = False
@@ -155,7 +159,15 @@ async def _preflight(request: web.Request) -> web.Response:
 
 
 async def _spec(request: web.Request) -> web.Response:
-    return _json(_collection(request).spec.device_document())
+    collection, rounds = _collection(request), request.app[SERVED].rounds
+    document = collection.spec.device_document()
+    if rounds is not None:
+        try:
+            document |= await rounds.of(collection)
+        except KafkaError as error:
+            detail = "expected a broker that answers: ask again"
+            raise UploadRefusedError(503, "unavailable", detail) from error
+    return _json(document)
 
 
 async def _health(_: web.Request) -> web.Response:

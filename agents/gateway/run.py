@@ -15,6 +15,7 @@ from ldpstream.agents.device.sender import Sender
 from ldpstream.agents.gateway.app import Served
 from ldpstream.agents.gateway.listen import taking_uploads
 from ldpstream.agents.gateway.remembered import Remembered, RememberedError
+from ldpstream.agents.gateway.rounds import NewestRounds
 from ldpstream.agents.gateway.topics import SourceTopics
 from ldpstream.agents.gateway.uploads import FRAME_BYTES, Uploads
 from ldpstream.agents.http.access import Access, TokenError, is_loopback
@@ -166,6 +167,7 @@ async def serve_gateway(
             upload_bytes=own.upload_bytes,
             upload_access=checked.uploads,
             metrics_access=checked.metrics,
+            rounds=NewestRounds(connections),
             problems=topics.problems,
         )
         async with taking_uploads(served, own, tls=checked.tls) as url:

@@ -28,7 +28,7 @@ WORKER: Final[Needed] = {
 """What a worker does with each topic, by field of `Topics`."""
 PACKER: Final[Needed] = {"source": {"read"}, "frames": {"write"}}
 """What `pack` does with topics."""
-GATEWAY: Final[Needed] = {"source": {"write"}}
+GATEWAY: Final[Needed] = {"source": {"write"}, "rounds": {"read"}}
 """What `gateway` does with topics."""
 
 

@@ -10,6 +10,7 @@ from ldpstream.agents.config.shard import Shard
 from ldpstream.agents.config.warnings import nominal_warnings
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.words import Words
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -149,6 +150,19 @@ def refuse_one_report(collection: CollectionConfig, what: str) -> None:
     """
     if collection.spec.one_report is not None:
         raise Refused(f"collection.{collection.name}.one_report: expected {what}")
+
+
+def refuse_words(collection: CollectionConfig) -> None:
+    """Refuse a collection of unknown words where nothing keeps a device to one round.
+
+    Raises:
+        Refused: naming the key, and the command that does.
+    """
+    if isinstance(collection.spec.domain, Words):
+        raise Refused(
+            f"collection.{collection.name}.domain.words: expected send --ledger, which takes part "
+            "in one round"
+        )
 
 
 def count(number: int, what: str) -> str:

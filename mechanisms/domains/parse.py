@@ -85,8 +85,6 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
     except SpecError as error:
         raise error.within(path) from None
     if "blocks" in table:
-        if kinds == ["words"]:
-            raise SpecError(f"{path}.blocks", "no blocks with words: all are protected alike")
         if blocks is not None:
             raise SpecError(f"{path}.blocks", "blocks here or in the file's second column")
         blocks = parse_blocks(table["blocks"], domain, f"{path}.blocks")

@@ -101,6 +101,11 @@ class Words(Lattice):
         return (max(1 << self.lengths[0], *later) + 1,)
 
     @property
+    def expected(self) -> str:
+        """Say what words are; without a round labels are numbers."""
+        return super().expected if self.round is None else "a text without U+0000"
+
+    @property
     def other(self) -> int:
         """The number of all words that a round does not ask about."""
         return self.size - 1
@@ -109,7 +114,7 @@ class Words(Lattice):
         """Return what devices fix beforehand: bits, rounds, and how many prefixes are kept."""
         return {"words": {"bits": self.bits, "kept": self.kept, "rounds": self.rounds}}
 
-    def check_use(self, table: Mapping[str, object], path: str) -> None:
+    def check_use(self, table: Mapping[str, object], path: str, *, in_blocks: bool) -> None:
         """Refuse a collection's table whose reports would not all be protected alike, once each.
 
         Raises:
@@ -117,6 +122,8 @@ class Words(Lattice):
         """
         if table.get("mechanism") not in MECHANISMS:
             raise SpecError(f"{path}.mechanism", f"one of {', '.join(MECHANISMS)} for words")
+        if in_blocks:
+            raise SpecError(f"{path}.domain.blocks", "no blocks with words: none is disclosed")
         if "hold" in table:
             raise SpecError(f"{path}.hold", "no such key with words: a device reports once")
 
@@ -175,6 +182,12 @@ class Words(Lattice):
         del entropy
         return self._places([row[0] if len(row) == 1 else None for row in rows])
 
+    def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
+        """Return the same in a round; without one rows are numbers."""
+        if self.round is None:
+            return super().parse_columns(rows)
+        return self._places([row[0] if len(row) == 1 else None for row in rows])
+
     def _places(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         if isinstance(labels, str | bytes):
             raise TypeError("expected a sequence of words, got a single text")
@@ -214,13 +227,17 @@ def word_bits(word: bytes, bits: int) -> str:
 
 
 def bits_word(bits: str) -> str:
-    r"""Return the word of such a text; bytes that are no UTF-8 are written as `\xff`.
+    r"""Return the word of such a text.
+
+    Devices choose it: bytes that are no UTF-8, and what no terminal should get, are written as
+    `\xff`.
 
     >>> bits_word("0110000100000000")
     'a'
     """
     raw = int(bits, 2).to_bytes(len(bits) // 8, "big")
-    return raw.rstrip(b"\0").decode("utf-8", "backslashreplace")
+    text = raw.rstrip(b"\0").decode("utf-8", "backslashreplace")
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def read_words(given: object) -> Words:

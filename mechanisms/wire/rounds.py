@@ -55,22 +55,28 @@ def in_round(spec: CollectionSpec, document: object) -> CollectionSpec:
     """
     words = words_of(spec)
     try:
-        table: dict[str, Any] = check_keys(document, frozenset(_KEYS), "round")
-        if table.get("fingerprint") != spec.fingerprint.hex():
-            got = describe(table.get("fingerprint"))
-            what = f"{spec.fingerprint.hex()}, the spec that this device has fixed, got {got}"
-            raise SpecError("round.fingerprint", what)
-        number, start_ms, end_ms = (table.get(key) for key in _KEYS[1:4])
-        if not (is_whole(number) and is_whole(start_ms) and is_whole(end_ms)):
-            raise SpecError("round", "whole numbers in round, start_ms and end_ms")
-        prefixes = table.get("prefixes")
-        if not isinstance(prefixes, list) or not all(isinstance(one, str) for one in prefixes):
-            raise SpecError("round.prefixes", "a list of texts")
-        found = words.in_round(Round(number, start_ms, end_ms, tuple(prefixes)))
+        asked = _read(spec, document)
+        found = words.in_round(asked)
     except SpecError as error:
         raise error.within(spec.name) from None
-    window_ms = end_ms - start_ms
-    own = window_ms > 0 and start_ms % window_ms == 0
-    if not own or round_number(words, start_ms, window_ms) != number:
-        raise SpecError(f"{spec.name}.round", f"the window of round {number}, got another")
+    window_ms = asked.end_ms - asked.start_ms
+    own = window_ms > 0 and asked.start_ms % window_ms == 0
+    if not own or round_number(words, asked.start_ms, window_ms) != asked.number:
+        raise SpecError(f"{spec.name}.round", f"the window of round {asked.number}, got another")
     return replace(spec, domain=found)
+
+
+def _read(spec: CollectionSpec, document: object) -> Round:
+    table: dict[str, Any] = check_keys(document, frozenset(_KEYS), "round")
+    own = spec.fingerprint.hex()
+    if table.get("fingerprint") != own:
+        got = describe(table.get("fingerprint"))
+        what = f"{own}, the spec that this device has fixed, got {got}"
+        raise SpecError("round.fingerprint", what)
+    number, start_ms, end_ms = (table.get(key) for key in _KEYS[1:4])
+    if not (is_whole(number) and is_whole(start_ms) and is_whole(end_ms)):
+        raise SpecError("round", "whole numbers in round, start_ms and end_ms")
+    prefixes = table.get("prefixes")
+    if not isinstance(prefixes, list) or not all(isinstance(one, str) for one in prefixes):
+        raise SpecError("round.prefixes", "a list of texts")
+    return Round(number, start_ms, end_ms, tuple(prefixes))

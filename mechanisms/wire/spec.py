@@ -270,7 +270,7 @@ def _read_mechanism(
         return build_attributes(mapping, path=path, base=base)
     domain, blocks = parse_domain(mapping.get("domain"), path=f"{path}.domain", base=base)
     if isinstance(domain, Words):
-        domain.check_use(mapping, path)
+        domain.check_use(mapping, path, in_blocks=blocks is not None)
     keys = {key: mapping[key] for key in MECHANISM_KEYS if key in mapping}
     settings = Settings(path=path, domain=domain, blocks=blocks, keys=keys, base=base)
     mechanism = build(mapping.get("mechanism"), settings)

@@ -1,0 +1,180 @@
+"""`ldpstream discover`: finds unknown words, round by round, through a worker and its broker."""
+
+import asyncio
+import time
+from typing import Final
+
+import click
+
+from ldpstream.agents.cli.close import TimeParameter
+from ldpstream.agents.client import (
+    BoxRequest,
+    Client,
+    EstimateRequest,
+    UnavailableError,
+    UnreachableError,
+)
+from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.document import EstimateDocument, ValueEstimate
+from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
+from ldpstream.agents.kafka.clients import replication_factor
+from ldpstream.agents.kafka.declare import declare_topics
+from ldpstream.agents.kafka.metadata import count_brokers
+from ldpstream.agents.kafka.rounds import publish_round, read_rounds
+from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.client import connect
+from ldpstream.agents.terminal.common import config_option, count, load_collection
+from ldpstream.agents.terminal.errors import Failed, Refused
+from ldpstream.agents.terminal.options import Form, form_options
+from ldpstream.agents.terminal.plots import show_plot
+from ldpstream.agents.terminal.tables import show_document, table_console
+from ldpstream.agents.terminal.tokens import token_options
+from ldpstream.estimators.discovery import confirmed, first_round, looked_at, next_round
+from ldpstream.mechanisms.base.times import format_time
+from ldpstream.mechanisms.domains.words import Round, Words, bits_word
+from ldpstream.mechanisms.wire.rounds import in_round, round_document, words_of
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+_AGAIN_SECONDS: Final = 1.0
+_WAITS: Final = (UnavailableError, UnreachableError)
+
+
+@click.command()
+@config_option
+@click.option("--url", metavar="URL", help="Of a worker; by default as worker.http has it.")
+@click.option(
+    "--start",
+    type=TimeParameter(),
+    metavar="TIME",
+    help="Begin, or go on with, the run that holds TIME; by default the newest, else that of now.",
+)
+@form_options
+@token_options
+@click.argument("name")
+def discover(
+    config_file: str,
+    name: str,
+    *,
+    url: str | None,
+    start: int | None,
+    form: Form,
+    token: str | None,
+) -> None:
+    """Find the words that devices of collection NAME have, round by round, and print them.
+
+    Publishes what each round asks about once the window before is final; devices take part in one
+    round of a run. A command that is repeated goes on with the round where it was, and of a run
+    that has ended prints the words again.
+    """
+    config, collection = load_collection(config_file, name)
+    if not isinstance(collection.spec.domain, Words):
+        raise Refused(f"collection.{name}.domain: expected words, {{ words = {{ bits = 32 }} }}")
+    run = _Run(config, collection, url or f"http://{config.worker.http}", token)
+    document = broker.run(run.words(start), config.kafka, config_file)
+    if form == "json":
+        click.echo(document.to_json())
+    elif form == "csv":
+        click.echo(to_csv(document_rows(document), HEADER), nl=False)
+    else:
+        show = show_plot if form == "plot" else show_document
+        show(document, table_console(), minimum=collection.minimum, together=True)
+
+
+class _Run:
+    """One run: what the topic of rounds has of it is all that it remembers."""
+
+    def __init__(
+        self, config: Config, collection: CollectionConfig, url: str, token: str | None
+    ) -> None:
+        self._kafka = config.kafka
+        self._collection = collection
+        self._spec = collection.spec
+        self._topic = str(collection.topics.rounds)
+        self._url = url
+        self._token = token
+
+    async def words(self, start_ms: int | None) -> EstimateDocument:
+        """Return the document of the last round, with the words that are listed as its values."""
+        async with broker.admin(self._kafka) as admin:
+            factor = replication_factor(self._kafka.options, brokers=count_brokers(admin))
+            await declare_topics(
+                admin, self._collection, replication_factor=factor, only=[self._topic]
+            )
+        async with broker.reader(self._kafka) as reader:
+            published = await read_rounds(reader, self._topic, self._spec)
+        window_ms = self._collection.window.pane_ms
+        run_ms = words_of(self._spec).rounds * window_ms
+        if start_ms is None:
+            start_ms = max(published, default=time.time_ns() // 1_000_000)
+        first_ms = start_ms - start_ms % run_ms
+        known = [one for at, one in sorted(published.items()) if first_ms <= at < first_ms + run_ms]
+        own = known[-1] if known else await self._publish(first_round(first_ms, window_ms))
+        async with connect(self._url, token=self._token) as worker:
+            while True:
+                words = words_of(own)
+                asked = words.round
+                assert asked is not None
+                self._say(words, asked)
+                if asked.number == words.rounds - 1:
+                    return await self._listed(worker, words, asked)
+                request = EstimateRequest(top=looked_at(words), ranges=[], quantiles=[], linear=[])
+                document = await self._final(worker, asked, request)
+                shares = {int(str(one.value)): one.share or 0.0 for one in document.distribution}
+                own = await self._publish(next_round(words, shares))
+
+    async def _publish(self, asked: Round) -> CollectionSpec:
+        async with broker.producer(self._kafka) as producer:
+            await publish_round(producer, self._topic, self._spec, asked)
+        return in_round(self._spec, round_document(self._spec, asked))
+
+    def _say(self, words: Words, asked: Round) -> None:
+        number, span = asked.number + 1, f"{format_time(asked.start_ms)} to"
+        what = "words" if asked.number == words.rounds - 1 else "prefixes"
+        bits = f"{words.lengths[asked.number]} bits"
+        click.echo(
+            f"round {number} of {words.rounds}, {span} {format_time(asked.end_ms)}: {what} of "
+            f"{bits} from {count(len(asked.prefixes), 'prefix').replace('xs', 'xes')}",
+            err=True,
+        )
+
+    async def _final(
+        self, worker: Client, asked: Round, request: EstimateRequest
+    ) -> EstimateDocument:
+        """Return the document of a round's window once it is final, however long that takes."""
+        span = {"start": format_time(asked.start_ms), "end": format_time(asked.end_ms)}
+        while True:
+            try:
+                document = await worker.estimate(
+                    self._spec.name, request.model_copy(update=span), fingerprint=None
+                )
+            except _WAITS as error:
+                click.echo(f"waiting: {error}", err=True)
+            else:
+                if document.final and (document.withheld or not document.n):
+                    raise Failed(
+                        f"{self._spec.name}: round {asked.number + 1} has "
+                        f"{count(document.n, 'report')}, fewer than minimum = "
+                        f"{self._collection.minimum:,}: begin another run with --start"
+                    )
+                if document.final:
+                    return document
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _listed(self, worker: Client, words: Words, asked: Round) -> EstimateDocument:
+        numbers = [*range(len(asked.prefixes)), words.other]
+        boxes = [BoxRequest(name=str(one), bounds=[[one, one]]) for one in numbers]
+        request = EstimateRequest(
+            top=0, ranges=list(boxes), quantiles=[], linear=[], simultaneous=True
+        )
+        document = await self._final(worker, asked, request)
+        *found, other = document.ranges
+        lows = [-1.0 if one.low is None else one.low for one in document.ranges]
+        listed = [
+            ValueEstimate(
+                value=bits_word(asked.prefixes[at]), **found[at].model_dump(exclude={"name"})
+            )
+            for at in confirmed(words, lows)
+        ]
+        listed.sort(key=lambda one: -(one.share or 0.0))
+        rest = other.model_copy(update={"name": "other words"})
+        return document.model_copy(update={"distribution": listed, "ranges": [rest]})

@@ -1,0 +1,55 @@
+"""The rounds of unknown words, as `ldpstream discover` publishes them to their devices."""
+
+import json
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.words import Round
+from ldpstream.mechanisms.wire.rounds import in_round, round_document, words_of
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+_POLL_MS = 500
+
+
+async def read_rounds(
+    reader: AIOKafkaConsumer, topic: str, spec: CollectionSpec
+) -> dict[int, CollectionSpec]:
+    """Return the spec of each round in a topic that exists, by the start of its window.
+
+    What is no round of the spec is passed over, and so is a second one of a window.
+
+    Raises:
+        KafkaError: where the broker does not answer, or refuses.
+    """
+    partition = TopicPartition(topic, 0)
+    ends = await end_offsets(reader, [partition])
+    await reader.seek_to_beginning(partition)
+    found: dict[int, CollectionSpec] = {}
+    while await reader.position(partition) < ends[partition]:
+        for records in (await reader.getmany(timeout_ms=_POLL_MS)).values():
+            for record in records:
+                one = _parse(spec, record.value or b"")
+                if one is not None and (asked := words_of(one).round) is not None:
+                    found.setdefault(asked.start_ms, one)
+    return found
+
+
+def _parse(spec: CollectionSpec, value: bytes) -> CollectionSpec | None:
+    try:
+        return in_round(spec, json.loads(value))
+    except (SpecError, ValueError, RecursionError):
+        return None
+
+
+async def publish_round(
+    producer: AIOKafkaProducer, topic: str, spec: CollectionSpec, asked: Round
+) -> None:
+    """Publish a round, and return when the broker has it.
+
+    Raises:
+        KafkaError: where it may not have arrived; it may be published again.
+    """
+    document = json.dumps(round_document(spec, asked)).encode()
+    await producer.send_and_wait(topic, document, partition=0)
