@@ -1,10 +1,9 @@
 """Recall of unknown words, and false ones: every report is drawn by the product's own mechanism.
 
 `python -m benchmarks.discover`: devices have one word each, by Zipf's law over distinct random
-words of so many bits, or all different ones; each takes part in one round, drawn uniformly. `recall`
-is the part of the most frequent words that is listed, `best` that is among as many listed first,
-`false` the number of listed words that no device has, in how many runs. Counts of the devices are
-binomial, as their independent words and rounds make them.
+words of so many bits, or all different ones (0); each takes part in one round, drawn uniformly.
+`recall` is the part of the most frequent words that is listed, `best` the part that is among as
+many listed first, `false` the number of listed words that no device has, and in how many runs.
 """
 
 import argparse

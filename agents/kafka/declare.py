@@ -145,7 +145,6 @@ def _wanted(collection: CollectionConfig, replication_factor: int) -> list[NewTo
     if topics.frames is not None:
         wanted.append((topics.frames, collection.partitions, kept))
     if topics.rounds is not None:
-        # A few records a run, which say what was asked for as long as anybody goes on with it.
         wanted.append((topics.rounds, 1, {"retention.ms": "-1"}))
     return [
         NewTopic(name, partitions, replication_factor, topic_configs=configs)

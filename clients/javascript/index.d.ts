@@ -18,6 +18,14 @@ export interface DeviceDocument {
   /** The canonical JSON of the spec, as a text. */
   canonical: string;
   tables?: DeviceTables;
+  /** Of unknown words: what the newest round asks about, where one has begun. */
+  round?: {
+    fingerprint: string;
+    round: number;
+    start_ms: number;
+    end_ms: number;
+    prefixes: string[];
+  };
 }
 
 export interface DeviceTables {
@@ -56,6 +64,9 @@ export declare class Collection {
   readonly oneReport: { readonly windowMs: number; readonly partitions: number } | null;
   /** Of collections with `hold`: a ledger draws once in so many windows. */
   readonly hold: { readonly windows: number } | null;
+
+  /** Of collections of unknown words, whose labels are texts: the round that this one is in. */
+  readonly words: { readonly rounds: number; readonly round: number | null } | null;
 
   /** Reads a device document and checks its digests; rejects with a `SpecError`. */
   static load(document: DeviceDocument, options?: LoadOptions): Promise<Collection>;

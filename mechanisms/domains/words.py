@@ -196,8 +196,8 @@ class Words(Lattice):
         length, extension = self.lengths[asked.number], self.extension(asked.number)
         found = np.full(len(labels), self.other, dtype=np.int64)
         for position, label in enumerate(labels):
-            word = label.encode() if isinstance(label, str) else label
-            if not isinstance(word, bytes) or 0 in word:
+            word = _bytes_of(label)
+            if word is None or 0 in word:
                 raise self.outside(position)
             if 8 * len(word) > self.bits:
                 continue
@@ -215,6 +215,16 @@ class Words(Lattice):
                 "domain.words", "what a round asks about: words are placed in the round's spec"
             )
         return self.round
+
+
+def _bytes_of(label: object) -> bytes | None:
+    """Return a word's bytes; None for what has none, as a lone surrogate."""
+    if isinstance(label, str):
+        try:
+            return label.encode()
+        except UnicodeEncodeError:
+            return None
+    return label if isinstance(label, bytes) else None
 
 
 def word_bits(word: bytes, bits: int) -> str:

@@ -11,6 +11,7 @@ import pytest
 from ldpstream.agents.device import Sender
 from ldpstream.mechanisms.ledger import Ledger
 from ldpstream.mechanisms.wire.rounds import words_of
+from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
@@ -55,6 +56,7 @@ async def in_round(device: Sender, number: int) -> Sender:
             await asyncio.sleep(0.1)
 
 
+@on_one_broker
 async def test_words_are_found_over_rounds_and_a_killed_command_goes_on(lab: Lab, tmp_path: Path):
     spec, rng = lab.collection.spec, np.random.default_rng(1)
     rounds = rng.integers(0, ROUNDS, DEVICES)

@@ -8,6 +8,7 @@ import { sha256OfText } from "./hash.js";
 import { readHold } from "./hold.js";
 import { build } from "./mechanisms/index.js";
 import { makeToken, partitionOf, TOKEN_BYTES } from "./token.js";
+import { readWords } from "./words.js";
 
 const VERSION = 1;
 const TOKEN_VERSION = 2;
@@ -21,12 +22,13 @@ export class Collection {
 
   #loss;
 
-  constructor({ name, fingerprint, domain, mechanism, loss, precisionMs, oneReport = null, hold = null }) {
+  constructor({ name, fingerprint, domain, mechanism, loss, precisionMs, oneReport = null, hold = null, words = null }) {
     this.name = name;
     this.fingerprint = fingerprint;
     this.precisionMs = precisionMs;
     this.oneReport = oneReport;
     this.hold = hold;
+    this.words = words;
     this.reportBytes = mechanism.reportBytes;
     this.size = domain.shape.reduce((product, extent) => product * extent, 1);
     this.#fingerprint = Uint8Array.from(fingerprint.match(/../g), (pair) => parseInt(pair, 16));
@@ -52,7 +54,8 @@ export class Collection {
     const tokens = rule === undefined ? VERSION : TOKEN_VERSION;
     const version = spec.hold === undefined ? tokens : HOLD_VERSION;
     if (spec.version !== version) throw new SpecError("version", `${version}, got another`);
-    const values = readDomain(spec.domain);
+    const ofWords = spec.domain.words;
+    const values = ofWords ? readWords(ofWords, found, document.round) : readDomain(spec.domain);
     const own = await build(spec.mechanism, spec.parameters, values, tables);
     const { mechanism, domain, loss } = own;
     return new Collection({
@@ -63,6 +66,7 @@ export class Collection {
       loss,
       precisionMs: spec.precision_ms,
       oneReport: rule && { windowMs: rule.window_ms, partitions: rule.partitions },
+      words: values.words,
       hold: spec.hold && (await readHold(spec, values, tables, own)),
     });
   }

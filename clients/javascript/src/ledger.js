@@ -78,6 +78,11 @@ export class Ledger {
       throw new LedgerError('spread: expected true, false or "rolling"');
     }
     this.#spread = spread;
+    for (const [{ name, words }] of collections) {
+      if (words !== null && (spread || horizonMs !== null)) {
+        throw new LedgerError(`${name}: expected a budget for ever, without horizonMs and spread`);
+      }
+    }
     for (const [{ name, hold }] of spread ? collections : []) {
       if (hold !== null) throw new LedgerError(`${name}: expected no spread with hold`);
     }
@@ -109,10 +114,23 @@ export class Ledger {
     return this.#alone(async () => this.#isDrawn(await this.#read(), collection, startMs));
   }
 
-  async #isDrawn(state, collection, startMs) {
-    if (!this.#spread) return true;
+  // What part of which windows a window is drawn from: of rounds that find words one of a run; null
+  // where all take part.
+  #share(collection, startMs) {
     const { windowMs, windows, reports } = this.#known(collection);
+    if (collection.words !== null) {
+      const { rounds } = collection.words;
+      return { windowMs, windows: rounds, reports: 1, firstMs: cutTime(startMs, rounds * windowMs) };
+    }
+    if (!this.#spread) return null;
     const firstMs = this.#spread === "rolling" ? null : cutTime(startMs, this.#horizonMs);
+    return { windowMs, windows, reports, firstMs };
+  }
+
+  async #isDrawn(state, collection, startMs) {
+    const share = this.#share(collection, startMs);
+    if (share === null) return true;
+    const { windowMs, windows, reports, firstMs } = share;
     const key = [collection.fingerprint, firstMs ?? "rolling", windows, reports].join(" ");
     state.drawn ??= {};
     if (state.drawn[key] === undefined) {
@@ -136,8 +154,9 @@ export class Ledger {
       const before = find(state, collection, startMs);
       if (before !== undefined) return given(before, false);
       if (!(await this.#isDrawn(state, collection, startMs))) {
-        throw new SkippedError(collection.name, this.#known(collection));
+        throw new SkippedError(collection.name, this.#share(collection, startMs));
       }
+      this.#checkRound(collection, startMs);
       this.#charge(state, collection, startMs);
       const tokens = await tokensOf(state, collection, cutMs);
       const report = await this.#draw(state, collection, startMs, { label, entropy });
@@ -230,6 +249,13 @@ export class Ledger {
     if (this.#horizonMs === null) return () => true;
     const start = cutTime(timeMs, this.#horizonMs);
     return (startMs, windowMs) => startMs + windowMs > start && startMs < start + this.#horizonMs;
+  }
+
+  #checkRound({ name, fingerprint, words }, startMs) {
+    const endMs = startMs + this.#known({ name, fingerprint }).windowMs;
+    if (words?.round != null && (words.startMs !== startMs || words.endMs !== endMs)) {
+      throw new LedgerError(`${name}: expected a time in the window of round ${words.round}`);
+    }
   }
 
   #charge(state, { name, fingerprint }, startMs) {
