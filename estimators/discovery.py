@@ -3,7 +3,7 @@
 Rounds but the last keep the prefixes of the largest estimates, however uncertain these are: what is
 kept by chance costs little, since the last round asks other devices about the words kept alone.
 Its bounds hold for all of them and `other` together, so that with the stated confidence no word is
-listed that nobody has (docs/theory.md, section 14).
+listed that nobody has (docs/theory.md, section 13).
 """
 
 from collections.abc import Mapping, Sequence

@@ -5,12 +5,15 @@ import json
 import click
 
 from ldpstream.agents.config import CollectionConfig, SpreadConfig
+from ldpstream.agents.privacy import words_sentence
 from ldpstream.agents.privacy.central import DELTA, central
 from ldpstream.agents.terminal.common import config_option, load, load_collection, warn_of_nominal
 from ldpstream.agents.terminal.errors import FAILED
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.certificate import Certificate
+from ldpstream.mechanisms.channels.held import epochs_touched
+from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 from ldpstream.mechanisms.policies.spending import largest_loss
@@ -83,6 +86,9 @@ def _certificate(collection: CollectionConfig) -> dict[str, Json]:
         drawn = own if spec.hold.chain is None else spec.hold.permanent.certify()
         certificate["pass"] = own.passed and drawn.passed
         hold = {"hold": _hold(spec, spec.hold, drawn)}
+    words: dict[str, Json] = {}
+    if isinstance(spec.domain, Words):
+        words = {"words": _words(spec, spec.domain)}
     spread = {} if collection.spread is None else {"spread": _spread(collection.spread, spec)}
     return {
         "collection": collection.name,
@@ -91,7 +97,15 @@ def _certificate(collection: CollectionConfig) -> dict[str, Json]:
         "disclosed": list(spec.disclosed()),
         **spread,
         **hold,
+        **words,
     }
+
+
+def _words(spec: CollectionSpec, words: Words) -> Json:
+    """Return what a device loses in all whose ledger takes part in one round of a run."""
+    loss = largest_loss(spec.charged)
+    run: Json = {"exact": str(loss), "float": float_above(loss)}
+    return {"rounds": words.rounds, "loss": {"run": run}, "said": words_sentence(spec, words)}
 
 
 def _published(collection: CollectionConfig, reports: int, delta: float) -> Json:
@@ -135,6 +149,8 @@ def _windows(collection: CollectionConfig, windows: int) -> Json:
     """
     spec, spread = collection.spec, collection.spread
     charges = windows if spread is None else spread.most(windows)
+    if isinstance(spec.domain, Words):
+        charges = epochs_touched(windows, spec.domain.rounds)
     if spec.hold is not None:
         charges = spec.hold.epochs(windows)
     loss = charges * largest_loss(spec.charged)

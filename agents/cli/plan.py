@@ -16,6 +16,7 @@ from ldpstream.estimators.planning.choices import (
 )
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.lazy import brought
+from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 
@@ -114,7 +115,10 @@ def plan(
     _, collection = load_collection(config_file, name)
     # What it needs takes longer to load than the configuration.
     from ldpstream.agents.cli.planning import Wanted, run_plan
+    from ldpstream.agents.plan.run import UNKNOWN_WORDS
 
+    if isinstance(collection.spec.domain, Words):
+        raise Refused(UNKNOWN_WORDS.format(name))
     wanted = Wanted(
         search=search, optimise=optimise, windows=windows, budget=allowed, plot=plot, **others
     )

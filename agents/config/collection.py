@@ -23,6 +23,7 @@ from ldpstream.agents.privacy import (
     hold_sentences,
     minimum_sentences,
     privacy_statement,
+    words_sentence,
 )
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import check_offered
@@ -82,6 +83,8 @@ class CollectionConfig:
         life = () if self.spread is None else self.spread.sentences(self.spec)
         if self.spec.hold is not None:
             life = hold_sentences(self.spec, self.spec.hold, self.window.pane_ms)
+        if isinstance(self.spec.domain, Words):
+            life = (words_sentence(self.spec, self.spec.domain),)
         published = () if self.central is None else self.central.sentences()
         return replace(said, protected=(*said.protected, *life, *promised, *published))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.plan.ask import UNIFORM, Asked, ask
@@ -18,6 +19,9 @@ from ldpstream.estimators.planning.compare import Comparison, compare
 from ldpstream.estimators.planning.optimum import Optimum, find_optimum
 from ldpstream.estimators.planning.progress import Progress
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.words import Words
+
+UNKNOWN_WORDS: Final = "{}: expected values that are known: each round asks about other words"
 
 
 class NothingComparedError(ValueError):
@@ -57,11 +61,15 @@ def make_plan(
         PriorError: for a file of counts that cannot be used.
         NothingComparedError: where the time was too short for any mechanism.
         DesignError, SpecError: where the channel is needed, and there is none.
-        ValueError: for a collection of records, of which one attribute at a time is planned.
+        ValueError: for a collection of records, of which one attribute at a time is planned, and
+            for one of unknown words.
     """
     if collection.attributes:
         known = ", ".join(collection.attributes)
         raise ValueError(f"{collection.name}: expected one attribute of records: of {known}")
+    unknown = isinstance(collection.spec.domain, Words)
+    if unknown:
+        raise ValueError(UNKNOWN_WORDS.format(collection.name))
     asked = ask(collection, respondents=respondents, prior=prior, objective=objective)
     say(f"comparing mechanisms: {collection.name}")
     mechanism, domain = asked.spec.mechanism, asked.spec.domain

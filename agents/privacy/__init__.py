@@ -13,6 +13,7 @@ from ldpstream.agents.privacy.statement import (
     minimum_sentences,
     privacy_statement,
     spread_sentences,
+    words_sentence,
 )
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "nominal_warning",
     "privacy_statement",
     "spread_sentences",
+    "words_sentence",
 ]

@@ -10,6 +10,7 @@ from ldpstream.agents.privacy.factors import factor_text, round_up
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.lip_policy import LipPolicy
@@ -124,6 +125,17 @@ def hold_sentences(spec: CollectionSpec, hold: Hold, window_ms: int) -> tuple[st
             f"{each} lose at most {round_up(loss, 2)} together (a factor of {factor_text(loss)}), "
             f"and those of a year {round_up(epochs * loss, 2)}, from at most {epochs:,} draws."
         ),
+    )
+
+
+def words_sentence(spec: CollectionSpec, words: Words) -> str:
+    """Return what devices lose in all whose unknown words are found in rounds."""
+    loss = largest_loss(spec.charged)
+    return (
+        f"A device's ledger takes part in one of the {words.rounds:,} rounds of a run, drawn from "
+        "a secret of its own, whatever its word is. Whatever that round asks about, all that the "
+        f"device sends in a run is one report, which loses at most {round_up(loss, 2)} (a factor "
+        f"of {factor_text(loss)}); with a budget of as much it never sends another."
     )
 
 

@@ -63,6 +63,7 @@ NOT_RUN: Final = {
     "docs/wire.md#Uploads over HTTP": "a form; tests/gateway uploads with these headers",
     "docs/scale.md#Shards": "for ever; tests/broker/test_shards.py runs the same",
     "docs/scale.md#From 2 to 4 shards": "Kubernetes; the variables are those of that test",
+    "docs/discover.md#A run": "as long as its windows; tests/broker/test_discover.py runs the same",
     "docs/gateway.md#The HTTP gateway": "for ever; tests/gateway runs gateways",
 }
 """Why nobody runs those; their commands are looked at all the same."""
