@@ -177,13 +177,8 @@ class Words(Lattice):
         del entropy
         return self._places(labels)
 
-    def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
-        """Return the same for rows of one column each."""
-        del entropy
-        return self._places([row[0] if len(row) == 1 else None for row in rows])
-
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Return the same in a round; without one rows are numbers."""
+        """Return the same for rows of one column each; without a round rows are numbers."""
         if self.round is None:
             return super().parse_columns(rows)
         return self._places([row[0] if len(row) == 1 else None for row in rows])

@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.device import Sender
+from ldpstream.agents.gateway.rounds import NewestRounds
+from ldpstream.agents.kafka.connections import Connections
 from ldpstream.mechanisms.ledger import Ledger
-from ldpstream.mechanisms.wire.rounds import words_of
+from ldpstream.mechanisms.wire.rounds import round_document, words_of
 from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.processes import PATIENCE_SECONDS, Worker
 from tests.seeded import SeededEntropy
+from tests.stream.cli import invoke
 
 pytestmark = pytest.mark.broker
 
@@ -71,11 +74,13 @@ async def test_words_are_found_over_rounds_and_a_killed_command_goes_on(lab: Lab
                 for number in range(ROUNDS):
                     own = await in_round(device, number)
                     time_ms = RUN_MS + number * WINDOW_MS
-                    for one in range(3):
+                    for one in range(2):
                         file = tmp_path / f"{one}.ledger"
                         with Ledger(file, specs=[(spec, WINDOW_MS)], budget=4) as ledger:
                             sent = await own.send_once("ok", ledger=ledger, time_ms=time_ms)
                         reported += [one] * sent
+                    said = await asyncio.to_thread(send_from_a_shell, lab, tmp_path, time_ms)
+                    reported += [2] * said.startswith("1 report in 1 message")
                     entropy = SeededEntropy(number)
                     for part in np.array_split(everybody[rounds == number], 4):
                         reports = own.spec.privatize(list(part), entropy=entropy)
@@ -89,10 +94,29 @@ async def test_words_are_found_over_rounds_and_a_killed_command_goes_on(lab: Lab
             found = await asyncio.to_thread(listed, command)
         finally:
             command.kill()
+    assert await served(lab) == round_document(spec, words_of(own.spec).round)
     assert found.keys() == COMMON.keys()
     for word, (low, high) in found.items():
         assert low <= COMMON[word] <= high
     assert len(await lab.records(str(lab.collection.topics.rounds))) == ROUNDS
+
+
+def send_from_a_shell(lab: Lab, folder: Path, time_ms: int) -> str:
+    """Let a device of its own ledger report a word, and return what the command says."""
+    ledger = ("--ledger", str(folder / "shell.ledger"), "--budget", "4", "--times", "--replay")
+    words = ("send", "-c", str(lab.file), "words", *ledger)
+    result = invoke(*words, stdin=f"{time_ms},ok\n")
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+async def served(lab: Lab) -> object:
+    """Return what a gateway tells devices of rounds."""
+    connections = Connections(lab.config.kafka)
+    try:
+        return (await NewestRounds(connections).of(lab.collection))["round"]
+    finally:
+        await connections.close()
 
 
 def listed(command: Worker) -> dict[str, tuple[float, float]]:
