@@ -1,8 +1,7 @@
 """Many seeded repetitions of a collection at once: their statistics, and the sums of queries.
 
-Statistics of `matrix` and of `l1-bits` on a line are sums of independent noise of known
-distributions, drawn as such (`tests/statistical/test_coverage.py` compares them with privatized
-reports). All sums of a query are affine in the statistic: they are found by the estimators
+Statistics of `matrix`, of `l1-bits` on a line and of `subset-selection` are drawn as sums of known
+distributions (`tests/statistical/test_coverage.py` compares them with privatized reports). All sums of a query are affine in the statistic: they are found by the estimators
 themselves, of no report and of one unit of each entry, and then are products of matrices.
 """
 
@@ -19,6 +18,8 @@ from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.subset.subsets import Subsets
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 
@@ -41,6 +42,8 @@ def draw(case: Case, repetitions: int, seed: int) -> tuple[Integers, Integers]:
         return counts, laplace_sums(mechanism, counts, rng)
     if isinstance(mechanism, L1Bits) and len(mechanism.shape) == 1:
         return counts, sign_sums(mechanism, counts, rng)
+    if isinstance(mechanism, SubsetSelection) and int(mechanism.blocks.sizes.max()) <= _MOST_ROWS:
+        return counts, subset_counts(mechanism, counts, rng)
     return counts, privatized(mechanism, counts, seed)
 
 
@@ -85,6 +88,41 @@ def sign_sums(mechanism: L1Bits, counts: Integers, rng: np.random.Generator) -> 
     ones = rng.binomial(up, keep) + rng.binomial(n - up, 1.0 - keep)
     ones[:, -1] = n[:, 0]  # the last entry is known
     return 2 * ones - n
+
+
+def subset_counts(
+    mechanism: SubsetSelection, counts: Integers, rng: np.random.Generator
+) -> Integers:
+    """Draw how many reports hold each value, and how many are of each block."""
+    blocks, parts = mechanism.blocks, []
+    held = np.empty_like(counts)
+    for block, kind in enumerate(mechanism.layout.kinds.tolist()):
+        inside = blocks.of_value == block
+        held[:, inside] = _held(mechanism.subsets[kind], counts[:, inside], rng)
+        parts.append(counts[:, inside].sum(axis=1))
+    return np.concatenate([held, np.stack(parts, axis=1)], axis=1)
+
+
+def _held(subsets: Subsets, counts: Integers, rng: np.random.Generator) -> Integers:
+    """Draw the same of one block, `(r, size)`: one of its other values after the other.
+
+    Reports that still take m of the M values that are left take the next one with probability m/M.
+    """
+    own = rng.binomial(counts, subsets.threshold / WORD)
+    held = own.copy()
+    left = np.zeros((*counts.shape, subsets.chosen + 1), dtype=np.int64)
+    left[..., subsets.chosen] = counts - own
+    left[..., subsets.chosen - 1] += own
+    for step in range(subsets.size - 1):
+        values = subsets.size - 1 - step
+        taken = rng.binomial(left, np.minimum(np.arange(subsets.chosen + 1) / values, 1.0))
+        left -= taken
+        left[..., :-1] += taken[..., 1:]
+        # The other value of this step comes before the own one, or after it.
+        of_own = taken.sum(axis=-1)
+        held[:, step] += of_own[:, step + 1 :].sum(axis=1)
+        held[:, step + 1] += of_own[:, : step + 1].sum(axis=1)
+    return held
 
 
 @dataclass(frozen=True)

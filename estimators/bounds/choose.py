@@ -128,10 +128,12 @@ def _bernstein(sums: Sums, n: int, level: float, options: Options) -> Floats:
     if sums.reach is None:
         return bernstein_half_width(sample_variance(sums, n), sums.spread, n, level)
     # The empirical bound needs the decoded reports' own variance, not an estimate of it.
-    worst = sums.ceiling
+    worst, off = sums.ceiling, sums.deviation
     if options.estimand == "population":
         worst, level = sampling_ceiling(sums, n, level)
-    return bernstein_worst_half_width(worst / n, sums.spread, n, level)
+        # The weight is drawn as well, and in disclosed groups noise of its group's variance.
+        off = sums.spread if sums.disclosed else np.maximum(off, sums.reach)
+    return bernstein_worst_half_width(worst / n, off, n, level)
 
 
 def _normal(sums: Sums, n: int, se: Floats, level: float, options: Options) -> Floats:

@@ -6,7 +6,7 @@ as could have been missed. z is the normal quantile of the error allowed.
 
 import numpy as np
 
-from ldpstream.estimators.bounds.two_valued import Pair
+from ldpstream.estimators.bounds.two_valued import Floats, Pair
 from ldpstream.estimators.queries.sums import Sums
 
 
@@ -18,15 +18,20 @@ def padded(sums: Sums, n: int, z: float) -> Pair:
     `z/sqrt(2)` standard errors and cover 0.92; so each end is the outer one of this interval and of
     z times the plug-in error. 95% bounds cover 0.94 and more (docs/performance.md).
 
-    Where the statistic only estimates the sum of squares, a negative variance counts as 0.
+    Where the statistic only estimates the sum of squares, the variance is at least the noise that is
+    known, and a report lies no further out than its user's weight and a deviation.
     """
-    least, largest = sums.least, sums.largest
+    least, largest, known = sums.least, sums.largest, 0.0 * sums.floor
+    if sums.reach is not None:
+        least = np.maximum(least, sums.bottom - sums.deviation)
+        largest = np.minimum(largest, sums.top + sums.deviation)
+        known = sums.floor
     total, many = n + z**2, z**2 / 2.0
     centre = (sums.total + many * (least + largest)) / total
     spread = (sums.squares + many * (least**2 + largest**2)) / total - centre**2
-    half = z * np.sqrt(np.maximum(spread, 0.0) / total)
+    half = z * np.sqrt(np.maximum(spread, known / total) / total)
     value = sums.total / n
-    plain = z * np.sqrt(np.maximum(sums.squares / n - value**2, 0.0) / n)
+    plain = z * np.sqrt(np.maximum(sums.squares / n - value**2, known / n) / n)
     return np.minimum(centre - half, value - plain), np.maximum(centre + half, value + plain)
 
 
@@ -38,9 +43,20 @@ def noisy(sums: Sums, n: int, z: float) -> Pair:
     each unit, B the most that a report departs from its user's weight. As in Wilson's interval it
     is therefore taken where it is largest within the bounds: `d^2 = z^2 (V + B d)`, in sums. Where
     no report shows noise that is `d = z^2 B`, 3.84 reports at 95% (the rule of three has 3.69).
+
+    Where V is known, as that of all users is alike, no such error is allowed for, but the noise's
+    skewness, at most B, which moves a quantile by `(z^2 - 1) B/6` (Cornish and Fisher), and half of
+    the step that it comes in, at most B too: `d = z sqrt(V) + (z^2 + 2) B/6`, V being the most that
+    the users can have. It is used where it is narrower than the least that the other can be: that
+    depends on the numbers of reports alone, never on what they say.
     """
-    noise = np.clip(sums.squares - sums.offset, sums.floor, sums.ceiling)
     unit = z**2 * sums.deviation / 2.0
-    half = (unit + np.sqrt(unit**2 + z**2 * noise)) / n
+
+    def estimated(noise: Floats) -> Floats:
+        return unit + np.sqrt(unit**2 + z**2 * noise)
+
+    most = z * np.sqrt(sums.ceiling) + (z**2 + 2.0) / 6.0 * sums.deviation
+    noise = np.clip(sums.squares - sums.offset, sums.floor, sums.ceiling)
+    half = np.where(most <= estimated(sums.floor), most, estimated(noise)) / n
     value = sums.total / n
     return value - half, value + half

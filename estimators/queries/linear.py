@@ -52,6 +52,5 @@ class LinearQueries(Queries):
         """Prepare any weights, float64 `(k,)`."""
         noise = self.decoder.noise(weights)
         least, largest = self.decoder.span(weights)
-        off = max(largest - float(weights.min()), float(weights.max()) - least)
-        deviation = off if noise.any() else 0.0
+        deviation = self.decoder.deviation(weights) if noise.any() else 0.0
         return LinearQuery(weights, noise, least, largest, deviation, decoder=self.decoder)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.groups import Groups, all_in_one
 from ldpstream.estimators.queries.queries import Queries, Query
-from ldpstream.mechanisms.interface.decoder import LinearDecoder, SingleValues
+from ldpstream.mechanisms.interface.decoder import Decoder, LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
@@ -33,7 +33,8 @@ class Sums:
     of uniform data `typical_noise` is roughly the mean noise and `typical_sampling` the variance of
     w. `disclosed` says whether the channel discloses groups, `indicators` whether all weights are 0
     or 1. `reach` is `max w - min w` where the statistic does not hold `sum_i h(y_i)^2`, so that
-    `squares` only estimates it; None where it does. `heaviest` is the worst noise of any user there
+    `squares` only estimates it; None where it does. `deviation` is the most that a decoded report is
+    off from its user's weight, or what stands for it (`Query`). `heaviest` is the worst noise of any user there
     may be, where `ceiling` knows the respondents' public weights; None where it does not, and
     `ceiling / n` is that.
     """
@@ -131,7 +132,7 @@ def value_sums(
         top=np.ones_like(total),
         fewest=np.zeros_like(total),
         most=reports.astype(np.float64),
-        deviation=np.maximum(single.largest, 1.0 - single.least),
+        deviation=_value_deviations(decoder, single, values),
         tossed=tossed,
         own=own,
         other=other,
@@ -139,6 +140,13 @@ def value_sums(
         indicators=True,
         reach=np.ones(total.size) if isinstance(decoder, LinearDecoder) else None,
     )
+
+
+def _value_deviations(decoder: Decoder, single: SingleValues, values: Integers | None) -> Floats:
+    of_all = decoder.value_deviations() if isinstance(decoder, LinearDecoder) else None
+    if of_all is None:
+        return np.maximum(single.largest, 1.0 - single.least)
+    return of_all if values is None else of_all[values]
 
 
 def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floats, ...]:

@@ -226,6 +226,20 @@ class LinearDecoder(Decoder):
     def span(self, weights: Floats) -> tuple[float, float]:
         """Return `(least, largest)` of `h_w` over all reports; where inexact, too wide."""
 
+    def deviation(self, weights: Floats) -> float:
+        """Return M, the most that a report is off, or what stands for it in every bound of tails.
+
+        Noise d of a report of variance v has `log E e^(t d) <= t^2 v / (2 (1 - M |t|/3))` where
+        `M |t| < 3`: proved by Bernstein of what is never off by more than M, as by default. Sums of
+        independent noise keep this with the largest M of their parts, however far they reach.
+        """
+        least, largest = self.span(weights)
+        return max(largest - float(weights.min()), float(weights.max()) - least)
+
+    def value_deviations(self) -> Floats | None:
+        """Return the same of every single value, float64 `(k,)`; None: the most that each is off."""
+        return None
+
     def chain(
         self,
         positions: Integers,  # noqa: ARG002  # a default that knows no order

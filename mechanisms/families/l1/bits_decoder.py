@@ -113,6 +113,19 @@ class L1BitsDecoder(LinearDecoder):
             low, high = _multiply((low, high), (np.array(ends[0]), np.array(ends[1])))
         return float(low), float(high)
 
+    def deviation(self, weights: Floats) -> float:
+        """Return on a line what one sign moves: they are independent."""
+        if len(self._shape) != 1:
+            return super().deviation(weights)
+        step = float(np.abs(np.diff(weights)).max(initial=0.0))
+        return step * (1.0 + self._inverse) / 2.0
+
+    def value_deviations(self) -> Floats | None:
+        """Return the same of every single value."""
+        if len(self._shape) != 1:
+            return None
+        return np.full(self._shape, (1.0 + self._inverse) / 2.0)
+
     def chain(self, positions: Integers) -> Chain | None:
         """Return the prefixes of one dimension: each has one noisy end, the last one none."""
         for axis, extent in enumerate(self._shape):

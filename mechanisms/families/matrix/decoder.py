@@ -86,13 +86,23 @@ class MatrixDecoder(LinearDecoder):
     def span(self, weights: Floats) -> tuple[float, float]:
         """Return the extremes of `h_w`: wide, as the ranges hold all but 2^-64 of the noise.
 
-        So bounds that need the range of h (`bernstein`) are wide for small n.
+        Tails are far below that: `deviation`.
         """
         coefficients, constants = self._coefficients(weights)
         low, high = self.rows.low * coefficients, self.rows.high * coefficients
         least = np.minimum(low, high).sum(axis=1) + constants
         largest = np.maximum(low, high).sum(axis=1) + constants
         return float(least.min()), float(largest.max())
+
+    def deviation(self, weights: Floats) -> float:
+        """Return that of the row whose noise moves the query most."""
+        moved = np.abs(self._coefficients(weights)[0]) * self.rows.deviations
+        return float(moved.max())
+
+    def value_deviations(self) -> Floats:
+        """Return the same of every single value."""
+        moved: Floats = (np.abs(self.gains) * self.rows.deviations[:, None]).max(axis=0)
+        return moved
 
     def row_weights(self, gram: Floats) -> Floats:
         """Return `b_j = (B^T B)[j, j]` of a workload W with the decoder `B = W H^T`: `(m,)`.
