@@ -1,8 +1,9 @@
 """Many seeded repetitions of a collection at once: their statistics, and the sums of queries.
 
 Statistics of `matrix`, of `l1-bits` on a line and of `subset-selection` are drawn as sums of known
-distributions (`tests/statistical/test_coverage.py` compares them with privatized reports). All sums of a query are affine in the statistic: they are found by the estimators
-themselves, of no report and of one unit of each entry, and then are products of matrices.
+distributions (`tests/statistical/test_coverage.py` compares them with privatized reports). All sums
+of a query are affine in the statistic: they are found by the estimators themselves, of no report
+and of one unit of each entry, and then are products of matrices.
 """
 
 from collections.abc import Callable

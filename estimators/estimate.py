@@ -5,7 +5,7 @@ Nothing here is clipped to [0, 1]: projections are a separate, named step (`proj
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Self, Unpack
+from typing import Any, Final, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from ldpstream.estimators.bounds.variance import variance
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.queries.counts import prepare_queries, prepare_sets
-from ldpstream.estimators.queries.distinct import Distinct
+from ldpstream.estimators.queries.distinct import Distinct, taken
 from ldpstream.estimators.queries.queries import PreparedSets
 from ldpstream.estimators.queries.sums import (
     Sums,
@@ -38,6 +38,7 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_ENDS: Final = ("low", "high", "lowest", "highest")
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class Estimate:
 
     def take(self, queries: Integers | slice) -> Self:
         """Return the estimates of some queries, in that order."""
-        arrays = {
-            field.name: getattr(self, field.name)[queries]
+        arrays: dict[str, Any] = {
+            field.name: taken(getattr(self, field.name), queries)
             for field in fields(self)
             if isinstance(getattr(self, field.name), np.ndarray)
         }
@@ -210,16 +211,8 @@ def estimate_linear(
 
 def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
     """Return the estimate of `origin + unit w` from that of w, arrays `(q,)`."""
-    return replace(
-        estimate,
-        value=origin + unit * estimate.value,
-        se=unit * estimate.se,
-        low=origin + unit * estimate.low,
-        high=origin + unit * estimate.high,
-        influence=unit * estimate.influence,
-        lowest=origin + unit * estimate.lowest,
-        highest=origin + unit * estimate.highest,
-    )
+    placed = {name: origin + unit * getattr(estimate, name) for name in ("value", *_ENDS)}
+    return replace(estimate, se=unit * estimate.se, influence=unit * estimate.influence, **placed)
 
 
 def bound(sums: Sums, n: int, options: Options) -> Estimate:
@@ -279,8 +272,8 @@ def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Opti
         if options.method == "exact":
             options = replace(options, method="bernstein")
         few = _independent(thinned(sums, n / devices), devices, options)
-        ends = ("low", "high", "lowest", "highest", "form")
-        return replace(plain, se=se, **{name: getattr(few, name) for name in ends})
+        ends: dict[str, Any] = {name: getattr(few, name) for name in (*_ENDS, "form")}
+        return replace(plain, se=se, **ends)
     return replace(plain, se=se)
 
 
@@ -296,14 +289,10 @@ def _independent(sums: Sums, n: int, options: Options) -> Estimate:
         se = np.sqrt(variance(sums, n, options.estimand))
         ends = choose_bounds(sums, n, se, options)
     return Estimate(
+        **{name: getattr(ends, name) for name in (*_ENDS, "form")},
         value=value,
         se=se,
-        low=ends.low,
-        high=ends.high,
         influence=influence,
-        lowest=ends.lowest,
-        highest=ends.highest,
-        form=ends.form,
         n=n,
         confidence=options.confidence,
         method=options.method,

@@ -18,10 +18,10 @@ def padded(sums: Sums, n: int, z: float) -> Pair:
     `z/sqrt(2)` standard errors and cover 0.92; so each end is the outer one of this interval and of
     z times the plug-in error. 95% bounds cover 0.94 and more (docs/performance.md).
 
-    Where the statistic only estimates the sum of squares, the variance is at least the noise that is
-    known, and a report lies no further out than its user's weight and a deviation.
+    Where the statistic only estimates the sum of squares, the variance is at least the noise that
+    is known, and a report lies no further out than its user's weight and a deviation.
     """
-    least, largest, known = sums.least, sums.largest, 0.0 * sums.floor
+    least, largest, known = sums.least, sums.largest, np.zeros(())
     if sums.reach is not None:
         least = np.maximum(least, sums.bottom - sums.deviation)
         largest = np.minimum(largest, sums.top + sums.deviation)

@@ -77,7 +77,7 @@ class ChainPrefixes:
             top=np.ones(m),
             fewest=np.where(held < 1.0, 0.0, n),
             most=np.full(m, n),
-            deviation=np.maximum(self.chain.largest, 1.0 - self.chain.least),
+            deviation=np.where(noise > 0.0, self.chain.largest, 0.0),
             tossed=np.zeros(m),
             own=np.zeros(m),
             other=np.zeros(m),

@@ -92,7 +92,7 @@ class SetDecoder(Queries):
 
     `groups` are those of the values, `outputs` the same groups of the outputs. Of each group,
     `(count,)`: `slack_noise` is the sum of its values' noise in `z`, float64, and `sizes` the
-    number of its values, int64. `mass` is that of `CountDecoder.output_mass`.
+    number of its values, int64.
     """
 
     decoder: CountDecoder
@@ -101,22 +101,23 @@ class SetDecoder(Queries):
     slack: Floats
     slack_noise: Floats
     sizes: Integers
-    mass: Floats | None
 
     @classmethod
     def of(cls, mechanism: Mechanism, decoder: CountDecoder) -> Self:
         """Prepare a mechanism with its decoder: one decode, shared by all queries."""
         groups = Groups.of(mechanism)
         ones = decoder.decode(np.ones(mechanism.size))
-        slack, mass = 1.0 - ones, decoder.output_mass(ones)
+        mass, slack = decoder.output_mass(ones), 1.0 - ones
         outputs = Groups.known(decoder.output_groups(), slack.size)
+        squares = np.square(slack, out=ones)
         if mass is None:
-            noise = groups.sums(decoder.expect(slack**2))
+            noise = groups.sums(decoder.expect(squares))
         else:
-            noise = outputs.sums(slack**2 * mass)
+            mass *= squares
+            noise = outputs.sums(mass)
         sizes = np.bincount(groups.of_place, minlength=groups.count)
         noise[noise <= ROUNDING * sizes] = 0.0
-        return cls(decoder, groups, outputs, slack, noise, sizes, mass)
+        return cls(decoder, groups, outputs, slack, noise, sizes)
 
     def set_query(self, indicator: Floats) -> Query:
         """Prepare a set of values, given by its indicator, float64 `(k,)`."""
@@ -185,14 +186,16 @@ class SetDecoder(Queries):
         """Return the lambdas of least noise for plain decoders: `(q, outputs)` -> `(q, count)`."""
         known = self.slack_noise > 0.0
         anchors = np.zeros((len(plain), self.groups.count))
-        if known.any() and self.mass is not None:
-            moved = plain * (self.slack * self.mass)
-            products = np.stack([-self.outputs.sums(row) for row in moved])
-            np.divide(products, self.slack_noise, out=anchors, where=known)
-        elif known.any():
+        if not known.any():
+            return anchors
+        mass = self.decoder.output_mass(1.0 - self.slack)
+        if mass is None:
             expected = self.decoder.expect_each(plain * self.slack)
             products = np.stack([-self.groups.sums(row) for row in expected])
-            np.divide(products, self.slack_noise, out=anchors, where=known)
+        else:
+            mass *= self.slack
+            products = np.stack([-self.outputs.sums(row * mass) for row in plain])
+        np.divide(products, self.slack_noise, out=anchors, where=known)
         return anchors
 
     def decode(self, weights: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """Values of one share, of which all is known that is known of one of them."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,20 @@ class Distinct:
         if decoder.step is None:
             return None
         least = decoded.min()
-        steps = (decoded - least) / decoder.step
+        steps = decoded - least
+        steps /= decoder.step
         most = float(steps.max()) + 1.0
         if not 2.0 * most < decoded.size:
             return None
-        step = np.rint(steps).astype(np.int64)
+        step = np.rint(steps, out=steps).astype(np.int64)
         owner = np.full(round(most), -1, dtype=np.int64)
         owner[step] = np.arange(decoded.size)
         some = owner >= 0
         return cls(owner[some], (np.cumsum(some) - 1)[step])
+
+
+def taken(array: NDArray[Any], places: Integers | slice) -> NDArray[Any]:
+    """Return these entries; of more places than entries, all alike, one that is not to be set."""
+    if isinstance(places, slice) or places.size <= array.size or (array != array[0]).any():
+        return array[places]
+    return np.broadcast_to(array[0], places.shape)

@@ -24,8 +24,8 @@ class Query(ABC):
 
     `weights` is `w`, float64 `(k,)`; `noise` is `v(x) = (Q h^2)[x] - w[x]^2`, float64 `(k,)`, >= 0;
     `least` and `largest` bound `h` over all reports. `deviation` is the most that a decoded report
-    is off from its user's weight, or what stands for it where larger ones hardly ever come: of counts
-    `CountQuery`'s, of sums `LinearDecoder.deviation`.
+    is off from its user's weight, or what stands for it where larger ones hardly ever come: of
+    sums `LinearDecoder.deviation`.
     """
 
     weights: Floats

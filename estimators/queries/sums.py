@@ -33,10 +33,9 @@ class Sums:
     of uniform data `typical_noise` is roughly the mean noise and `typical_sampling` the variance of
     w. `disclosed` says whether the channel discloses groups, `indicators` whether all weights are 0
     or 1. `reach` is `max w - min w` where the statistic does not hold `sum_i h(y_i)^2`, so that
-    `squares` only estimates it; None where it does. `deviation` is the most that a decoded report is
-    off from its user's weight, or what stands for it (`Query`). `heaviest` is the worst noise of any user there
-    may be, where `ceiling` knows the respondents' public weights; None where it does not, and
-    `ceiling / n` is that.
+    `squares` only estimates it; None where it does. `deviation` is as of a `Query`. `heaviest` is
+    the worst noise of any user there may be, where `ceiling` knows the respondents' public weights;
+    None where it does not, and `ceiling / n` is that.
     """
 
     disclosed: bool

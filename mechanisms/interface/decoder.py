@@ -237,7 +237,7 @@ class LinearDecoder(Decoder):
         return max(largest - float(weights.min()), float(weights.max()) - least)
 
     def value_deviations(self) -> Floats | None:
-        """Return the same of every single value, float64 `(k,)`; None: the most that each is off."""
+        """Return the same of every single value, float64 `(k,)`; None: the most it is off."""
         return None
 
     def chain(

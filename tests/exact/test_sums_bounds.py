@@ -31,16 +31,16 @@ def unit() -> float:
 
 @pytest.mark.parametrize("n", [1, 2, 200])
 def test_bernstein_takes_the_worst_noise(n: int):
-    """`sqrt(2 V L/n) + R L/(3n)`, defined from the first report on."""
+    """`sqrt(2 V L/n) + M L/(3n)`, defined from the first report on."""
     mechanism, c = L1Bits(EPSILON, (9, 7)), 1 / math.tanh(EPSILON / 2)
     statistic = statistic_of(mechanism, n)
     sets = [range_values((9, 7), [(2, 5), (1, 6)]), range_values((9, 7), [(0, 3), (0, 6)])]
     worst = np.array([(1 + 2 * unit()) * (1 + unit()) - 1, unit()])
-    # f is in {-c, 0, c} with two noisy ends, in (1 -+ c)/2 with one.
-    spread = np.array([c * (1 + c), c])
+    # f is in {-c, 0, c} with two noisy ends, in (1 -+ c)/2 with one; a user's weight is 0 or 1.
+    spread, off = np.array([c * (1 + c), c]), np.array([1 + c * (1 + c) / 2, (1 + c) / 2])
     for estimand, sampling in (("respondents", 0.0), ("population", 0.25)):
         found = estimate_sets(mechanism, statistic, n, sets, method="bernstein", estimand=estimand)
-        half = np.sqrt(2 * (worst + sampling) * LEVEL / n) + spread * LEVEL / (3 * n)
+        half = np.sqrt(2 * (worst + sampling) * LEVEL / n) + off * LEVEL / (3 * n)
         np.testing.assert_allclose(found.high - found.value, half, rtol=1e-9)
         np.testing.assert_allclose(found.value - found.low, half, rtol=1e-9)
         np.testing.assert_allclose(found.influence, spread / n, rtol=1e-12)
@@ -59,9 +59,10 @@ def test_single_values_and_weights_have_the_same_kind_of_bounds():
     found = estimate_linear(
         mechanism, statistic, n, weights, method="bernstein", estimand="population"
     )
-    # Five noisy entries, each with a difference of 1: noise 5 (1/t^2 - 1)/4, spread 5/t.
+    # Five noisy entries, each with a difference of 1: noise 5 (1/t^2 - 1)/4, off by (1 + 1/t)/2;
+    # the weights themselves are drawn from 5 units.
     half = math.sqrt(2 * (5 * unit() + 25 / 4) * LEVEL / n)
-    half += 5 / math.tanh(EPSILON / 2) * LEVEL / (3 * n)
+    half += 5.0 * LEVEL / (3 * n)
     assert found.high[0] - found.value[0] == pytest.approx(half, rel=1e-9)
     assert (found.low[1], found.value[1], found.high[1]) == pytest.approx((3.0, 3.0, 3.0))
 

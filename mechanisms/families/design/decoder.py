@@ -1,7 +1,7 @@
 """Linear queries of symmetric designs inside blocks: two-valued decoders, one transform."""
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 Indices = NDArray[np.int64]
 _MAX_BATCH = 1 << 22
+_FEW = 1 << 31
 
 
 class Contract(Protocol):
@@ -52,11 +53,9 @@ class DesignDecoder(DisclosedBlocks):
         """Return the number of the design of each of these values."""
         return self._layout.kinds[self._layout.blocks.of_value[at]]
 
-    def _slot(self, at: slice | Integers) -> slice | Indices:
+    def _slot(self, at: slice | Integers) -> Indices:
         """Return the report that has each of these values' place in its block."""
-        if self.step is None:
-            return self._layout.offset[at] + self._place[at]
-        return slice(*at.indices(self._place.size)) if isinstance(at, slice) else at
+        return self._layout.offset[at] + self._place[at]
 
     def _batches(self) -> Iterator[tuple[Contract, Indices, int]]:
         """Yield each transform, the first reports of the blocks that it takes, and their order."""
@@ -90,12 +89,15 @@ class DesignDecoder(DisclosedBlocks):
     def shares(self, statistic: Statistic) -> Floats:
         """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
         supporting = self._contract(statistic, of_values=True)
-        in_block = self.group_reports(statistic)
-        sums, alike = np.empty(self._place.size), self.step is not None
+        in_block, tables = self.group_reports(statistic), self._tables
+        if self.step is not None:
+            alike: Floats = tables.step[0] * supporting[: self._place.size]
+            alike += tables.low[0] * in_block[0]
+            return alike
+        sums = np.empty(self._place.size)
         for at in parts(sums.size):
-            kinds = self._layout.kinds if alike else self._kind(at)
-            of_block = in_block if alike else self._in_block(in_block, at)
-            sums[at] = self._tables.shares(kinds, supporting[self._slot(at)], of_block)
+            of_block = self._in_block(in_block, at)
+            sums[at] = tables.shares(self._kind(at), supporting[self._slot(at)], of_block)
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
@@ -125,20 +127,21 @@ class DesignDecoder(DisclosedBlocks):
         return self._tables.low[kinds], self._tables.high[kinds]
 
     def decode_each(self, weights: Floats) -> Floats:
-        """Return `decode` of each row; of one block by one transform of all."""
-        if self._layout.blocks.count > 1:
+        """Return `decode` of each row; of one block by one transform of all, without the step."""
+        if self.step is None:
             return super().decode_each(weights)
-        placed = np.zeros((len(weights), self._layout.outputs))
-        placed[:, self._slot(slice(None))] = self._tables.step[0] * weights
-        decoded: Floats = self._contracts[0](placed, of_values=False)
+        whole = _whole(weights)
+        placed = np.zeros((len(weights), self._layout.outputs), whole.dtype)
+        placed[:, : self._place.size] = whole
+        decoded: Floats = self._tables.step[0] * self._contracts[0](placed, of_values=False)
         decoded += (self._tables.low[0] * weights).sum(axis=1)[:, None]
         return decoded
 
     def expect_each(self, functions: Floats) -> Floats:
         """Return `expect` of each row; of one block by one transform of all."""
-        if self._layout.blocks.count > 1:
+        if self.step is None:
             return super().expect_each(functions)
-        supporting = self._contracts[0](functions, of_values=True)[:, self._slot(slice(None))]
+        supporting = self._contracts[0](functions, of_values=True)[:, : self._place.size]
         means: Floats = self._excess[0] * supporting
         means += self._unlikely[0] * functions.sum(axis=1)[:, None]
         return means
@@ -146,6 +149,9 @@ class DesignDecoder(DisclosedBlocks):
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: the weights supported, scaled, and moved by `low`."""
         layout = self._layout
+        if self.step is not None:
+            (alike,) = self.decode_each(weights[None])
+            return np.asarray(alike)
         placed, moved = np.zeros(layout.outputs), np.empty(weights.size)
         for at in parts(weights.size):
             kinds = self._kind(at)
@@ -159,6 +165,9 @@ class DesignDecoder(DisclosedBlocks):
     def expect(self, function: Floats) -> Floats:
         """Return `Q f`: the sum over the block, and again over the reports that support."""
         reports = np.asarray(function, dtype=np.float64)
+        if self.step is not None:
+            (alike,) = self.expect_each(reports[None])
+            return np.asarray(alike)
         supporting, in_block = (
             self._contract(reports, of_values=True),
             np.add.reduceat(reports, self.reports.starts),
@@ -177,8 +186,20 @@ class DesignDecoder(DisclosedBlocks):
         # `ones` is low + step for each value that supports, and low for each other.
         each = self._excess[kinds] / tables.step[kinds]
         least: Floats = (self._unlikely[kinds] - each * tables.low[kinds]) * sizes
+        if self.step is not None:
+            alike: Floats = each[0] * ones
+            alike += least[0]
+            return alike
         return np.repeat(least, layout.orders) + np.repeat(each, layout.orders) * ones
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the smaller and the larger of the own user's noise and a neighbour's."""
         return self._tables.noise_extremes(self._kind(slice(None)))
+
+
+def _whole(weights: Floats) -> NDArray[Any]:
+    """Return weights as whole numbers of half the memory, where they are such and add up to few."""
+    if weights.min() < 0.0 or weights.sum(axis=1).max() >= _FEW:
+        return weights
+    whole = weights.astype(np.int32)
+    return whole if (whole == weights).all() else weights

@@ -9,6 +9,7 @@ each step adds whole slices, for all places of x's last 1 at once.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ _TOGETHER = 16
 """Vectors: from so many on, each entry's of all of them lie in a row."""
 
 Table = NDArray[Any]
+Integers = NDArray[np.int64]
 
 
 def hyperplane_sums(
@@ -37,7 +39,7 @@ def hyperplane_sums(
 ) -> NDArray[Number]:
     """Return, for every point, the sum over the points orthogonal to it: `(g, K)` -> `(g, K)`.
 
-    Or for the first `points` of them, and for others the same or 0.
+    Or for the first `points` of them, and for others anything.
 
     Points x whose vector, read backward, ends with `t - 1 - m` zeros do not see the last
     coordinates of y: they are the points of a space of `m + 1` coordinates, over sums of y.
@@ -49,20 +51,23 @@ def hyperplane_sums(
     a space without this coordinate, over sums of y along a line.
     """
     q, t, g = geometry.q, geometry.dimension, len(values)
-    counts = values.dtype == np.int64 and values.min() >= 0
-    narrow = counts and values.sum(axis=1).max() < _NARROW_TOTAL
+    counts = np.issubdtype(values.dtype, np.integer) and values.min() >= 0
+    narrow = counts and values.sum(axis=1, dtype=np.int64).max() < _NARROW_TOTAL
     tables = _Tables(np.dtype(np.int32) if narrow else values.dtype, in_rows=g >= _TOGETHER)
     last = count_points(q, t - 1)
     lines = min(q, -(-(max(last, points or geometry.points) - last) // q ** (t - 2)))
-    spaces, sums = _seen(q, t, tables, tables.of(values), lines)
-    out = np.zeros_like(values)
+    along, spaces, sums = _seen(q, t, tables, tables.of(values), lines)
+    out = np.zeros(values.shape, values.dtype)
     for m in range(t - 1):
         first, size = count_points(q, m), q**m
         if m:
-            led = [space[:, first : first + size] for space in spaces]
-            sums = (_all_led_sums(q, tables, led) + sums[:, None]).reshape(-1, size)
+            led = [along[:, :, (first - 1) // q :][:, :, : size // q]]
+            led += [space[:, first : first + size].reshape(g, -1, q) for space in spaces]
+            led[1:] = [part.swapaxes(1, 2) for part in led[1:]]
+            sums = (_all_led_sums(q, m, tables, led) + sums[:, None]).reshape(-1, size)
         _put(q, m, out[:, first:], sums[-g:])
-        spaces.pop()
+        if spaces:
+            spaces.pop()
         sums = sums[:-g]
     _put(q, t - 2, out[:, last:], sums)
     return out
@@ -70,12 +75,13 @@ def hyperplane_sums(
 
 def _seen(
     q: int, t: int, tables: "_Tables", points: Table, lines: int
-) -> tuple[list[Table], Table]:
+) -> tuple[Table, list[Table], Table]:
     """Return what x sees, and `(.., 1)` the sums that it does not see, by descending m.
 
-    First those of all coordinates, for the first `lines` of x_m.
+    First those of all coordinates, for the first `lines` of x_m: `_lines_of`.
     """
-    spaces = [_lines_of(q, tables, points, lines)]
+    along = _lines_of(q, tables, points, lines)
+    spaces = []
     unseen = [points[:, 1 + (-np.arange(lines) % q)].T.reshape(-1, 1)]
     left, below = points[:, :1], _sum_last(q, points[:, 1:])
     for _ in range(t - 1):
@@ -83,7 +89,7 @@ def _seen(
         unseen.append(left)
         left = left + below[:, :1]
         below = _sum_last(q, below[:, 1:])
-    return spaces, tables.join(unseen)
+    return along, spaces, tables.join(unseen)
 
 
 def _put(q: int, m: int, out: Table, sums: Table) -> None:
@@ -91,10 +97,18 @@ def _put(q: int, m: int, out: Table, sums: Table) -> None:
 
     In the points' numbers x_m is the first of these digits.
     """
-    g, digits = len(out), (q,) * m
-    many = len(sums) // g
-    ordered = sums.reshape(many, g, *digits).transpose(1, 0, *range(m + 1, 1, -1))
-    out[:, : many * q**m].reshape(ordered.shape)[...] = ordered
+    g, front, back = len(out), q ** (m // 2), q ** (m - m // 2)
+    ordered = sums.reshape(-1, g, front, back)
+    if m > 1:
+        ordered = ordered[:, :, _reversed(q, m // 2)][..., _reversed(q, m - m // 2)]
+    ordered = ordered.transpose(1, 0, 3, 2)
+    out[:, : ordered[0].size].reshape(ordered.shape)[...] = ordered
+
+
+@lru_cache(maxsize=64)
+def _reversed(q: int, digits: int) -> Integers:
+    """Return the numbers of so many digits, each read backward."""
+    return np.arange(q**digits).reshape((q,) * digits).transpose().ravel()
 
 
 @dataclass(frozen=True)
@@ -124,17 +138,16 @@ class _Tables:
 
 
 def _lines_of(q: int, tables: _Tables, points: Table, lines: int) -> Table:
-    """Sum along the lines of the first x_m: `(g, K)` -> `(lines g, points of a hyperplane)`.
+    """Sum along the lines of the first x_m: `(g, K)` -> `(lines g, q, points of a hyperplane)`.
 
-    What is left of y are `(.. y_(m-1), z)`; the first point is not used.
+    What is left of y are `(.. y_(m-1), z)`, and z comes first; what leads with z is not used.
     """
     g = len(points)
-    table = points[:, 1 + q :].reshape(g, -1, q, q).transpose(0, 3, 1, 2)
-    rest = table.shape[2]
-    out = tables.empty((lines * g, 1 + rest * q))
-    if rest and lines:
-        sums = _sum_lines(q, tables, table, lines).transpose(2, 0, 3, 1)
-        out[:, 1:].reshape(sums.shape)[...] = sums
+    table = points[:, 1 + q :].reshape(g, -1, q, q)
+    state = tables.empty((g, q, 1, q, table.shape[1]))
+    state[:, :, 0] = table.transpose(0, 3, 2, 1)
+    summed = _sum_lines(q, tables, state, lines)[:, :, 0]
+    out: Table = summed.transpose(2, 0, 1, 3).reshape(lines * g, q, -1)
     return out
 
 
@@ -150,28 +163,39 @@ def _sum_last(q: int, points: Table) -> Table:
     return out
 
 
-def _all_led_sums(q: int, tables: _Tables, parts: Sequence[Table]) -> Table:
+def _all_led_sums(q: int, m: int, tables: _Tables, parts: Sequence[Table]) -> Table:
     """Return `_led_sums` of the vectors of all parts."""
-    size = parts[0].shape[1]
+    size = q**m
     if tables.in_rows or size < _LARGE:
-        return _led_sums(q, tables, tables.join(parts))
+        return _led_sums(q, m, tables, parts)
     out = tables.empty((sum(len(part) for part in parts), q, size // q))
     for place, vector in enumerate(vector for part in parts for vector in part):
-        out[place] = _led_sums(q, tables, vector[None])[0]
+        out[place] = _led_sums(q, m, tables, [vector[None]])[0]
     return out
 
 
-def _led_sums(q: int, tables: _Tables, points: Table) -> Table:
-    """Sum points `(1, y_2 .. y_m, z)` over those orthogonal to x: `(b, q^m)` -> `(b, q, q^(m-1))`.
+def _led_sums(q: int, m: int, tables: _Tables, parts: Sequence[Table]) -> Table:
+    """Sum points `(1, y_2 .. y_m, z)` over those orthogonal to x: `(b, q, q^(m-1))`, z first.
 
-    The result is by x_1, then by x_2 to x_m.
+    The result is by x_1, then by x_2 to x_m. Each step replaces one y_i by x_i where it is. Slices
+    are as long as what follows it: so the last half of the coordinates comes first in its turn.
     """
-    b = len(points)
-    state = points.reshape(b, -1, q).swapaxes(1, 2)
-    rest = state.shape[2]
-    while rest > 1:
-        rest //= q
-        state = _sum_lines(q, tables, state.reshape(b, q, -1, q), q).reshape(b, q, -1)
+    b = sum(len(part) for part in parts)
+    back = 0 if tables.in_rows else (m - 1) // 2
+    halves = q ** (m - 1 - back), q**back
+    state = tables.empty((b, q, halves[0] * halves[1]))
+    np.concatenate(parts, out=state)
+    for half, rest in (halves, halves[::-1]):
+        done = 1
+        while done < half:
+            state = state.reshape(b, q, done, q, half // done // q * rest)
+            state = _sum_lines(q, tables, state, q)
+            done *= q
+        if back:
+            turned = tables.empty((b, q, rest, half))
+            turned[...] = state.reshape(b, q, half, rest).swapaxes(2, 3)
+            state = turned
+    state = state.reshape(b, q, -1)
     out = tables.empty(state.shape)
     out[:, 0] = state[:, 0]
     out[:, 1:] = state[:, :0:-1]
@@ -179,24 +203,27 @@ def _led_sums(q: int, tables: _Tables, points: Table) -> Table:
 
 
 def _sum_lines(q: int, tables: _Tables, table: Table, lines: int) -> Table:
-    """Replace y's last coordinate w by x's, as the first one: `(b, z, r, w)` -> `(b, z, x, r)`.
+    """Replace a coordinate w of y by x's: `(b, z, l, w, r)` -> `(b, z, l, x, r)`.
 
-    `new[z, x] = sum_w old[z - x w, .., w]`, for the first `lines` of x.
+    `new[z, .., x] = sum_w old[z - x w, .., w]`, for the first `lines` of x.
     """
-    b, _, rest, _ = table.shape
-    if (q > _DIRECT_PRIMES or b * rest + _SHORT < q) and (
+    b, _, left, _, right = table.shape
+    if table.size == 0:
+        return tables.empty((b, q, left, lines, right))
+    if (q > _DIRECT_PRIMES or b * left * right + _SHORT < q) and (
         table.dtype == np.float64 or np.abs(table).sum(axis=(1, 3)).max() < _EXACT_TOTAL
     ):
-        return _lines_by_fourier(q, table)[:, :, :lines]
-    # Of each w all z, and all but the last again: a slice for each shift.
-    turned = [tables.empty((b, 2 * q - 1, rest)) for _ in range(q)]
-    for w, column in enumerate(turned):
-        column[:, :q] = table[..., w]
-        column[:, q:] = column[:, : q - 1]
-    new = tables.empty((b, q, lines, rest))
+        return _lines_by_fourier(q, table)[:, :, :, :lines]
+    new = tables.empty((b, q, left, lines, right))
+    turned = table
+    if lines > 1:
+        # All z, and all but the last again: a slice for each shift.
+        turned = tables.empty((b, 2 * q - 1, left, q, right))
+        turned[:, :q] = table
+        turned[:, q:] = table[:, : q - 1]
     for x in range(lines):
-        first, second, *others = (c[:, -x * w % q :][:, :q] for w, c in enumerate(turned))
-        line = new[:, :, x]
+        first, second, *others = (turned[:, -x * w % q :][:, :q, :, w] for w in range(q))
+        line = new[:, :, :, x]
         np.add(first, second, out=line)
         for other in others:
             line += other
@@ -209,9 +236,9 @@ def _lines_by_fourier(q: int, table: Table) -> Table:
     Rounded to whole numbers where the table holds such: the error stays below `n log(q^2)` units of
     double precision, n being the table's total, hence far below 1/2.
     """
-    frequencies = np.fft.rfft2(table.transpose(0, 2, 3, 1))
-    f = np.arange(frequencies.shape[3])
-    lines = frequencies[:, :, np.arange(q)[:, None] * f % q, f]
-    sums = np.fft.irfft(lines, n=q, axis=3).transpose(0, 3, 2, 1)
+    frequencies = np.fft.rfft2(table.transpose(0, 2, 4, 3, 1))
+    f = np.arange(frequencies.shape[4])
+    lines = frequencies[..., np.arange(q)[:, None] * f % q, f]
+    sums = np.fft.irfft(lines, n=q, axis=4).transpose(0, 4, 1, 3, 2)
     whole = np.issubdtype(table.dtype, np.integer)
     return (np.rint(sums) if whole else sums).astype(table.dtype)

@@ -86,12 +86,13 @@ class LaplaceRows:
 
     @cached_property
     def deviations(self) -> NDArray[np.float64]:
-        """What stands for the most that a row is off (`LinearDecoder.deviation`): `3 / log(1/a) + 1`.
+        """`3/log(1/a) + 1` of each row: its `LinearDecoder.deviation`, float64 `(m,)`.
 
-        The m-th cumulant, m even, is `v E X^(m - 2)` for an X of `P(X = k) ~ k a^k`: 1 more than two
-        geometric numbers, which are at most exponential ones of mean `b = 1/log(1/a)` each. So it is
-        at most `v sum_i C(m - 2, i) b^i (i + 1)!`, and that `v (m!/2) (b + 1/3)^(m - 2)`, term by
-        term as `2 3^j (i + 1)! <= m!` for `j = m - 2 - i`: Bernstein's condition for `M/3 = b + 1/3`.
+        The m-th cumulant, m even, is `v E X^(m - 2)` for an X of `P(X = k) ~ k a^k`: 1 more than
+        two geometric numbers, which are at most exponential ones of mean `b = 1/log(1/a)` each. So
+        it is at most `v sum_i C(m - 2, i) b^i (i + 1)!`, and that `v (m!/2) (b + 1/3)^(m - 2)` term
+        by term, as `2 3^j (i + 1)! <= m!` for `j = m - 2 - i`. This is Bernstein's condition for
+        `M/3 = b + 1/3`.
         """
         rates = [float(log_bounds(Fraction(WORD, t))[0]) for t in self.thresholds]
         return (3.0 / np.array(rates) + 1.0)[self.kinds]

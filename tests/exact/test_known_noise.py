@@ -1,5 +1,6 @@
 """Bounds of respondents under sums of noise whose law is known: exact coverage, proved tails."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import reduce
 from math import comb, factorial
@@ -8,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, nbinom
-from tests.seeded import SeededEntropy
 
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.estimate import Estimate, estimate_sets
@@ -23,6 +23,7 @@ from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
+from tests.seeded import SeededEntropy
 
 Floats = NDArray[np.float64]
 SIZE = 6
@@ -101,7 +102,7 @@ def coverage(mechanism: Mechanism, n: int, found: Estimate) -> float:
 
 @pytest.mark.parametrize("of", [bits, prefixes])
 @pytest.mark.parametrize("n", [5, 50, 700])
-def test_bounds_cover_exactly(of, n: int):
+def test_bounds_cover_exactly(of: Callable[[float], Mechanism], n: int):
     """No more is wrong than the confidence allows, wherever noise is rare, coarse or large."""
     for epsilon in (0.3, 1.0, 3.0, 8.0):
         mechanism = of(epsilon)
@@ -114,7 +115,7 @@ def test_bounds_cover_exactly(of, n: int):
 
 
 @pytest.mark.parametrize("of", [bits, prefixes])
-def test_bounds_are_as_narrow_as_the_noise_allows(of):
+def test_bounds_are_as_narrow_as_the_noise_allows(of: Callable[[float], Mechanism]):
     """At 50 reports no more than a quarter wider than z errors."""
     for epsilon in (0.3, 1.0):
         found = asked(of(epsilon), 50, 0.95, "padded")
