@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,12 +52,8 @@ def main() -> None:
         ("subset-selection", SS_Aggregator_MI, SS_Aggregator_IBU),
     ):
         for name, call in (("clipped, scaled", inverted), ("iterative Bayesian", updated)):
-            measure(
-                "multi-freq-ldpy",
-                protocol,
-                name,
-                lambda reports, call=call: call(reports, values, epsilon),
-            )
+            estimate = partial(call, k=values, epsilon=epsilon)
+            measure("multi-freq-ldpy", protocol, name, estimate)
 
 
 def _pure(

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +125,8 @@ def peer_table(ldp_python: str) -> None:
     print("| protocol | library | estimate | ms | error |\n| --- | --- | --- | ---: | ---: |")
     rng = np.random.default_rng(1)
     counts = rng.multinomial(DEVICES, zipf(VALUES), WINDOWS)
-    given, rows = {"shares": counts / DEVICES}, []
+    given: dict[str, Any] = {"shares": counts / DEVICES}
+    rows: list[list[Any]] = []
     for kind in (RandomizedResponse, BlockHadamard, SubsetSelection):
         mechanism = kind(EPSILON, Blocks.one(VALUES))
         drawn = [

@@ -1,19 +1,24 @@
 """Write pictures of the page: `python -m tests.browser.screens FOLDER`.
 
-Every view in light and dark and on a phone, drawn by a real Chromium from example collections.
+Every view in light and dark and on a phone, drawn by a real Chromium from example collections; and
+whole, the quantiles of a quarter of an hour of start times, with bounds by likelihood.
 """
 
 import argparse
 import asyncio
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from playwright.async_api import Browser
 
 from ldpstream.agents.http import serve
 from tests.browser.chromium import find_chromium, start_chromium
 from tests.browser.looking import VIEWS, open_view
 from tests.browser.showing import report, show_collections
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
 SCREENS = {
     "light": ("light", 1180, 820),
@@ -22,17 +27,51 @@ SCREENS = {
 }
 
 
+STARTS: dict[str, Any] = {
+    "mechanism": "l1-geometric",
+    "epsilon": 0.1,
+    "domain": {"interval": [0.0, 6.4], "bins": 128},
+    "estimand": "population",
+    "method": "profile",
+    "partitions": 1,
+    "window": {"size": "15m", "retention": "1h"},
+    "publish": {"every": "100ms", "top": 0, "quantiles": [0.5, 0.95]},
+}
+
+
+def show_starts() -> Pipeline:
+    """Return 31,250 times that applications took to start, in a window that is final."""
+    pipeline, rng = serve_collections({"starts": STARTS}), np.random.default_rng(7)
+    warm = rng.random(31_250) < 0.7
+    seconds = rng.lognormal(np.where(warm, -0.8, 0.2), np.where(warm, 0.35, 0.4))
+    labels = seconds.clip(0.0, 6.4).tolist()
+    pipeline.collections["starts"].report(0, labels, times_ms=[START_MS] * len(labels), seed=3)
+    pipeline.collections["starts"].close(START_MS + 15 * MINUTE_MS)
+    return pipeline
+
+
 async def write(folder: Path, path: str, *, whole: bool) -> None:
     """Write a picture of each view on each screen; of all that can be scrolled to if `whole`."""
     pipeline = show_collections(reports=20_000)
     report(pipeline.collections["places"], 7, 300_000, seed=99)
     async with serve(pipeline, port=0) as url, start_chromium(path) as browser:
         for screen in SCREENS:
-            await _write_screen(folder, browser, url, screen, whole=whole)
+            await _write_screen(folder, browser, url, screen, VIEWS, whole=whole)
+    async with serve(show_starts(), port=0) as url, start_chromium(path) as browser:
+        for screen in SCREENS:
+            await _write_screen(
+                folder, browser, url, screen, (("starts", "cumulative"),), whole=True
+            )
 
 
 async def _write_screen(
-    folder: Path, browser: Browser, url: str, screen: str, *, whole: bool
+    folder: Path,
+    browser: Browser,
+    url: str,
+    screen: str,
+    views: Iterable[tuple[str, str]],
+    *,
+    whole: bool,
 ) -> None:
     scheme, width, height = SCREENS[screen]
     context = await browser.new_context(
@@ -41,8 +80,10 @@ async def _write_screen(
         reduced_motion="reduce",
     )
     page = await context.new_page()
-    for collection, view in VIEWS:
+    for collection, view in views:
         await open_view(page, url, collection, view)
+        if collection == "starts":
+            await page.locator("#likelihood-quantile-rows tbody tr").last.wait_for()
         await page.wait_for_timeout(300)
         await page.screenshot(path=folder / f"{screen}-{collection}-{view}.png", full_page=whole)
     await context.close()
