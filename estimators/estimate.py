@@ -70,12 +70,11 @@ class Estimate:
 
     def take(self, queries: Integers | slice) -> Self:
         """Return the estimates of some queries, in that order."""
-        arrays: dict[str, Any] = {
-            field.name: taken(getattr(self, field.name), queries)
-            for field in fields(self)
-            if isinstance(getattr(self, field.name), np.ndarray)
-        }
-        return replace(self, **arrays)
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        arrays = {name: one for name, one in columns.items() if isinstance(one, np.ndarray)}
+        # Some columns are one array.
+        parts: Any = {id(one): taken(one, queries) for one in arrays.values()}
+        return replace(self, **{name: parts[id(one)] for name, one in arrays.items()})
 
 
 def estimate_values(

@@ -101,10 +101,11 @@ def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
         bottom, top = sums.bottom, sums.top
     else:
         bottom, top = sums.fewest / n, sums.most / n
-    low, high = (np.clip(end, bottom, top) for end in (lowest, highest))
+    low, high = (np.where(known, end, np.clip(end, bottom, top)) for end in (lowest, highest))
     return Ends(
-        low=np.where(known, value, low),
-        high=np.where(known, value, high),
+        # What is not cut is told once, and takes memory once.
+        low=lowest if np.array_equal(low, lowest) else low,
+        high=highest if np.array_equal(high, highest) else high,
         lowest=lowest,
         highest=highest,
         form=np.where(known, "known", chosen.form),
