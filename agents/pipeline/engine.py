@@ -67,7 +67,7 @@ class Engine:
         self.accepted: tuple[Engine, ...] = ()
         self.replicas = [Replica(context, partition) for partition in range(config.partitions)]
         self.owned: frozenset[int] = frozenset()
-        self._problems: list[str] = []
+        self._problem = ""
         self._notes: list[str] = []
         self._services = services
         self._held: dict[int, OwnedPartition] = {}
@@ -94,7 +94,7 @@ class Engine:
     @property
     def ready(self) -> bool:
         """Whether every replica has reached its log's end and there is no problem."""
-        return not self._problems and all(replica.head is not None for replica in self.replicas)
+        return not self._problem and all(replica.head is not None for replica in self.replicas)
 
     @property
     def settled(self) -> bool:
@@ -104,7 +104,7 @@ class Engine:
     @property
     def stopped(self) -> bool:
         """Whether it has stopped for good because of an error."""
-        return bool(self._problems)
+        return bool(self._problem)
 
     @property
     def problems(self) -> Sequence[str]:
@@ -114,7 +114,7 @@ class Engine:
         if missing:
             waits.append(self._loader.problem)
         found = (self._services.clock.problem, self._rivals.problem, *waits)
-        return *self._problems, *self._notes, *filter(None, found)
+        return tuple(filter(None, (self._problem, *self._notes, *found)))
 
     @property
     def partial(self) -> bool:
@@ -170,9 +170,15 @@ class Engine:
             self._drop(partition)
 
     def fail(self, problem: str) -> None:
-        """Stop for good: only an operator can fix this problem."""
-        if problem not in self._problems:
-            self._problems.append(problem)
+        """Stop for good: only an operator can fix this problem.
+
+        The first problem is the one to fix. A topic that was created again, say, is noticed by what
+        is read of it, by its id, and by a flush in flight.
+        """
+        if self._problem:
+            log.debug("collection %s has stopped; then: %s", self.title, problem)
+        else:
+            self._problem = problem
             log.error("collection %s stops: %s", self.title, problem)
         for partition in list(self._held):
             self._drop(partition)
@@ -215,7 +221,7 @@ class Engine:
     def tick(self) -> None:
         """Do everything that is due, without waiting."""
         self._rivals.look(self.replicas, time.monotonic())
-        if self._problems or self._services.clock.problem:
+        if self._problem or self._services.clock.problem:
             return
         self._load()
         # No record is read during a tick, so the heads are the same for all partitions.

@@ -12,12 +12,13 @@ import pytest
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.partition.clock import ORDERS, Control
 from ldpstream.agents.pipeline.contexts import finals_a_step
+from ldpstream.agents.pipeline.identity import SourceChangedError
 from ldpstream.agents.reading.source import Batch, Outside
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from tests.pages import shown_alone
 from tests.processes import eventually
-from tests.stream.engines import SESSION, STEP, make_engine, take
+from tests.stream.engines import SESSION, STEP, Same, make_engine, take
 
 OLD = """[collection.city]
 mechanism = "block-hadamard"
@@ -68,6 +69,28 @@ async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> N
     assert engine.problems == ("internal error: ZeroDivisionError('in a client')",)
     assert not engine.held
     await asyncio.sleep(0)
+
+
+async def test_a_topic_that_was_created_again_is_said_once_by_whoever_notices_first(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Reading notices that offsets are gone; seconds later the topic's id is another one."""
+
+    async def changed(*_: object, then: str) -> None:
+        raise SourceChangedError("topic city.reports was deleted and created again")
+
+    monkeypatch.setattr("ldpstream.agents.pipeline.engine._WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(Same, "check", changed)
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    watching = asyncio.create_task(engine.watch_source())
+    await asyncio.sleep(0)
+    engine.intake.take(engine._held[0], Outside(SESSION, 1, 0))
+    await watching
+    (problem,) = engine.problems
+    assert problem.startswith("topic city.reports ends before offset ")
+    assert caplog.messages == [f"collection city stops: {problem}"]
 
 
 async def test_giving_up_partitions_waits_for_no_stream_that_flows(
