@@ -51,7 +51,7 @@ def bounds(config: CollectionConfig, *, days: int, n: int = 4_000, **asked: str)
 
 @pytest.mark.parametrize(("extra", "epoch"), [("hold = 4\n", 1), (TWO, 2)])
 def test_certify_says_what_any_windows_lose(tmp_path: Path, extra: str, epoch: int):
-    """As enumerated in tests/exact/test_hold.py: 1, 2, 3 epochs of 1, 5, 6 windows in a row."""
+    """As tests/exact/test_hold_losses.py enumerates: 1, 2, 3 epochs of 1, 5, 6 windows in a row."""
     config, hold = modes(tmp_path, extra), modes(tmp_path, extra).spec.hold
     file = configured(tmp_path, MODES + extra)
     for windows, epochs in ((1, 1), (4, 2), (5, 2), (6, 3)):

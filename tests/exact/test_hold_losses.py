@@ -1,0 +1,146 @@
+"""`hold`: what the reports of an epoch, and of all epochs, lose together, all exactly."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import pytest
+
+from ldpstream.mechanisms import CollectionSpec
+from ldpstream.mechanisms.channels.held import epochs_touched, split_windows
+from ldpstream.mechanisms.exact.dyadic import exp_floor
+from tests.exact.held import FAMILIES, THREE, again, held, matrix, of_epoch
+
+BLOCKS = {
+    "randomized-response": "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }",
+    "block-hadamard": "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }",
+    "projective-geometry": "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }",
+    "high-low": "domain = { size = 6 }\nsensitive = [1, 4]",
+}
+
+
+def ratio(one: dict, other: dict) -> Fraction | None:
+    """Return the largest ratio of two distributions; None where it is infinite."""
+    pairs = [(p, other[ys]) for ys, p in one.items() if p]
+    return None if any(q == 0 for _, q in pairs) else max(p / q for p, q in pairs)
+
+
+def losses_of(spec: CollectionSpec) -> Fraction:
+    return max(loss.ratio for loss in spec.mechanism.certify().losses)
+
+
+@pytest.mark.parametrize("mechanism", FAMILIES)
+@pytest.mark.parametrize("blocks", [False, True])
+def test_each_report_alone_is_one_of_the_smaller_budget(mechanism: str, blocks: bool):
+    spec = held(mechanism, domain=BLOCKS[mechanism] if blocks else THREE)
+    first, second = matrix(spec, permanent=True), again(spec)
+    outputs = range(len(second))
+    composed = [
+        [sum((row[z] * second[z][y] for z in outputs), Fraction(0)) for y in outputs]
+        for row in first
+    ]
+    assert composed == matrix(spec, permanent=False)
+    assert spec.hold.permanent.certify().passed
+    assert spec.hold.permanent.parameters()["epsilon"] == 2.0
+
+
+@pytest.mark.parametrize("mechanism", FAMILIES)
+def test_reports_of_one_draw_lose_what_is_said_of_them(mechanism: str):
+    """Every sequence of outputs, all protected pairs: from epsilon up to that of the draw."""
+    spec = held(mechanism)
+    first, second = matrix(spec, permanent=True), again(spec)
+    known = []
+    for reports in range(1, 5 if len(second) < 5 else 4):
+        rows = of_epoch(first, second, reports)
+        pairs = spec.charged.constraints()
+        worst = max(ratio(rows[x], rows[other]) for x, other, _ in pairs)
+        assert worst == spec.hold.ratio(reports)
+        known.append(worst)
+    assert known == sorted(known)
+    certificate = spec.mechanism.certify()
+    assert known[0] == max(loss.ratio for loss in certificate.losses)
+    assert known[-1] < max(loss.ratio for loss in spec.hold.permanent.certify().losses)
+    assert known[-1] <= exp_floor(Fraction(2))
+
+
+def test_losses_of_the_theory():
+    """Randomised response, k = 4, 2 to 1: 1, 1.678, 1.984 and 2.000 of 1, 2, 4 and 8 reports."""
+    spec = held(domain="domain = { size = 4 }")
+    found = [math.log(spec.hold.ratio(reports)) for reports in (1, 2, 4, 8)]
+    assert found == pytest.approx([1, 1.678, 1.984, 2.000], abs=6e-4)
+    # One report after another of the same permanent one: the step of Hadamard response.
+    for size, order, step in ((15, 16, 3.25), (63, 64, 4.60)):
+        blend = held("block-hadamard", domain=f"domain = {{ size = {size} }}").hold.chain.blends[
+            order
+        ]
+        assert math.log(1 + order * blend.keep / (1 - blend.keep)) == pytest.approx(step, abs=6e-3)
+
+
+@pytest.mark.parametrize("mechanism", ["randomized-response", "high-low"])
+@pytest.mark.parametrize("hold", ["{ windows = %d, epsilon = 2.0 }", "%d"])
+@pytest.mark.parametrize("windows", [2, 3, 4])
+def test_no_two_streams_lose_more_and_some_lose_all(mechanism: str, hold: str, windows: int):
+    """All 81 streams of 3 values in 4 windows, at every place of the epochs: 6,480 pairs."""
+    spec = held(mechanism, hold % windows)
+    first, second = matrix(spec, permanent=True), again(spec)
+    protected = {(x, other) for x, other, _ in spec.charged.constraints()}
+    by_reports = {m: of_epoch(first, second, m) for m in range(1, windows + 1)}
+    worst, drawn = Fraction(1), 0
+    for offset in range(windows):
+        epochs = [(t + offset) // windows for t in range(4)]
+        sizes = [epochs.count(epoch) for epoch in dict.fromkeys(epochs)]
+        firsts = [epochs.index(epoch) for epoch in dict.fromkeys(epochs)]
+        # What a stream sends follows from the first value of each epoch alone.
+        losses = {
+            pair: [ratio(by_reports[m][pair[0]], by_reports[m][pair[1]]) for m in sizes]
+            for pair in protected
+        }
+        streams = {
+            tuple(stream[t] for t in firsts) for stream in itertools.product(range(3), repeat=4)
+        }
+        for stream, other in itertools.product(streams, repeat=2):
+            total = Fraction(1)
+            for place, (x, z) in enumerate(zip(stream, other, strict=True)):
+                if x != z and (x, z) not in protected:
+                    break
+                total *= losses[x, z][place] if x != z else 1
+            else:
+                worst = max(worst, total)
+        drawn = max(drawn, len(sizes))
+    split = spec.hold.worst_split(4)
+    said = math.prod((spec.hold.ratio(m) or losses_of(spec)) ** times for m, times in split.items())
+    assert worst == said
+    assert spec.hold.epochs(4) == drawn
+    assert worst <= exp_floor(drawn * (Fraction(2) if spec.hold.chain else Fraction(1)))
+
+
+def test_independent_epochs_multiply():
+    """Two epochs of two windows, every output of the four: as the product of both says."""
+    spec = held(hold="{ windows = 2, epsilon = 2.0 }")
+    rows = of_epoch(matrix(spec, permanent=True), again(spec), 2)
+    four = {
+        stream: {
+            ys + zs: rows[stream[0]][ys] * rows[stream[1]][zs] for ys in rows[0] for zs in rows[0]
+        }
+        for stream in itertools.product(range(3), repeat=2)
+    }
+    worst = max(ratio(four[one], four[other]) for one, other in itertools.permutations(four, 2))
+    assert worst == spec.hold.ratio(2) ** 2
+
+
+def test_epochs_are_counted_at_their_worst_place():
+    for windows in range(1, 30):
+        for epoch in range(2, 9):
+            splits = [
+                split_windows(windows, epoch, first) for first in range(1, min(windows, epoch) + 1)
+            ]
+            assert all(sum(m * times for m, times in split.items()) == windows for split in splits)
+            most = max(sum(split.values()) for split in splits)
+            assert most == epochs_touched(windows, epoch)
+
+
+def test_a_long_epoch_loses_what_its_draw_does():
+    spec = held(hold="{ windows = 1000, epsilon = 2.0 }")
+    assert spec.hold.ratio(1000) == max(x.ratio for x in spec.hold.permanent.certify().losses)
+    assert spec.hold.worst_split(365) == {64: 1, 301: 1}
+    assert sum(spec.hold.worst_split(5000).values()) == 6
