@@ -1,5 +1,7 @@
 """The best channel of a policy beside the named mechanisms."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.lip.settings import Prior
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from tests.soak import chosen
 
 MECHANISMS = {
     "line": L1Geometric(0.3, (8,)),
@@ -25,11 +28,12 @@ MECHANISMS = {
     "high-low": HighLow(1.0, 8, frozenset({1, 5})),
 }
 
+ASKED = [*product(MECHANISMS, ("values", "ranges"), ("respondents", "population"))]
 
+
+@pytest.mark.soak
 @pytest.mark.slow
-@pytest.mark.parametrize("estimand", ["respondents", "population"])
-@pytest.mark.parametrize("objective", ["values", "ranges"])
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize(("name", "objective", "estimand"), chosen(ASKED[::5], soak=ASKED))
 def test_no_candidate_is_better(name: str, objective: Objective, estimand: Estimand):
     mechanism = MECHANISMS[name]
     shares = zipf_shares((8,))

@@ -43,12 +43,16 @@ epsilon = 1.0
 domain = { grid = [4, 6], blocks = [2, 3] }
 publish = { top = 0, ranges = { block = [[0, 1], [3, 5]] } }
 """
+_PLANS: dict[tuple[str, ...], str] = {}
 NAMES = ("ages", "places", "modes", "answers", "clicks", "whole")
 
 
 def plan(tmp_path: Path, name: str, *options: str) -> dict[str, Any]:
+    """Return the document of a plan, which options alone decide."""
     file = configured(tmp_path, COLLECTIONS)
-    result = invoke("plan", "-c", file, name, "--respondents", "10000", "--json", *options)
-    assert (result.exit_code, result.stderr) == (0, "")
-    document: dict[str, Any] = json.loads(result.stdout)
+    if (name, *options) not in _PLANS or "--limit" in options:
+        result = invoke("plan", "-c", file, name, "--respondents", "10000", "--json", *options)
+        assert (result.exit_code, result.stderr) == (0, "")
+        _PLANS[name, *options] = result.stdout
+    document: dict[str, Any] = json.loads(_PLANS[name, *options])
     return document
