@@ -1,10 +1,14 @@
 """Anytime-valid bounds of estimates: over all paths of a small channel, exactly, and everywhere."""
 
+from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks.anytime import ask, settings, sums_of, windows
+from benchmarks.repeated import AffineSums
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Options
@@ -35,7 +39,16 @@ SINGLE = [name for name, mechanism in INSTANCES.items() if not isinstance(mechan
 """Of records each attribute has estimates of its own."""
 
 
-@pytest.mark.slow
+def alone(sums: Sums) -> Sums:
+    """Return one query of many statistics, `(r, 1)`, as r queries."""
+    arrays = {
+        name: np.broadcast_to(value, sums.total.shape)[:, 0]
+        for name, value in vars(sums).items()
+        if isinstance(value, np.ndarray)
+    }
+    return replace(sums, **arrays)
+
+
 @pytest.mark.parametrize(("estimand", "means"), [
     ("respondents", [0.25, 0.75, 0.75, 0.75] * 10),
     ("respondents", [0.25] * 40),
@@ -46,15 +59,18 @@ def test_bounds_hold_over_all_paths_of_a_channel_and_pointwise_ones_do_not(
 ):
     """Warner's two values, bits of 1 as reported; the truth is the share so far, or 0.6."""
     truths = np.cumsum([2 * m - 0.5 for m in means]) / np.arange(1, len(means) + 1)
+    queries, second = prepare_queries(WARNER), [indicator(2, np.array([1]))]
+    counts: Any = SimpleNamespace(empty=lambda: np.zeros(2, np.int64), statistic_size=2)
+    sums = AffineSums.of(counts, lambda statistic: set_sums(queries, statistic, second))
 
     def rate(method: str) -> float:
-        def holds(n: int, ones: int) -> bool:
-            options = {"method": method, "estimand": estimand, "confidence": 0.7, "sharpest": 20}
-            found = estimate_sets(WARNER, np.array([n - ones, ones]), n, [np.array([1])], **options)
+        options = Options(method=method, estimand=estimand, confidence=0.7, sharpest=20)
+
+        def holds(n: int, ones: np.ndarray) -> np.ndarray:
+            found = bound(alone(sums.at(np.stack([n - ones, ones], axis=1))), n, options)
             # After one report the population's normal bounds are undefined.
-            return bool(
-                not (found.low > truths[n - 1] + 1e-12) and not (found.high < truths[n - 1] - 1e-12)
-            )
+            wrong = (found.low > truths[n - 1] + 1e-12) | (found.high < truths[n - 1] - 1e-12)
+            return ~wrong
 
         return failing(means, holds)
 
@@ -213,18 +229,17 @@ def test_the_benchmarks_windows_are_those_of_the_estimators():
                 np.testing.assert_allclose(found.high[0], expected.high[0], atol=1e-7)
 
 
-@pytest.mark.slow
 def test_credible_bounds_hold_over_all_paths():
     """Given reports that are all 0, the bits are independent with the mean of their posterior."""
     mechanism = Lip(Prior(0.3), (1.0,))
     posterior = float(posteriors(mechanism, np.array([0.3]))[0, 0])
 
     def rate(method: CredibleMethod) -> float:
-        def holds(n: int, ones: int) -> bool:
+        def holds(n: int, ones: np.ndarray) -> np.ndarray:
             found = estimate_mmse(
                 mechanism, np.array([n, 0]), n, confidence=0.7, method=method, sharpest=20
             )
-            return found.low <= ones / n <= found.high
+            return (found.low <= ones / n) & (ones / n <= found.high)
 
         return failing([posterior] * 60, holds)
 
