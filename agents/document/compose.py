@@ -87,7 +87,7 @@ def compose(
         "rejected": totals.rejected if rejected is None else rejected,
         "estimand": chosen.estimand,
     }
-    devices = of_devices(collection, totals.n, published=final and window is not None)
+    devices = of_devices(collection, totals, published=final and window is not None)
     if not collection.attributes:
         span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
         held = 1 if hold is None else hold.windows

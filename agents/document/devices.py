@@ -6,13 +6,17 @@ from typing import Any
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.spread import SpreadConfig
 from ldpstream.agents.document.model import ActiveEstimate, CentralLoss
+from ldpstream.agents.state.context import WindowTotals
 
 
-def of_devices(collection: CollectionConfig, n: int, *, published: bool) -> dict[str, Any]:
-    """Return these fields of a document of n reports; `published`: of a closed window."""
+def of_devices(
+    collection: CollectionConfig, totals: WindowTotals, *, published: bool
+) -> dict[str, Any]:
+    """Return these fields of a document; `published`: of a closed window."""
     fields: dict[str, Any] = {}
     if collection.spread is not None:
-        fields["active"] = active_devices(collection.spread, n)
+        panes = (totals.end_ms - totals.start_ms) // collection.window.pane_ms
+        fields["active"] = active_devices(collection.spread, totals.n, panes=panes)
     if published and (loss := collection.central) is not None:
         fields["central"] = CentralLoss(
             epsilon=loss.epsilon, delta=loss.delta, reports=loss.reports
@@ -20,11 +24,14 @@ def of_devices(collection: CollectionConfig, n: int, *, published: bool) -> dict
     return fields
 
 
-def active_devices(spread: SpreadConfig, n: int) -> ActiveEstimate:
+def active_devices(spread: SpreadConfig, n: int, *, panes: int) -> ActiveEstimate:
     """Return the estimate from n reports: each stands for `windows / reports` devices of its pane.
 
     Each active device takes part in a pane with probability `reports / windows`: the number of
-    reports is binomial, whatever the values are.
+    reports is binomial, whatever the values are. Panes of one period draw apart from each other, at
+    worst; a rolling draw is the same one in all periods that the span touches.
     """
     apart = spread.windows / spread.reports
-    return ActiveEstimate(count=n * apart, se=math.sqrt(n * apart * (apart - 1.0)))
+    repeats = -(-panes // spread.windows) if spread.rolling else 1
+    variance = n * apart * (apart - 1.0) * max(1, repeats)
+    return ActiveEstimate(count=n * apart, se=math.sqrt(variance))

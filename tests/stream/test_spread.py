@@ -62,10 +62,14 @@ def test_without_spread_the_active_are_a_population(tmp_path: Path):
     assert document(config).active is None
 
 
-def test_the_number_of_active_devices_is_estimated(tmp_path: Path):
-    found = document(modes(tmp_path, HOURS + FOUR)).active
+@pytest.mark.parametrize(("rolling", "days"), [(False, 1), (False, 3), (True, 1), (True, 3)])
+def test_the_number_of_active_devices_is_estimated(tmp_path: Path, rolling: bool, days: int):
+    """A rolling draw makes those that are active at one hour a day report on all days, or none."""
+    four = FOUR.replace("}", ", rolling = true }") if rolling else FOUR
+    found = document(modes(tmp_path, HOURS + four), hours=24 * days).active
     assert found is not None
-    assert (found.count, found.se) == (6_000, pytest.approx(30_000**0.5))
+    variance = 30_000 * (days if rolling else 1)
+    assert (found.count, found.se) == (6_000, pytest.approx(variance**0.5))
 
 
 @pytest.mark.parametrize(

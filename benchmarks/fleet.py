@@ -1,0 +1,351 @@
+"""A fleet of devices with ledgers on disk, from values to published finals, some killed.
+
+    python -m benchmarks.fleet --broker kafka --devices 20000 --windows 60
+
+Each device spreads its budget over the windows of a period and sends by `Sender.send_once`, one
+message a report; half of them change their value in every window, 30% come when 40% of the windows
+are over and differ. Devices live in processes of a thousand or so, which are killed with SIGKILL
+at random moments of their work and started again, until at least `--killed` of all devices had a
+report in their ledger that was not marked as sent. Windows are of event time, replayed. At the end
+
+- nobody has spent more than the budget: by the ledgers, and by the topic, whose tokens are told
+  from each other with the devices' secrets;
+- no device has two different reports in a window, and the final of each window has counted every
+  device that takes part in it once;
+- the truth lies within the finals' bounds as often as they say: for respondents, active devices
+  and the population, of each value over all windows (Bonferroni over the values, at 0.1%).
+
+Exit status 1 where one of these is not so.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+from tests.brokers import KINDS, Broker, broker
+from tests.lab import Lab
+from tests.processes import Worker
+
+from benchmarks.fleet_devices import NAME, SIZE, Fleet
+from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.wire.frame import decode_frame
+from ldpstream.mechanisms.wire.one_report import token_numbers
+
+Floats = NDArray[np.float64]
+
+WINDOW_MS: Final = 10_000
+CONFIDENCE: Final = 0.95
+PATIENCE_SECONDS: Final = 1_800.0
+ESTIMANDS: Final = ("respondents", "active", "population")
+_KILL_EVERY: Final = 2
+
+
+@dataclass
+class Process:
+    """Devices `first..end - 1` in a process of their own."""
+
+    fleet: Path
+    first: int
+    end: int
+    running: subprocess.Popen[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Start it, for the first time or again."""
+        words = ["benchmarks.fleet_devices", self.fleet, str(self.first), str(self.end)]
+        self.running = subprocess.Popen(
+            [sys.executable, "-m", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def tell(self, line: str) -> None:
+        """Say what to do next."""
+        assert self.running.stdin is not None
+        self.running.stdin.write(f"{line}\n")
+        self.running.stdin.flush()
+
+    def answer(self) -> dict[str, int]:
+        """Return what it says when it has done so."""
+        assert self.running.stdout is not None
+        line = self.running.stdout.readline()
+        if not line:
+            raise RuntimeError(f"devices {self.first} to {self.end} ended by themselves")
+        found: dict[str, int] = json.loads(line)
+        return found
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL, whatever it is doing."""
+        self.running.kill()
+        self.running.communicate()
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What the source holds: of which device and window `there` is a report, `(devices, windows)`.
+
+    `strangers` are tokens of no device, `different` windows of a device with several reports.
+    """
+
+    there: NDArray[np.bool_]
+    messages: int
+    copies: int
+    strangers: int
+    different: int
+
+    @classmethod
+    def read(cls, lab: Lab, tokens: NDArray[np.uint64]) -> Self:
+        """Read all of it; `tokens` are those of all devices and windows."""
+        spec, messages = lab.collection.spec, 0
+        payloads: dict[int, set[bytes]] = {}
+        for record in asyncio.run(lab.records(lab.collection.topics.source)):
+            frame = decode_frame(
+                record.value or b"", fingerprint=spec.fingerprint, report_bytes=spec.report_bytes
+            )
+            rows, own = spec.split(frame.payload)
+            messages += len(rows)
+            for row, token in zip(rows, token_numbers(own).tolist(), strict=True):
+                payloads.setdefault(token, set()).add(row.tobytes())
+        return cls(
+            there=np.isin(tokens, np.array(list(payloads), dtype=np.uint64)),
+            messages=messages,
+            copies=messages - sum(len(one) for one in payloads.values()),
+            strangers=len(payloads.keys() - set(tokens.ravel().tolist())),
+            different=sum(len(one) > 1 for one in payloads.values()),
+        )
+
+
+def body(reports: int, windows: int) -> str:
+    """Return the table of the collection: `reports` of every `windows` windows."""
+    size = f"{WINDOW_MS // 1000}s"
+    return f"""mechanism = "block-hadamard"
+epsilon = 2.0
+domain = {{ size = {SIZE} }}
+precision = "1s"
+one_report = true
+minimum = 1
+partitions = 4
+estimand = "active"
+window = {{ size = "{size}", grace = "{size}", idle = "off" }}
+spread = {{ reports = {reports}, horizon = "{windows * WINDOW_MS // 1000}s" }}
+publish = {{ every = "5s", top = {SIZE} }}
+"""
+
+
+@dataclass
+class Run:
+    """What came of it."""
+
+    participants: list[int] = field(default_factory=list)
+    kills: int = 0
+    interrupted: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def windows(
+        self, fleet: Fleet, processes: Sequence[Process], *, killed: float, rng: random.Random
+    ) -> None:
+        """Let all devices go through the windows, and kill processes until enough were hit."""
+        lasted = 1.0
+        for window in range(fleet.windows):
+            victim = None
+            if window % _KILL_EVERY and self.interrupted < killed * fleet.devices:
+                victim = rng.choice(processes)
+            began = time.monotonic()
+            for process in processes:
+                process.tell(str(window))
+            if victim is not None:
+                time.sleep(rng.uniform(0.0, lasted))
+                victim.kill()
+                victim.start()
+                victim.tell(f"{window} again")
+                self.kills += 1
+            found = [process.answer() for process in processes]
+            if victim is None:
+                lasted = time.monotonic() - began
+            self.interrupted += sum(one["interrupted"] for one in found)
+            self.participants.append(sum(one["part"] for one in found))
+        if self.interrupted < killed * fleet.devices:
+            self.problems.append(
+                f"{self.interrupted} devices killed between ledger and acknowledgement"
+            )
+
+    def check_budgets(self, fleet: Fleet, topic: Topic, spent: Floats) -> None:
+        """Check what devices have spent, by their ledgers and by what the topic has of them."""
+        spec, spread = fleet.collection.spec, fleet.collection.spread
+        assert spread is not None
+        budget = float(spread.budget(spec))
+        if spent.max() > budget:
+            self.problems.append(f"a ledger has spent {spent.max()} of {budget}")
+        if topic.strangers or topic.different:
+            self.problems.append(
+                f"{topic.strangers} tokens of nobody, {topic.different} windows of two reports"
+            )
+        periods = np.add.reduceat(topic.there, range(0, fleet.windows, spread.windows), axis=1)
+        loss = float(int(periods.max()) * largest_loss(spec.mechanism.policy))
+        if loss > budget:
+            self.problems.append(f"a device's reports of a period lose {loss} of {budget}")
+        if topic.there.sum(axis=0).tolist() != self.participants:
+            self.problems.append("the topic does not have one report of each that takes part")
+
+    def check_bounds(
+        self, fleet: Fleet, lab: Lab, worker: Worker, topic: Topic
+    ) -> dict[str, Floats]:
+        """Return how often bounds of each value hold the truth, `(k,)`, by estimand."""
+        starts = [fleet.window_start_ms(window) for window in range(fleet.windows)]
+        finals = wait_for_finals(lab, starts)
+        numbers = [one["n"] for one in finals]
+        if numbers != self.participants:
+            self.problems.append("finals do not count each device that takes part once")
+        inside: dict[str, list[NDArray[np.bool_]]] = {estimand: [] for estimand in ESTIMANDS}
+        for window, start in enumerate(starts):
+            values, active = fleet.values(window), fleet.active(window)
+            truths = {
+                "respondents": _shares(values[topic.there[:, window]]),
+                "active": _shares(values[active]),
+                "population": fleet.population(window),
+            }
+            for estimand, truth in truths.items():
+                asked = f"start={start}&end={start + WINDOW_MS}&estimand={estimand}&top=all"
+                document = finals[window]
+                if estimand != document["estimand"]:
+                    document = worker.get(f"/api/collections/{NAME}/estimate?{asked}")
+                low, high = bounds(document)
+                inside[estimand].append((low <= truth) & (truth <= high))
+        covered = {estimand: np.mean(rows, axis=0) for estimand, rows in inside.items()}
+        level = 0.001 / (SIZE * len(covered))
+        for estimand, shares in covered.items():
+            times = np.round(shares * fleet.windows)
+            if (binom.cdf(times, fleet.windows, CONFIDENCE) < level).any():
+                self.problems.append(f"{estimand}: bounds cover {shares.round(3).tolist()}")
+        return covered
+
+
+def _shares(values: NDArray[np.int64]) -> Floats:
+    return np.bincount(values, minlength=SIZE) / values.size
+
+
+def bounds(document: dict[str, Any]) -> tuple[Floats, Floats]:
+    """Return the bounds of all values in their order, `(k,)` both."""
+    entries = sorted(document["distribution"], key=lambda one: int(one["value"]))
+    low, high = (np.array([one[end] for one in entries]) for end in ("low", "high"))
+    return low, high
+
+
+def wait_for_finals(lab: Lab, starts: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the published finals of all windows."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    found = asyncio.run(lab.finals())
+    while not found.keys() >= set(starts):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(set(starts) - found.keys())} windows have no final")
+        time.sleep(0.5)
+        found = asyncio.run(lab.finals())
+    return [found[start][0] for start in starts]
+
+
+def run(
+    running: Broker,
+    folder: Path,
+    *,
+    devices: int,
+    windows: int,
+    period: int,
+    reports: int,
+    processes: int,
+    killed: float,
+    seed: int,
+) -> Run:
+    """Do all of it, print what came of it, and return it."""
+    began, found = time.monotonic(), Run()
+    lab = Lab(running, folder, collections={NAME: body(reports, period)})
+    horizon_ms = period * WINDOW_MS
+    start_ms = 1_287_000_000_000 // horizon_ms * horizon_ms
+    ledgers = folder / "ledgers"
+    ledgers.mkdir()
+    fleet = Fleet(str(lab.file), str(ledgers), devices, windows, start_ms, seed)
+    fleet.write(folder / "fleet.json")
+    edges = np.linspace(0, devices, processes + 1).astype(int).tolist()
+    with lab.worker() as worker:
+        parts = [Process(folder / "fleet.json", first, end) for first, end in pairwise(edges)]
+        try:
+            found.windows(fleet, parts, killed=killed, rng=random.Random(seed))
+            files = [folder / f"{part.first}.npz" for part in parts]
+            for part, file in zip(parts, files, strict=True):
+                part.tell(f"end {file}")
+            for part in parts:
+                part.answer()
+        finally:
+            for part in parts:
+                part.kill()
+        ends = [np.load(file) for file in files]
+        tokens = np.concatenate([one["tokens"] for one in ends])
+        spent = np.concatenate([one["spent"] for one in ends])
+        topic = Topic.read(lab, tokens)
+        found.check_budgets(fleet, topic, spent)
+        asyncio.run(lab.close(fleet.window_start_ms(windows)))
+        covered = found.check_bounds(fleet, lab, worker, topic)
+    print(
+        f"{devices:,} devices, {windows} windows, {reports} of {period} each, "
+        f"{sum(found.participants):,} reports in {topic.messages:,} messages "
+        f"({topic.copies} copies), {processes} processes\n"
+        f"{found.kills} kills, {found.interrupted} devices killed between their ledger's write and "
+        f"the mark of arrival\nlargest spent {spent.max():g} of the budget of "
+        f"{float(fleet.collection.spread.budget(fleet.collection.spec)):g}"  # type: ignore[union-attr]  # (has one)
+    )
+    for estimand, shares in covered.items():
+        print(f"{estimand}: covered {shares.mean():.3f}, by value {shares.round(3).tolist()}")
+    for problem in found.problems:
+        print(f"problem: {problem}")
+    print(f"{time.monotonic() - began:,.0f} s", flush=True)
+    return found
+
+
+def main() -> int:
+    """Run it once."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
+    parser.add_argument("--broker", choices=KINDS, default="kafka")
+    parser.add_argument("--devices", type=int, default=20_000)
+    parser.add_argument("--windows", type=int, default=60)
+    parser.add_argument("--period", type=int, default=20, help="windows of a period")
+    parser.add_argument("--reports", type=int, default=2, help="that the budget allows in one")
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--killed", type=float, default=0.05, help="the least part of the devices")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", help="where ledgers live, by default /tmp")
+    given = parser.parse_args()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with broker(given.broker) as running, tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        found = run(
+            running,
+            Path(folder),
+            devices=given.devices,
+            windows=given.windows,
+            period=given.period,
+            reports=given.reports,
+            processes=given.processes,
+            killed=given.killed,
+            seed=given.seed,
+        )
+    return 1 if found.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
