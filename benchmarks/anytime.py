@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from benchmarks.dirichlet import dirichlet_bounds
 from benchmarks.simulate import uniform, zipf
+from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method, Options
-from ldpstream.estimators.estimate import Estimate, bound
 from ldpstream.estimators.queries.counts import CountQuery, SetDecoder, prepare_queries
 from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.estimators.queries.sums import Sums

@@ -29,8 +29,8 @@ from benchmarks.coverage_cases import large_cases, ranges_of, small_cases
 from benchmarks.coverage_rows import MOSTLY, Row, print_worst
 from benchmarks.repeated import AffineSums, draw
 from benchmarks.simulate import Case
+from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import Estimand, Method, Options
-from ldpstream.estimators.estimate import Estimate, bound
 from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import crossings

@@ -18,6 +18,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Final
 
@@ -27,9 +28,9 @@ from numpy.typing import NDArray
 from benchmarks.coverage_cases import CHANNELS
 from benchmarks.repeated import AffineSums, draw
 from benchmarks.simulate import Case
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Method, Options
 from ldpstream.estimators.bounds.two_valued import clopper_pearson_parts
-from ldpstream.estimators.estimate import bound
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.estimators.queries.sums import query_sums
@@ -57,6 +58,13 @@ Floats = NDArray[np.float64]
 
 SIZE: Final = 32
 BLOCKS: Final = Blocks(np.array([0] * 3 + [1] * 5 + [2] * 24))
+
+
+def _optimal(file: str, _: float) -> Optimal:
+    """Return the mechanism of a channel file, whose budgets are its own."""
+    return Optimal(load_channel(f"{file}.json", CHANNELS))
+
+
 MECHANISMS: Final[dict[str, Callable[[float], Mechanism]]] = {
     "randomized-response": lambda epsilon: RandomizedResponse(epsilon, Blocks.one(SIZE)),
     "block-hadamard": lambda epsilon: BlockHadamard(epsilon, Blocks.one(SIZE)),
@@ -79,7 +87,7 @@ MECHANISMS: Final[dict[str, Callable[[float], Mechanism]]] = {
     "lip, 16 levels": lambda epsilon: Lip(Prior(levels=16), (epsilon,)),
 }
 FILES: Final[dict[str, Callable[[float], Mechanism]]] = {
-    f"optimal, {file}": lambda _, file=file: Optimal(load_channel(f"{file}.json", CHANNELS))  # type: ignore[misc]  # the default binds the name
+    f"optimal, {file}": partial(_optimal, file)
     for file in ("asymmetric", "classical", "graph", "line", "lip")
 }
 METHODS: Final[tuple[Method, ...]] = ("padded", "normal", "bernstein")

@@ -25,8 +25,9 @@ from scipy.special import betaincinv, ndtr
 
 from benchmarks.repeated import draw
 from benchmarks.simulate import Case
+from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Method
-from ldpstream.estimators.estimate import Estimate, estimate_sets
+from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.likelihood.curve import curve
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.quantiles.prefixes import Prefixes

@@ -4,27 +4,19 @@ Nothing here is clipped to [0, 1]: projections are a separate, named step (`proj
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Self, Unpack
+from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.bounds.choose import Ends, Forms, choose_bounds
-from ldpstream.estimators.bounds.clustered import stretched, thinned, with_sampling
-from ldpstream.estimators.bounds.options import (
-    OTHERWISE,
-    Estimand,
-    Method,
-    OptionKeywords,
-    Options,
-)
+from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.options import OTHERWISE, OptionKeywords, Options
 from ldpstream.estimators.bounds.pays import pays
-from ldpstream.estimators.bounds.variance import variance
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.queries.counts import prepare_queries, prepare_sets
-from ldpstream.estimators.queries.distinct import Distinct, taken
+from ldpstream.estimators.queries.distinct import Distinct
 from ldpstream.estimators.queries.queries import PreparedSets
 from ldpstream.estimators.queries.sums import (
     Sums,
@@ -38,43 +30,6 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_ENDS: Final = ("low", "high", "lowest", "highest")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Estimates of q shares from n reports.
-
-    `value`, `se`, `low`, `high` and `influence` are float64 of shape `(q,)`; NaN is undefined
-    (everything at n = 0; at n = 1 the population's error, and all inexact Bernstein bounds of
-    counted symbols).
-    `influence` is the most that one forged report moves the value. `confidence` is each query's
-    own, or where `simultaneous` that of all of them together. `form` says of each how it was
-    bounded, text `(q,)`, empty at n = 0; `lowest` and `highest` are the bounds before they were cut
-    to what shares can be.
-    """
-
-    value: Floats
-    se: Floats
-    low: Floats
-    high: Floats
-    influence: Floats
-    lowest: Floats
-    highest: Floats
-    form: Forms
-    n: int
-    confidence: float
-    method: Method
-    estimand: Estimand
-    simultaneous: bool
-
-    def take(self, queries: Integers | slice) -> Self:
-        """Return the estimates of some queries, in that order."""
-        columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        arrays = {name: one for name, one in columns.items() if isinstance(one, np.ndarray)}
-        # Some columns are one array.
-        parts: Any = {id(one): taken(one, queries) for one in arrays.values()}
-        return replace(self, **{name: parts[id(one)] for name, one in arrays.items()})
 
 
 def estimate_values(
@@ -103,6 +58,7 @@ def estimate_values(
         if (distinct := Distinct.of(mechanism.decoder(), decoded)) is not None:
             given, told = (mechanism, statistic, n), distinct.values
             found = estimate_values(*given, values=told, decoded=decoded, **options)
+            del decoded
             return found.take(distinct.places)
     # Of a single column numpy adds the rows in another order.
     asked = np.repeat(values, 2) if values is not None and values.size == 1 else values
@@ -120,13 +76,9 @@ def estimate_sets(
     statistic: Statistic,
     n: int,
     sets: Sequence[Integers],
-    *,
-    prepared: PreparedSets | None = None,
     **options: Unpack[OptionKeywords],
 ) -> Estimate:
     """Estimate the shares of sets of values, each an int64 array of value indices.
-
-    `prepared` are the `prepare_sets` of these, where the caller has kept them.
 
     In each group whose total the reports disclose (all values, where they disclose nothing) the
     less noisy of two decoders is used: the sum of the set's values, or the total less the others'.
@@ -138,7 +90,26 @@ def estimate_sets(
             or an option is impossible.
     """
     check_counts(mechanism, statistic, n)
-    queries, of_sets = prepared or prepare_sets(mechanism, sets)
+    prepared = prepare_sets(mechanism, sets)
+    return estimate_prepared(mechanism, statistic, n, sets, prepared, **options)
+
+
+def estimate_prepared(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    sets: Sequence[Integers],
+    prepared: PreparedSets,
+    **options: Unpack[OptionKeywords],
+) -> Estimate:
+    """Return what `estimate_sets` does, given the `prepare_sets` of these sets.
+
+    The statistic must count n reports, which is not checked.
+
+    Raises:
+        ValueError: where an option is impossible.
+    """
+    queries, of_sets = prepared
     sums = query_sums(queries, statistic, of_sets, indicators=True)
     chosen = Options(**options)
     found = bound(sums, n, chosen)
@@ -210,91 +181,13 @@ def estimate_linear(
 
 def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
     """Return the estimate of `origin + unit w` from that of w, arrays `(q,)`."""
-    placed = {name: origin + unit * getattr(estimate, name) for name in ("value", *_ENDS)}
-    return replace(estimate, se=unit * estimate.se, influence=unit * estimate.influence, **placed)
-
-
-def bound(sums: Sums, n: int, options: Options) -> Estimate:
-    """Turn sums over n reports into estimates with bounds.
-
-    Of many statistics at once too, but with the anytime methods: sums of shape `(..., q)`, each row
-    a call of its own. Likelihoods need more than sums: of their methods the others' bounds.
-    """
-    otherwise = OTHERWISE.get(options.method)
-    if otherwise is not None:
-        found = bound(sums, n, replace(options, method=otherwise))
-        return replace(found, method=options.method)
-    if options.sampling.noise > 1.0 and n > 0:
-        return _held(sums, n, options)
-    if options.estimand == "respondents" or n == 0:
-        return _independent(sums, n, options)
-    factor = options.sampling.factor(options.estimand)
-    as_if = replace(options, estimand="population" if factor else "respondents")
-    plain = _independent(sums, n, as_if)
-    if factor not in (0.0, 1.0):
-        plain = _resampled(sums, n, plain, factor, as_if)
-    return replace(plain, estimand=options.estimand)
-
-
-def _held(sums: Sums, n: int, options: Options) -> Estimate:
-    """Return the estimate of n reports as if they were as many fewer as share their noise.
-
-    What is proved of independent tosses is not of these: `exact` bounds are Bernstein's, of
-    devices' means.
-    """
-    devices = max(1, int(n / options.sampling.noise))
-    method = "bernstein" if options.method == "exact" else options.method
-    alone = replace(options, method=method, sampling=options.sampling.of_one())
-    few = bound(thinned(sums, n / devices), devices, alone)
-    return replace(few, influence=sums.spread / n, n=n, method=options.method)
-
-
-def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Options) -> Estimate:
-    """Return the population's estimate with the sampling part of its variance multiplied.
-
-    Asymptotic bounds are stretched. Those that hold at every n become Bernstein's of as many fewer
-    reports, since reports of one device are no longer tossed independently; where a part of an
-    error is less they stay as they are.
-    """
-    squared = plain.se**2
-    se = np.sqrt(with_sampling(sums, n, squared, factor))
-    if options.method in {"normal", "padded"}:
-        distances = plain.value - plain.lowest, plain.highest - plain.value
-        below, above = stretched(sums, n, squared, distances, factor)
-        lowest, highest = plain.value - below, plain.value + above
-        low, high = lowest, highest
-        if options.method == "padded":
-            low, high = (np.clip(end, sums.bottom, sums.top) for end in (lowest, highest))
-        return replace(plain, se=se, low=low, high=high, lowest=lowest, highest=highest)
-    if factor > 1.0:
-        devices = max(1, int(n / factor))
-        if options.method == "exact":
-            options = replace(options, method="bernstein")
-        few = _independent(thinned(sums, n / devices), devices, options)
-        ends: dict[str, Any] = {name: getattr(few, name) for name in (*_ENDS, "form")}
-        return replace(plain, se=se, **ends)
-    return replace(plain, se=se)
-
-
-def _independent(sums: Sums, n: int, options: Options) -> Estimate:
-    """Return the estimates where each report is another device's."""
-    if n == 0:
-        undefined = np.full(sums.total.size, np.nan)
-        value = se = influence = undefined
-        unbounded = np.full(undefined.shape, "", dtype=np.object_)
-        ends = Ends(undefined, undefined, undefined, undefined, unbounded)
-    else:
-        value, influence = sums.total / n, sums.spread / n
-        se = np.sqrt(variance(sums, n, options.estimand))
-        ends = choose_bounds(sums, n, se, options)
-    return Estimate(
-        **{name: getattr(ends, name) for name in (*_ENDS, "form")},
-        value=value,
-        se=se,
-        influence=influence,
-        n=n,
-        confidence=options.confidence,
-        method=options.method,
-        estimand=options.estimand,
-        simultaneous=options.simultaneous,
+    return replace(
+        estimate,
+        value=origin + unit * estimate.value,
+        se=unit * estimate.se,
+        low=origin + unit * estimate.low,
+        high=origin + unit * estimate.high,
+        influence=unit * estimate.influence,
+        lowest=origin + unit * estimate.lowest,
+        highest=origin + unit * estimate.highest,
     )

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.estimate import Estimate
+from ldpstream.estimators.bounds.bounded import Estimate
 
 Floats = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import Estimand, OptionKeywords, Options
-from ldpstream.estimators.estimate import Estimate, bound
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, set_sums, value_sums

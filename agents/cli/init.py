@@ -1,11 +1,112 @@
 """`ldpstream init`: a commented configuration to start from."""
 
 from pathlib import Path
+from typing import Final
 
 import click
 
-from ldpstream.agents.cli.template import EMBEDDED, TEMPLATE
 from ldpstream.agents.terminal.errors import Refused
+
+TEMPLATE: Final = """\
+# ldpstream: what devices report, how it is randomised, and what is published of it.
+# Every command takes this file (-c FILE); `ldpstream check -c FILE` checks it against the broker.
+# `ldpstream keys` explains every key.
+
+[kafka]
+bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP overrides
+# enable_idempotence = false    # only for `ldpstream devbroker`, which cannot do better
+# Any other key goes to the Kafka clients as it is (TLS, logins, permissions: docs/kafka.md):
+# security_protocol = "SASL_SSL"
+# sasl_mechanism = "SCRAM-SHA-512"
+# sasl_plain_username = "ldpstream"
+# sasl_plain_password = { env = "KAFKA_PASSWORD" }    # or { file = "PATH" }
+# ssl_cafile = "ca.pem"
+
+[worker]
+id = "ldpstream"                # consumer group, and prefix of the worker's own topics
+http = "127.0.0.1:6066"         # page, API and /metrics; any other address needs a token:
+# token = { env = "LDPSTREAM_READ_TOKEN" }    # or { file = "PATH" }; HTTPS: docs/http.md
+store = "memory"                # or "rocksdb" under data; a copy: the changelog is the state
+data = "./data"                 # for files of the worker
+
+[gateway]                       # `ldpstream gateway`: uploads over HTTP, docs/gateway.md
+http = "127.0.0.1:8080"
+origins = []                    # of pages that may upload, such as "https://survey.example"
+
+# One table a collection. A change of mechanism, epsilon, domain, sensitive or precision makes it
+# another collection to devices and workers: old and new reports are never mixed.
+[collection.checkins]
+# block-hadamard: the block of a value is disclosed, the value inside it is protected.
+# randomized-response, subset-selection, projective-geometry: the same, often with less noise, and
+#                 `ldpstream plan NAME --respondents N` says which has the least here.
+# tree:           ordered domains, for ranges and quantiles, with several times less error; made for
+#                 `workload = "ranges"` (the default) or "prefixes", or a list of [first, last].
+# high-low:       only the values in `sensitive = [...]` are protected.
+# binary:         two values, `epsilon = [from first to second, from second to first]`.
+# lip:            two values and `prior = 0.1`, or `prior = { levels = 64 }` and each device's own
+#                 prior beside its value; `epsilon` may be a list to choose from, beside it too.
+# l1-geometric:   ordered domains; values d index steps apart are protected by d times epsilon;
+#                 with `policy = { metric = "l2" }` d is their straight distance on a grid.
+# l1-bits:        the same with a noisy bit a position: for ranges at a small epsilon times size.
+# matrix:         any `policy = {...}`, with a `strategy` of linear queries such as "prefix".
+# optimal:        a `channel` out of a file that `ldpstream plan --optimise FILE` writes.
+# Both l1 mechanisms take `weights = { private = 10 }`: devices give a weight in 0..10 after their
+#                 value, protected by epsilon for each unit, and documents sum it up; with
+#                 `{ public = 10 }` it is sent as it is, for anybody to see.
+mechanism = "block-hadamard"
+epsilon = 1.0                   # finite and above 0: the smaller, the more private
+
+# Domains: { values = ["bus", "train"] }   { size = 1000 }   { grid = [rows, columns] }
+#          { sizes = [64, 64] }   { interval = [0.0, 100.0], bins = 64 }   { file = "places.csv" }
+#          { interval = [0.0, 100.0], bins = 64, rounding = "random" }: with l1 mechanisms, numbers
+#          are protected by their exact distance, epsilon for each width of a bin.
+# Blocks:  absent (one block: classical LDP), a number of consecutive values, [height, width] on a
+#          grid, a list of lists of values, or a second column of the file.
+domain = { grid = [125, 350], blocks = [25, 35] }
+
+topic = "checkins.reports"      # also .late .rejected .estimates .control are made of this name
+partitions = 4                  # of topics that we create
+# one_report = true             # of a device and window one report counts: docs/devices.md
+# hold = 24                     # devices draw once in 24 windows, and repeat it: docs/devices.md
+retention = "7d"                # of topics that we create
+precision = "1s"                # event times are cut to this on the device
+minimum = 100                   # no answers together tell of fewer reports; 0: no promise
+# minimum_block = 20            # of blocks that reports disclose, neither: docs/minimum.md
+# With "frames" workers read what `ldpstream pack -c FILE` packs, many messages to one: for devices
+# that send single reports at a high rate. While no packer runs they read the topic itself.
+input = "topic"
+
+# Windows [start, end) of event time, aligned to the UTC epoch. hop < size makes them overlap.
+# A report that arrives within `grace` of its event time is counted, whatever others send; one that
+# comes after its window has closed (end + grace) is late: its number is kept, and it is copied.
+# idle:   a partition that is silent for so long no longer holds the others back; "off" waits.
+# future: reports dated later than so long after their arrival are rejected; at most grace.
+# Of grace and future the one that is not written is as the other; without both they are 1m, or as
+# long as size and hop allow. For replays of old events there is also witnesses = 3, say: no window
+# closes before so many messages are past it, so that a few stray dates close nothing.
+window = { size = "1h", hop = "1h", grace = "5m", idle = "30s", future = "1m", retention = "7d" }
+
+confidence = 0.95
+# spread = { reports = 4, horizon = "1d" }      # of the panes of a day devices take part in 4
+estimand = "respondents"        # or "population": reporters are a sample of something larger;
+                                # or "active": of all who could have reported, by `spread`
+# method: padded, at one moment, few reports or many; exact: proved at every number of reports, and
+# wider; anytime: at every moment of a window at once, for numbers that are looked at all the time,
+# narrowest at `sharpest` reports; anytime-exact: that, proved at every number of reports too;
+# profile, profile-exact: by likelihood, of l1-geometric in one dimension with a small epsilon; also
+# normal (wrong for rare values) and bernstein (see docs/guide-bounds.md).
+method = "padded"
+sharpest = 10000
+rejected = "copy"               # or "count": do not copy rejected messages
+
+# Ranges include both ends, one pair a dimension; quantiles are for one ordered dimension. Means of
+# a weight for each value: linear = { fare = { bus = 2.5, train = 4 } }, or weights in a list.
+publish = { every = "5s", top = 20, ranges = { downtown = [[40, 60], [100, 120]] } }
+"""
+
+_SETTING: Final = "enable_idempotence = false  "
+EMBEDDED: Final = TEMPLATE.replace(f"# {_SETTING}", f"{_SETTING}  ")
+"""The same for the embedded development broker."""
 
 
 @click.command()

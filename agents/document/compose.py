@@ -30,7 +30,7 @@ from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import ANYTIME
-from ldpstream.estimators.estimate import estimate_sets
+from ldpstream.estimators.estimate import estimate_prepared
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
 from ldpstream.estimators.queries.counts import prepare_sets
@@ -206,8 +206,9 @@ def _range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstima
         sets = [asked.values(basis.domain) for asked in ranges]
         given = [members(basis.given, values) for values in sets]
         prepared = prepare_sets(basis.mechanism, given)
-    estimate = estimate_sets(
-        basis.mechanism, basis.statistic, n, given, prepared=prepared, **basis.keywords
+    # The list of values has checked that the statistic counts n reports.
+    estimate = estimate_prepared(
+        basis.mechanism, basis.statistic, n, given, prepared, **basis.keywords
     )
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
     told = None if basis.hidden is None else whole_sets(basis.hidden, sets)

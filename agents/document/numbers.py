@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.document.part import Number
+from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Form
-from ldpstream.estimators.estimate import Estimate
 from ldpstream.estimators.forged import forged_reports
 
 Bools = NDArray[np.bool_]
@@ -44,19 +44,15 @@ def numbers(
     found = together.astype(object)
     found[~np.isfinite(together)] = None
     columns = found.tolist()
+    forms = [form or None for form in estimate.form.tolist()]
     forged = [int(m) if math.isfinite(m) else None for m in forged_reports(estimate).tolist()]
     if projected is not None:
         columns[2] = columns[5] = [None] * estimate.value.size
         forged = [None] * estimate.value.size
     rows = [
         Numbers(share=s, count=c, se=e, low=low, high=high, influence=i, forged=m, bound=b)
-        for s, c, e, low, high, i, m, b in zip(*columns, forged, forms(estimate), strict=True)
+        for s, c, e, low, high, i, m, b in zip(*columns, forged, forms, strict=True)
     ]
     for place in [] if told is None else np.flatnonzero(~told).tolist():
         rows[place] = _NOTHING
     return rows
-
-
-def forms(estimate: Estimate) -> list[Form | None]:
-    """Return how each entry was bounded; one text for all entries of a form."""
-    return [form or None for form in estimate.form.tolist()]

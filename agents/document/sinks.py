@@ -33,7 +33,7 @@ _TYPES: Final = {
         ("float64", "Double"),
     ),
 }
-"""How Arrow and SQLAlchemy call what a column holds, where it is no text."""
+"""The types of Arrow and SQLAlchemy of the columns that hold no text."""
 
 Row = dict[str, Any]
 
@@ -46,8 +46,8 @@ def store_documents(documents: Iterable[EstimateDocument], to: str) -> None:
 
     Raises:
         ImportError: naming what to install, where pyarrow or SQLAlchemy is not.
-        ValueError: for a target that is neither, a URL that is none, or a file or table that holds
-            something else.
+        ValueError: for an unknown kind of target, an invalid URL, or a file that holds something
+            else.
         OSError: where the file cannot be written, or the database fails.
     """
     write = _writer(to)
@@ -56,7 +56,7 @@ def store_documents(documents: Iterable[EstimateDocument], to: str) -> None:
 
 
 def check_target(to: str) -> None:
-    """Raise ValueError for a target that is neither a file of Parquet nor a URL of SQL."""
+    """Raise ValueError for a target that is neither a Parquet file nor a database's URL."""
     _writer(to)
 
 
@@ -106,10 +106,10 @@ def _write_parquet(to: str, rows: Sequence[Row]) -> None:
     new = {tuple(row[name] for name in _WINDOW) for row in rows}
     kept = [row for row in kept if tuple(row[name] for name in _WINDOW) not in new]
     ordered = sorted([*kept, *rows], key=lambda row: tuple(row[name] for name in _KEY))
-    # Whoever reads meanwhile has the file of before, or the new one.
-    beside = f"{to}.new"
-    parquet.write_table(pa.Table.from_pylist(ordered, schema), beside)
-    Path(beside).replace(to)
+    # Readers see the whole old file or the whole new one.
+    unfinished = f"{to}.new"
+    parquet.write_table(pa.Table.from_pylist(ordered, schema), unfinished)
+    Path(unfinished).replace(to)
 
 
 def _write_sql(to: str, rows: Sequence[Row]) -> None:

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate, WeightEstimate
-from ldpstream.agents.document.numbers import forms
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import OptionKeywords
-from ldpstream.estimators.estimate import Estimate
 from ldpstream.estimators.weights import estimate_public_weights, estimate_weights
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
@@ -79,8 +78,8 @@ def _weigh(entries: list[Entry], found: Estimate) -> list[Entry]:
     columns = (x * found.n for x in (found.value, found.se, found.low, found.high))
     weighed = []
     rows = zip(*(column.tolist() for column in columns), strict=True)
-    for entry, numbers, form in zip(entries, rows, forms(found), strict=True):
+    for entry, numbers, form in zip(entries, rows, found.form.tolist(), strict=True):
         total, se, low, high = (x if math.isfinite(x) else None for x in numbers)
-        weight = WeightEstimate(total=total, se=se, low=low, high=high, bound=form)
+        weight = WeightEstimate(total=total, se=se, low=low, high=high, bound=form or None)
         weighed.append(entry.model_copy(update={"weight": weight}))
     return weighed

@@ -34,6 +34,10 @@ CHECKED: Final = web.AppKey("checked", dict[Handler, Operation])
 """The operations by their handlers: what is checked before each."""
 ARRIVING_BYTES: Final = 4 * BODY_BYTES
 """Of all bodies that have not arrived to their end."""
+_REFUSED: Final = (
+    *(AnswerError, TooLargeError, NoRoomError, BodyRefusedError),
+    *(RecordError, StoreError, web.HTTPException),
+)
 _HEADERS: Final = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -63,7 +67,7 @@ def build_http(
     if metrics is None:
         metrics = Metrics()
         metrics.track(pipeline)
-    app = web.Application(middlewares=[_measured, _errors_as_json], client_max_size=BODY_BYTES)
+    app = web.Application(middlewares=[_answer], client_max_size=BODY_BYTES)
     app.on_response_prepare.append(_add_headers)
     app.on_shutdown.append(_end_events)
     app.on_cleanup.append(_end_computing)
@@ -120,63 +124,56 @@ async def _end_computing(app: web.Application) -> None:
     await app[QUEUES].close()
 
 
-async def _checked(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """Answer what may be asked: here, or where the collection is that it is about."""
-    access = request.app[ACCESS]
-    # Neither the page's own files nor paths that there are not are among the operations.
-    operation = request.app[CHECKED].get(request.match_info.handler)
-    if operation is None or operation.public:
-        access.check_name(request)
-    else:
-        access.check(request)
-    if operation is None:
-        return await handler(request)
-    check_names(request.query, operation.parameters)
-    name = request.match_info.get("name", "")
-    if SHARDS in request.app and request.app[SHARDS].elsewhere(name):
-        return await request.app[FORWARDING].answer(request, name)
-    return await handler(request)
-
-
 @web.middleware
-async def _measured(
+async def _answer(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Record how long an operation takes; streams of events, which never end, are none."""
-    operation = request.app[CHECKED].get(request.match_info.handler)
+    """Answer a request, errors as JSON, and record how long an operation takes."""
     begun = time.monotonic()
-    answer = await handler(request)
+    # Neither the page's own files nor unknown paths are among the operations.
+    operation = request.app[CHECKED].get(request.match_info.handler)
+    answer: web.StreamResponse
+    try:
+        # 1. What may not be asked is refused.
+        access = request.app[ACCESS]
+        if operation is None or operation.public:
+            access.check_name(request)
+        else:
+            access.check(request)
+        if operation is not None:
+            check_names(request.query, operation.parameters)
+        # 2. The others are answered here, or by a worker that has the collection.
+        name = request.match_info.get("name", "")
+        if operation and SHARDS in request.app and request.app[SHARDS].elsewhere(name):
+            answer = await request.app[FORWARDING].answer(request, name)
+        else:
+            answer = await handler(request)
+    except _REFUSED as error:
+        answer = _refusal(error)
+    # 3. Streams of events end with their reader: how long they took says nothing.
     if operation is not None and not operation.endless:
-        name, seconds = operation.handler.__name__, time.monotonic() - begun
-        request.app[METRICS].answered(name, answer.status, seconds=seconds)
+        seconds = time.monotonic() - begun
+        request.app[METRICS].answered(operation.handler.__name__, answer.status, seconds=seconds)
     return answer
 
 
-@web.middleware
-async def _errors_as_json(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    try:
-        return await _checked(request, handler)
-    except AnswerError as error:
+def _refusal(error: Exception) -> web.Response:
+    if isinstance(error, AnswerError):
         headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
         return _problem(error.status, error.text, headers=headers)
-    except TooLargeError:
+    if isinstance(error, TooLargeError):
         return _problem(413, f"expected a body of at most {BODY_BYTES} bytes")
-    except NoRoomError:
+    if isinstance(error, NoRoomError):
         return _problem(503, "other bodies are arriving: try again later")
-    except BodyRefusedError:
+    if isinstance(error, BodyRefusedError):
         return _problem(400, "expected the whole body")
-    except (RecordError, StoreError) as error:
-        return _problem(503, f"the state cannot be read: {error}")
-    except web.HTTPNotFound as error:
-        # Of a path that is none of ours; what a path names and we lack is an AnswerError.
+    if isinstance(error, web.HTTPNotFound):
+        # An unknown path; an unknown collection or window is an AnswerError.
         return _problem(error.status, "expected a path that /openapi.json describes")
-    except web.HTTPException as error:
+    if isinstance(error, web.HTTPException):
         allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
         return _problem(error.status, error.reason, headers=allowed)
+    return _problem(503, f"the state cannot be read: {error}")
 
 
 def _problem(status: int, text: str, *, headers: dict[str, str] | None = None) -> web.Response:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.apart import AnswerProcess, EndedError
 from ldpstream.agents.http.job import Answer, MakeJob, answered, tagged
 from ldpstream.agents.http.limits import CHEAP_BYTES, WAITING_LIMIT
@@ -40,7 +41,20 @@ class ComputeQueues:
     def __init__(self) -> None:
         self._cheap, self._costly = _Queue(), _Queue()
         self._process = AnswerProcess()
+        self._published: dict[tuple[str, bytes], int] = {}
         self._ending: asyncio.TimerHandle | None = None
+
+    async def published_bytes(self, config: CollectionConfig) -> int:
+        """Return what a document costs that the collection publishes.
+
+        Told once, in a thread: a mechanism's decoder, which costs depend on, may take seconds to
+        build.
+        """
+        key = config.name, config.spec.fingerprint
+        if key not in self._published:
+            told = asyncio.to_thread(answer_bytes, config.spec, config.options)
+            self._published[key] = await told
+        return self._published[key]
 
     @asynccontextmanager
     async def turn(self, cost_bytes: int, published_bytes: int) -> AsyncIterator[Compute]:

@@ -4,20 +4,18 @@ An answer's ETag is made of all that the answer is made of, so any worker gives 
 whoever has the answer already is told so without anything being estimated.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import ETag, web
 
-from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.job import Answer, Job, written
 from ldpstream.agents.http.keys import BODIES, QUEUES
-from ldpstream.agents.http.limits import BODY_BYTES, CHEAP_BYTES, check_cost
+from ldpstream.agents.http.limits import BODY_BYTES, check_cost
 from ldpstream.agents.http.lookup import (
     being_read,
     check_span,
@@ -86,9 +84,11 @@ async def _answer(
     start_ms, end_ms = read_time(times, "start"), read_time(times, "end")
     config, form = served.config, wanted_format(request)
     # 1. What it costs says where it waits for its turn.
-    cost_bytes, published_bytes = await asyncio.to_thread(_costs, config, options)
+    queues = request.app[QUEUES]
+    published_bytes = await queues.published_bytes(config)
+    cost_bytes = answer_bytes(config.spec, options)
     check_cost(cost_bytes, published_bytes, options)
-    async with request.app[QUEUES].turn(cost_bytes, published_bytes) as compute:
+    async with queues.turn(cost_bytes, published_bytes) as compute:
         # 2. What is counted meanwhile is in the answer: only now the state is looked at.
         if start_ms is None and end_ms is None:
             known = kept_windows(served)
@@ -115,13 +115,6 @@ async def _answer(
         # 3. Added up, tagged, and estimated unless the reader has the answer.
         answer = await compute(config, make, _known(request))
     return _tagged(request, answer, form)
-
-
-def _costs(config: CollectionConfig, options: EstimateOptions) -> tuple[int, int]:
-    """Return what an answer costs and, unless it is cheap anyway, what a published one does."""
-    cost_bytes = answer_bytes(config.spec, options)
-    cheap = cost_bytes <= CHEAP_BYTES
-    return cost_bytes, 0 if cheap else answer_bytes(config.spec, config.options)
 
 
 def _known(request: web.Request) -> frozenset[str]:

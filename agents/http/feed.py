@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from ldpstream.agents.document.compose import compose
-from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.partition.answers import answer, told_of
@@ -151,9 +150,7 @@ class Feed:
             totals = add_up(served.context, taken)
             return compose(served.config, totals, window=span, final=False).to_json()
 
-        cost_bytes = await asyncio.to_thread(
-            answer_bytes, served.config.spec, served.config.options
-        )
+        cost_bytes = await self._queues.published_bytes(served.config)
         async with self._queues.turn(cost_bytes, cost_bytes):
             return await asyncio.to_thread(make)
 

@@ -59,7 +59,7 @@ def kept_windows(served: ServedCollection) -> list[WindowInfo]:
     Raises:
         AnswerError: 503, where a replica is behind another one.
     """
-    kept_ms = _kept_ms(served)
+    kept_ms = first_kept(served.context, served.replicas) * served.context.window.pane_ms
     try:
         found = windows(served.context, served.replicas)
     except BehindError as error:
@@ -97,7 +97,7 @@ def check_span(
             )
     if start_ms >= end_ms:
         raise AnswerError(400, f"end: expected a time after start, got {format_time(end_ms)}")
-    kept_ms = _kept_ms(served)
+    kept_ms = first_kept(served.context, served.replicas) * window.pane_ms
     if start_ms < kept_ms:
         raise AnswerError(
             410,
@@ -111,8 +111,3 @@ def is_final(served: ServedCollection, end_ms: int) -> bool:
     """Return whether everything up to the edge of a pane is in windows that have been decided."""
     head, window = served.replicas[0].head, served.context.window
     return head is not None and end_ms // window.pane_ms <= window.closing(head.final)
-
-
-def _kept_ms(served: ServedCollection) -> int:
-    """Return from when on nothing has expired in any partition; epoch ms."""
-    return first_kept(served.context, served.replicas) * served.context.window.pane_ms

@@ -8,8 +8,9 @@ their topics have no id.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from os import SEEK_CUR
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -67,7 +68,7 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
             raise error(f"topic {topic['topic']}")
         identity = topic.get("id") or _NO_ID
         found[topic["topic"]] = TopicState(
-            partitions=_number(topic["partitions"]),
+            partitions=len(topic["partitions"] or ()),
             id=None if identity == _NO_ID else identity,
             permitted=_permitted(topic.get("authorized_operations", _NOT_TOLD)),
         )
@@ -77,10 +78,6 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
 def count_brokers(client: AIOKafkaAdminClient) -> int:
     """Return how many brokers a started client knows."""
     return len(client._client.cluster.brokers())  # noqa: SLF001 (not offered without a request)
-
-
-def _number(partitions: "int | list[Any]") -> int:
-    return partitions if isinstance(partitions, int) else len(partitions)
 
 
 def _permitted(bits: int) -> frozenset[str] | None:
@@ -95,27 +92,25 @@ class _Uuid(AbstractType[UUID]):
         return value.bytes
 
     @classmethod
-    def decode(cls, data: Any) -> UUID:
+    def decode(cls, data: BytesIO) -> UUID:
         return UUID(bytes=data.read(16))
 
 
-class _Partitions(AbstractType[int]):
-    """Reads the number of partitions and skips the details of each, because there are many."""
+class _Partition(AbstractType[bytes]):
+    """All that is said about a partition, as it was sent: there are many, and none is looked at."""
 
     @classmethod
-    def encode(cls, value: int) -> bytes:
-        # aiokafka asks every type for both ways; nobody here answers metadata requests.
-        raise NotImplementedError("answers are only read")
+    def encode(cls, value: bytes) -> bytes:
+        return value
 
     @classmethod
-    def decode(cls, data: Any) -> int:
-        number = max(0, UnsignedVarInt32.decode(data) - 1)
-        for _ in range(number):
-            data.seek(_FIXED_BYTES, SEEK_CUR)
-            for _ in range(_NODE_LISTS):
-                data.seek(4 * max(0, UnsignedVarInt32.decode(data) - 1), SEEK_CUR)
-            TaggedFields.decode(data)
-        return number
+    def decode(cls, data: BytesIO) -> bytes:
+        start = data.tell()
+        data.seek(_FIXED_BYTES, SEEK_CUR)
+        for _ in range(_NODE_LISTS):
+            data.seek(4 * max(0, UnsignedVarInt32.decode(data) - 1), SEEK_CUR)
+        TaggedFields.decode(data)
+        return data.getvalue()[start : data.tell()]
 
 
 class _MetadataResponse_v12(Response):  # noqa: N801 (aiokafka's way of naming versions)
@@ -142,7 +137,7 @@ class _MetadataResponse_v12(Response):  # noqa: N801 (aiokafka's way of naming v
                 ("topic", CompactString("utf-8")),
                 ("id", _Uuid),
                 ("is_internal", Boolean),
-                ("partitions", _Partitions),
+                ("partitions", CompactArray(_Partition)),
                 ("authorized_operations", Int32),
                 ("tags", TaggedFields),
             ),

@@ -51,7 +51,7 @@ class Buffer:
             self.offsets.append(run.offsets)
             self.values.append(run.values)
             self.records += len(run.values)
-            self.held_bytes += _size(run.values)
+            self.held_bytes += sum(map(len, filter(None, run.values)))
         self.arrived.append(arrived)
         self.appended &= appended
 
@@ -86,13 +86,6 @@ def halves(packed: Packed) -> tuple[Packed, ...]:
     )
 
 
-def _size(values: Sequence[bytes | None]) -> int:
-    try:
-        return sum(map(len, values))  # type: ignore[arg-type]  # None raises, and is rare
-    except TypeError:
-        return sum(len(value) for value in values if value is not None)
-
-
 def _join(
     values: list[bytes | None],
     offsets: Sequence[Sequence[int]],
@@ -101,12 +94,9 @@ def _join(
     appended: bool,
 ) -> PackedRecords:
     """Return records in the form in which they are packed."""
-    try:
-        data = b"".join(values)  # type: ignore[arg-type]  # None raises, and is rare
-        sizes = set(map(len, values))  # type: ignore[arg-type]  # None raises, and is rare
-    except TypeError:
-        data, sizes = b"".join(value for value in values if value), set()
-    if len(sizes) == 1:
+    present = [value for value in values if value is not None]
+    sizes = set(map(len, present))
+    if len(sizes) == 1 and len(present) == len(values):
         (length,) = sizes
         lengths = np.broadcast_to(np.int64(length), (len(values),))
     else:
@@ -119,7 +109,7 @@ def _join(
     return PackedRecords(
         np.concatenate(numbers, dtype=np.int64),
         lengths,
-        np.frombuffer(data, np.uint8),
+        np.frombuffer(b"".join(present), np.uint8),
         length,
         arrived,
         appended,

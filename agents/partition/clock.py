@@ -17,7 +17,6 @@ from typing import Final
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
-from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
 ORDERS: Final = 64
 """At most this many orders are kept for when the source has been read up to where they apply."""
@@ -25,10 +24,11 @@ ORDERS: Final = 64
 
 @dataclass(frozen=True)
 class Control:
-    """An operator's `close` order: closes all panes up to `until_ms` (epoch ms).
+    """An operator's `close` order: closes all panes up to `until_ms`.
 
-    It applies to a partition once the source has been read up to the end offset that it had when
-    the order was given (`ends`), and at once to a partition added later.
+    Epoch ms, in the years 1 to 9999. It applies to a partition once the source has been read up to
+    the end offset that it had when the order was given (`ends`), and at once to a partition added
+    later.
     """
 
     until_ms: int
@@ -83,8 +83,7 @@ class UnbrokenProbes:
 
     def came(self) -> None:
         """Restart the series: a report of this state came, with the fetch that is told of next."""
-        self._came = True
-        self.broken()
+        self._came, self._series = True, None
 
     def asked(self, asked_ms: int | None, *, at_end: bool) -> None:
         """Note a fetch that was sent then, if that is known, and whether it left nothing unread."""
@@ -120,6 +119,7 @@ class IdleClock:
         self._window = window
         self._partition = partition
         self._follow: tuple[int, int] | None = None
+        self._closed_at_ms: int | None = None
 
     def advance(
         self,
@@ -135,13 +135,16 @@ class IdleClock:
         Call it at every step: elapsed time counts from the moment when all partitions were first
         seen idle.
         """
-        window = self._window
-        clock = max(work.clock, control_clock(window, controls, self._partition, work.next))
+        window, p = self._window, self._partition
+        orders = [c.until_ms + window.grace_ms for c in controls if work.next >= c.ends.get(p, 0)]
+        clock = max([work.clock, *orders])
         if idle:
             clock = self._follow_others(clock, seen, now_ms)
         else:
             self._follow = None
-        closed = max(work.closed, window.closed(clock))
+        closed = work.closed
+        if clock != self._closed_at_ms:
+            self._closed_at_ms, closed = clock, max(closed, window.closed(clock))
         if (idle, clock, closed) == (work.idle, work.clock, work.closed):
             return work
         return replace(work, idle=idle, clock=clock, closed=closed)
@@ -173,7 +176,7 @@ def outstanding(
     def included(control: Control, partition: int, head: Head | None) -> bool:
         if head is None or head.next < control.ends.get(partition, 0):
             return False
-        return head.clock >= control_clock(window, (control,), partition, head.next)
+        return head.clock >= control.until_ms + window.grace_ms
 
     return [
         control
@@ -197,16 +200,3 @@ def newest(controls: Sequence[Control]) -> list[Control]:
         }
         found = [Control(max(first.until_ms, second.until_ms), ends), *others]
     return found
-
-
-def control_clock(
-    window: WindowSpec, controls: Iterable[Control], partition: int, following: int
-) -> int:
-    """Return the clock that closes what operators have ordered to close; NEVER if there is nothing.
-
-    `following` is the next offset of the partition.
-    """
-    untils = [c.until_ms for c in controls if following >= c.ends.get(partition, 0)]
-    if not untils:
-        return NEVER
-    return min(max(*untils, EARLIEST_MS), LATEST_MS) + window.grace_ms

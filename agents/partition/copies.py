@@ -6,7 +6,7 @@ one is cut at 64 KiB.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
@@ -36,28 +36,23 @@ class Copy:
     headers: tuple[tuple[str, bytes], ...]
 
 
+@dataclass
 class WaitingCopies:
-    """The copies that go out with the next flush."""
+    """The copies that go out with the next flush, in order, and the size of all."""
 
-    def __init__(self) -> None:
-        self._copies: list[Copy] = []
-        self._size_bytes = 0
+    queued: list[Copy] = field(default_factory=list)
+    size_bytes: int = 0
 
     @property
     def full(self) -> bool:
         """Whether no more copies should be added before the next flush."""
-        return len(self._copies) >= COPIES_LIMIT or self._size_bytes >= COPIES_BYTES
+        return len(self.queued) >= COPIES_LIMIT or self.size_bytes >= COPIES_BYTES
 
     def add(self, copies: Iterable[Copy]) -> None:
         """Queue copies."""
         for copy in copies:
-            self._copies.append(copy)
-            self._size_bytes += len(copy.value)
-
-    def take(self) -> tuple[Copy, ...]:
-        """Return the waiting copies in order, and clear them."""
-        taken, self._copies, self._size_bytes = tuple(self._copies), [], 0
-        return taken
+            self.queued.append(copy)
+            self.size_bytes += len(copy.value)
 
 
 def make_copies(

@@ -23,6 +23,7 @@ from ldpstream.agents.partition.grouping import store_parts
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gathered import BehindError, counted, missing
+from ldpstream.agents.state.panes import Firsts
 from ldpstream.agents.state.parts import Parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
@@ -49,17 +50,14 @@ class Decision(NamedTuple):
 
 
 def decide(
-    context: Context, replicas: Sequence[Replica], closed: int, final: int, parts: Parts
+    context: Context, replicas: Sequence[Replica], final: int, end: int, parts: Parts
 ) -> Decision:
-    """Decide windows from `final` on, at most `context.finals_a_step` of them with reports.
+    """Decide windows in `[final, end)`, at most `context.finals_a_step` of them with reports.
 
     `replicas` are those of all partitions that finals wait for, all of which have closed the panes
-    below `closed`. `parts` must be complete for these panes.
+    of these windows. `parts` must be complete for them.
     """
     window = context.window
-    end = window.final(closed)
-    if end <= final:
-        return Decision(final, [])
     first, last = window.first_pane(final), window.closing(end)
     panes = counted(replicas, first, last).keys() | lost_panes(replicas, first, last)
     contents: list[tuple[int, bytes]] = []
@@ -98,13 +96,14 @@ def store_finals(
     closed = min(head.closed for head in heads)
     if closed > work.gathered and partitions > 1:
         work = gather(context, cells, work, replicas, closed)
-    if cells.finals_bytes >= FINALS_BYTES:
-        return work
     # 2. Panes become parts, of which answers hold all reports or none.
     if context.minimum > 1:
         work = store_parts(context, cells, work, replicas, closed)
     # 3. Windows become final.
-    decision = decide(context, replicas, closed, work.final, cells.parts)
+    end = context.window.final(closed)
+    if end <= work.final or cells.finals_bytes >= FINALS_BYTES:
+        return work
+    decision = decide(context, replicas, work.final, end, cells.parts)
     for window, content in decision.contents:
         cells.final(window, content)
     # Windows without finals need not be published.
@@ -115,6 +114,6 @@ def store_finals(
 
 def expire(cells: OwnedCells, work: Head, first: int) -> Head:
     """Drop the panes below `first` from the cells; return the head including that."""
-    gone = work.gone + cells.expire(first)
+    gone = work.gone + cells.drop(Firsts(kept=first, releases=first, late=first))
     gaps = tuple(gap for gap in work.gaps if gap.last >= first)
     return replace(work, expired=first, gone=gone, gaps=gaps)

@@ -19,6 +19,7 @@ from dataclasses import replace
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gathered import check_between, counted
+from ldpstream.agents.state.panes import Firsts
 from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
@@ -69,5 +70,5 @@ def store_parts(
         grouped = part.end
     if grouped == work.grouped:
         return work
-    cells.drop_released(grouped)
+    cells.drop(Firsts(releases=grouped))
     return replace(work, grouped=grouped)

@@ -11,7 +11,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -46,9 +46,8 @@ CELLS_LIMIT: Final = 20_000
 class OwnedCells:
     """The cells of a partition in its owner's memory, loaded from a head and its live cells.
 
-    `finals_bytes` is the size of the finals whose contents are held. In partition 0, `parts` are
-    all unexpired parts, and `released` has the releases of panes in no part. Elsewhere, the counts
-    of panes below `handed_over` are partition 0's.
+    In partition 0, `parts` are all unexpired parts, and `released` has the releases of panes in no
+    part. Elsewhere, the counts of panes below `handed_over` are partition 0's.
     """
 
     def __init__(
@@ -76,7 +75,6 @@ class OwnedCells:
         self._totals: dict[int, Totals] = {}
         self._counts = Counts(self._mechanism.statistic_size, context.chunk)
         self._finals: dict[int, bytes] = {}
-        self.finals_bytes = 0
         self._dirty: set[Name] = set()
         self._scratch = self._mechanism.empty()
         for name, cell in cells.items():
@@ -91,7 +89,7 @@ class OwnedCells:
             elif name.kind == "count" and name.number >= head.closed:
                 self._counts.load(name.number, name.chunk, cell.value)
             elif name.kind == "final" and name.number >= head.published:
-                self._hold_final(name.number, decode_final(cell.value))
+                self._finals[name.number] = decode_final(cell.value)
             elif name.kind == "part":
                 first, n = decode_part(cell.value)
                 self.parts.add(Part(first, name.number + 1, n))
@@ -103,6 +101,11 @@ class OwnedCells:
     def full(self) -> bool:
         """Whether the next flush already has so many cells that it should come before any more."""
         return len(self._dirty) >= CELLS_LIMIT
+
+    @property
+    def finals_bytes(self) -> int:
+        """The size of the finals whose contents are held."""
+        return sum(map(len, self._finals.values()))
 
     @property
     def encoded_bytes(self) -> int:
@@ -170,16 +173,8 @@ class OwnedCells:
 
     def final(self, window: int, content: bytes) -> None:
         """Add the final of a window."""
-        self._hold_final(window, content)
-        self._touch(Name("final", window))
-
-    def _hold_final(self, window: int, content: bytes) -> None:
-        self._drop_final(window)
         self._finals[window] = content
-        self.finals_bytes += len(content)
-
-    def _drop_final(self, window: int) -> None:
-        self.finals_bytes -= len(self._finals.pop(window, b""))
+        self._touch(Name("final", window))
 
     def finals(self, first: int, end: int) -> list[tuple[int, bytes]]:
         """Return the finals held of the windows in `[first, end)`, in order."""
@@ -187,8 +182,7 @@ class OwnedCells:
 
     def forget_finals(self, published: int) -> None:
         """Drop the contents of the windows below `published`; their cells stay."""
-        for window in [w for w in self._finals if w < published]:
-            self._drop_final(window)
+        self._finals = {w: content for w, content in self._finals.items() if w >= published}
 
     def add_part(self, part: Part) -> None:
         """Add a part, which is written with the next flush."""
@@ -220,28 +214,23 @@ class OwnedCells:
     def hand_over(self, pane: int) -> int:
         """Drop the counts of panes below this one, but not the late; return how many they held."""
         self._handed_over = pane
-        names = self._index.pop_gone(Firsts(kept=pane))
-        for name in names:
-            if name.kind == "n" and (late := self._totals[name.number].late):
-                self._late[name.number] = late
-                self._touch(Name("late", name.number))
-        return self._drop(names)
+        return self.drop(Firsts(kept=pane), keep_late=True)
 
-    def drop_released(self, pane: int) -> None:
-        """Drop the releases of panes below this one."""
-        self._drop(self._index.pop_gone(Firsts(releases=pane)))
+    def drop(self, firsts: Firsts, *, keep_late: bool = False) -> int:
+        """Drop what is not part of the state any more; return how many counted reports that held.
 
-    def expire(self, pane: int) -> int:
-        """Drop all panes below this one; return how many counted reports they held."""
-        return self._drop(self._index.pop_gone(Firsts(kept=pane, releases=pane, late=pane)))
-
-    def _drop(self, names: Iterable[Name]) -> int:
+        With `keep_late` the numbers of late reports become cells of their own.
+        """
         gone = 0
-        for name in names:
+        for name in self._index.pop_gone(firsts):
             self._disown(name)
             self._encoded.pop(name, None)
             if name.kind == "n":
-                gone += self._totals.pop(name.number).n
+                totals = self._totals.pop(name.number)
+                gone += totals.n
+                if keep_late and totals.late:
+                    self._late[name.number] = totals.late
+                    self._touch(Name("late", name.number))
             elif name.kind in ("release", "open"):
                 self.released.pop(name.number, None)
             elif name.kind == "count":
@@ -251,7 +240,7 @@ class OwnedCells:
             elif name.kind == "part":
                 self.parts.discard(name.number + 1)
             else:
-                self._drop_final(name.number)
+                self._finals.pop(name.number, None)
         return gone
 
     def flush(

@@ -44,8 +44,7 @@ class Partition:
         self._replica = replica
         self.flushes = Flushes(context, epoch, head)
         self.work = head  # the state in memory, as the next head
-        self._changed = False
-        self._torn = False
+        self._changed = self._torn = False
         handed_over = head.gathered if replica.partition else NEVER
         self._cells = OwnedCells(context, epoch, head, replica.cells, handed_over=handed_over)
         self._copies = WaitingCopies()
@@ -97,8 +96,7 @@ class Partition:
         A call of `ingest` may exceed these limits by what its messages need. If the changelog holds
         too many dead records, a flush does not help; their deletion does.
         """
-        dead = self._replica.dead_records >= DEAD_LIMIT
-        return dead or self._copies.full or self._cells.full
+        return self._replica.dead_records >= DEAD_LIMIT or self._copies.full or self._cells.full
 
     @property
     def base(self) -> Head:
@@ -202,8 +200,7 @@ class Partition:
         `asked_ms` is when it was sent, on the clock of `clock`, or earlier; None if not known.
         Reports of other specs do not keep a partition from being idle.
         """
-        if offset > self.work.next:
-            self.pass_over(offset)
+        self.pass_over(max(offset, self.work.next))
         if end > self.work.end:
             self.work = replace(self.work, end=end)
         self._probes.asked(asked_ms, at_end=offset == end)
@@ -240,8 +237,7 @@ class Partition:
         heads = seen.heads
         if len(heads) < known_partitions:
             return
-        before = self.work
-        window = self._context.window
+        before, window = self.work, self._context.window
         idle = window.idle_ms is not None and self._is_idle(window.idle_ms, now_ms)
         self.work = self._clock.advance(before, seen, controls, idle=idle, now_ms=now_ms)
         if self.partition == 0:
@@ -260,7 +256,7 @@ class Partition:
         # An idle partition writes a head only when a pane closes, not when its clock advances or
         # empty panes go. Nor because a load has not proved it idle: two groups that both own it
         # would displace each other for ever, and neither would prove it.
-        now, said = self.work, self.flushes.flight or self.base
+        now, said = self.work, self.flushes.flight or self.flushes.base
         if now is not before:
             moved = replace(
                 before, clock=now.clock, expired=now.expired, gathered=now.gathered, idle=now.idle
@@ -275,7 +271,8 @@ class Partition:
         if self._torn or self.flushes.flight is not None or not self._changed:
             return None
         self._changed = False
-        return self.flushes.start(self.work, self._cells, self._copies.take())
+        copies, self._copies = tuple(self._copies.queued), WaitingCopies()
+        return self.flushes.start(self.work, self._cells, copies)
 
     def settle(self) -> Settled:
         """Return who won, as our own replica shows it; after LOST this object must be dropped."""

@@ -61,18 +61,18 @@ def _asked_about(spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]) -> 
     Raises:
         QueryError: for an attribute that there is not, and for queries of a domain without any.
     """
-    asked = {one.name: (one.word, value) for one, value in given}
+    asked = {one.name: (one, value) for one, value in given}
     known = spec.attributes
-    _, name = asked.get("attribute", ("", None))
+    _, name = asked.get("attribute", (None, None))
     if name is not None and name not in known:
         what = f"one of {', '.join(known)}" if known else "no attribute: values are no records"
         raise QueryError("attribute", f"{what}, got {str(name)[:40]!r}")
     if name is not None:
         return known[name]
     for one in ("ranges", "quantiles", "linear", "areas") if known else ():
-        word, value = asked.get(one, ("", None))
-        if value:
-            raise QueryError(word, f"attribute=NAME with it, one of {', '.join(known)}")
+        setting, value = asked.get(one, (None, None))
+        if setting is not None and value:
+            raise QueryError(setting.word, f"attribute=NAME with it, one of {', '.join(known)}")
     return spec
 
 

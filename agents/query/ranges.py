@@ -60,7 +60,7 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
     dimensions = len(domain.shape)
     if dimensions == 1 and len(pairs) == 2 and not any(isinstance(p, list | tuple) for p in pairs):
         pairs = [pairs]
-    if len(pairs) != dimensions or not all(_is_pair(pair) for pair in pairs):
+    if len(pairs) != dimensions or not _are_pairs(pairs):
         shape = "[low, high]" if dimensions == 1 else f"{dimensions} pairs [low, high]"
         raise QueryError("range", f"{shape}, of numbers")
     bounds = [_ends(low, high, domain, axis) for axis, (low, high) in enumerate(pairs)]
@@ -117,7 +117,8 @@ def _edge(number: float, edges: NDArray[np.float64]) -> int:
     return nearest
 
 
-def _is_pair(pair: object) -> bool:
-    if not isinstance(pair, list | tuple) or len(pair) != 2 or {*map(type, pair)} - {int, float}:
+def _are_pairs(pairs: Sequence[Any]) -> bool:
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
         return False
-    return all(map(_LARGEST.__ge__, map(abs, pair)))
+    ends = [end for pair in pairs for end in pair]
+    return not {*map(type, ends)} - {int, float} and all(map(_LARGEST.__ge__, map(abs, ends)))

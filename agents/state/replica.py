@@ -140,9 +140,22 @@ class Replica(Shown):
         """
         if self.broken is not None:
             raise self.broken
-        self._stage(records)
+        # 1. Records are held back until the end of the log; the first record of a key counts.
+        for offset, key, value in records:
+            if not key.startswith(self._prefix) and key.startswith(VERSION_BYTE):
+                self._others.note(key, value, since=self.head is not None)
+                continue
+            known = key in self._keys or key in self._staged
+            if value is None and known:
+                self._staged[key] = None
+            elif value is not None and (not known or self._staged.get(key, value) is None):
+                held, store = KeptValue(value, len(value)), self._store
+                if store is not None and not key.startswith(self._head_prefix):
+                    held = store.keep(key, value)
+                self._staged[key] = offset, held
         if position < end:
             return False
+        # 2. There they are evaluated together.
         if self._staged or self.head is None:
             try:
                 self._evaluate(position)
@@ -150,20 +163,6 @@ class Replica(Shown):
                 self.broken = error
                 raise
         return True
-
-    def _stage(self, records: Sequence[tuple[int, bytes, bytes | None]]) -> None:
-        """Hold records back until the end of the log; the first record of a key counts."""
-        for offset, key, value in records:
-            if not key.startswith(self._prefix) and key.startswith(VERSION_BYTE):
-                self._others.note(key, value, since=self.head is not None)
-            elif value is None:
-                if key in self._keys or key in self._staged:
-                    self._staged[key] = None
-            elif self._staged.get(key) is None and (key in self._staged or key not in self._keys):
-                held, store = KeptValue(value, len(value)), self._store
-                if store is not None and not key.startswith(self._head_prefix):
-                    held = store.keep(key, value)
-                self._staged[key] = offset, held
 
     def _evaluate(self, position: int) -> None:
         # 1. Deletions take effect; cells wait for the head that decides about them.

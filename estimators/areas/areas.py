@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.areas.sums import area_sums
 from ldpstream.estimators.areas.tree import AreaTree
+from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import CUT, OptionKeywords, Options
-from ldpstream.estimators.estimate import Estimate, bound
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]

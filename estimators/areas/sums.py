@@ -61,9 +61,9 @@ def _each_group(
     for query in prepared:
         assert isinstance(query, CountQuery), "reports count symbols"
         h = query.h
-        quietest, noisiest = groups.extremes(query.noise)
-        moments = groups.extremes(query.noise + query.weights**2)[1]
-        lightest, heaviest = groups.extremes(query.weights)
+        (quietest, noisiest), (_, moments), (lightest, heaviest) = groups.extremes_each(
+            query.noise, query.noise + query.weights**2, query.weights
+        )
         # Outside of its group an area's decoder is 0.
         least, largest = queries.outputs.extremes(h)
         least, largest = np.minimum(least, 0.0), np.maximum(largest, 0.0)

@@ -21,7 +21,7 @@ applies it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ from ldpstream.estimators.bounds.enumerated import enumerated
 from ldpstream.estimators.bounds.intervals import (
     bernstein_half_width,
     bernstein_worst_half_width,
-    error_level,
     joint_normal_half_width,
     normal_half_width,
     skewness_half_width,
@@ -82,7 +81,7 @@ class Ends:
 
 def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
     """Return the bounds of queries over n >= 1 reports, by the rule above."""
-    level = error_level(options.confidence, options.method, options.family_of(se.shape[-1]))
+    level = options.error_level(se.shape[-1])
     # Among respondents a query whose worst noise is 0 is known exactly: a block of one value, a
     # whole block, a block that nobody reported. No sampling happens, so no bound is needed.
     value = sums.total / n
@@ -95,7 +94,7 @@ def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
         return Ends(low, high, low, high, form)
     known = known | (sums.spread <= 0.0) if options.estimand == "population" else known
     rule = _padded if options.method == "padded" else _proved
-    chosen = rule(sums, n, se, level, options)
+    chosen = rule(sums, n, level, options)
     lowest, highest = (np.where(known, value, end) for end in (chosen.low, chosen.high))
     if options.estimand == "population":
         bottom, top = sums.bottom, sums.top
@@ -150,78 +149,68 @@ def _normal(sums: Sums, n: int, se: Floats, level: float, options: Options) -> F
     return np.minimum(joint_normal_half_width(se**2, slope, n, level), most) + skewed
 
 
-def _padded(
-    sums: Sums,
-    n: int,
-    se: Floats,  # noqa: ARG001  # plug-in errors are what these bounds do without
-    level: float,
-    options: Options,
-) -> "_Chosen":
+def _padded(sums: Sums, n: int, level: float, options: Options) -> "_Filled":
     """Return the bounds of `padded` before they are cut, and their forms."""
-    out = _Chosen.of(sums)
-    many, z = ~out.two, quantile(level)
+    tosses, two = _tosses(sums)
+    many, z = ~two, quantile(level)
     if n < _FEWEST:
-        out.put(many, "range", lambda _: (n * sums.bottom / n, n * sums.top / n))
+        rest = _Rule(many, "range", lambda _: (n * sums.bottom / n, n * sums.top / n))
     elif options.estimand == "population":
-        out.put(many, "padded", lambda _: padded(sums, n, z))
+        rest = _Rule(many, "padded", lambda _: padded(sums, n, z))
     else:
-        out.put(many, "noise", lambda _: noisy(sums, n, z))
-    if not out.two.any():
-        return out
-    tosses = out.tosses
+        rest = _Rule(many, "noise", lambda _: noisy(sums, n, z))
+    if not two.any():
+        return _fill(rest)
     if options.estimand == "respondents":
         # A group without reports has no noise: it is known, and has no score.
-        some = out.two & (sums.ceiling > 0.0)
+        some = two & (sums.ceiling > 0.0)
         smooth = some & (noise_deviation(tosses) >= _SMOOTH * max(1.0, z**2 / 4.0))
         ends = score(tosses, z)
         smooth &= np.isfinite(ends[0])
         part = tosses.reports / n
-        out.put(smooth, "score", lambda _: (ends[0] * part, ends[1] * part))
-        out.put(
-            some & ~smooth,
-            "enumerated",
-            lambda at: _enumerated(out.at(at), (ends[0][at], ends[1][at]), n, level),
+        return _fill(
+            rest,
+            _Rule(smooth, "score", lambda _: (ends[0] * part, ends[1] * part)),
+            _Rule(some & ~smooth, "enumerated", lambda at: _enumerated(tosses, ends, at, n, level)),
         )
-        return out
-    blocks = out.two & _in_blocks(sums)
-    alone = out.two & ~blocks
+    blocks = two & _in_blocks(sums)
+    alone = two & ~blocks
     few = np.minimum(tosses.decisive, tosses.reports - tosses.decisive) < FEW * z**2
     proved = few | options.simultaneous
-    out.put(alone & ~proved, "wilson", lambda _: wilson(tosses, z))
-    out.put(alone & proved, "clopper-pearson", lambda at: clopper_pearson(out.at(at), level))
     ends = in_block(tosses, n, z)
     scored = blocks & (tosses.reports >= FEW_IN_BLOCK * z**2) & np.isfinite(ends[0])
-    out.put(scored, "block", lambda _: ends)
-    out.put(blocks & ~scored, "product", lambda at: product(out.at(at), n, level))
-    return out
+    return _fill(
+        rest,
+        _Rule(alone & ~proved, "wilson", lambda _: wilson(tosses, z)),
+        _Rule(alone & proved, "clopper-pearson", lambda at: clopper_pearson(tosses.at(at), level)),
+        _Rule(scored, "block", lambda _: ends),
+        _Rule(blocks & ~scored, "product", lambda at: product(tosses.at(at), n, level)),
+    )
 
 
-def _proved(sums: Sums, n: int, se: Floats, level: float, options: Options) -> "_Chosen":
+def _proved(sums: Sums, n: int, level: float, options: Options) -> "_Filled":
     """Return the bounds of `exact` before they are cut, and their forms: proved at every n."""
-    out = _Chosen.of(sums)
+    tosses, two = _tosses(sums)
     value = sums.total / n
 
     def bernstein(_: Bools) -> Pair:
-        half = np.broadcast_to(_bernstein(sums, n, level, options), se.shape)
+        half = np.broadcast_to(_bernstein(sums, n, level, options), value.shape)
         # One report shows no variance: the weights' own range holds all the same.
         unknown = np.isnan(half)
         low, high = np.where(unknown, sums.bottom, value - half), value + half
         return low, np.where(unknown, sums.top, high)
 
-    out.put(~out.two, "bernstein", bernstein)
+    rest = _Rule(~two, "bernstein", bernstein)
     if options.estimand == "respondents":
-        some = out.two & (sums.ceiling > 0.0)
-        ends = score(out.tosses, quantile(level))
-        out.put(
-            some,
-            "enumerated",
-            lambda at: _enumerated(out.at(at), (ends[0][at], ends[1][at]), n, level),
-        )
-        return out
-    blocks = out.two & _in_blocks(sums)
-    out.put(out.two & ~blocks, "clopper-pearson", lambda at: clopper_pearson(out.at(at), level))
-    out.put(blocks, "product", lambda at: product(out.at(at), n, level))
-    return out
+        some, ends = two & (sums.ceiling > 0.0), score(tosses, quantile(level))
+        exact = _Rule(some, "enumerated", lambda at: _enumerated(tosses, ends, at, n, level))
+        return _fill(rest, exact)
+    blocks = two & _in_blocks(sums)
+    return _fill(
+        rest,
+        _Rule(two & ~blocks, "clopper-pearson", lambda at: clopper_pearson(tosses.at(at), level)),
+        _Rule(blocks, "product", lambda at: product(tosses.at(at), n, level)),
+    )
 
 
 def _in_blocks(sums: Sums) -> Bools:
@@ -230,56 +219,57 @@ def _in_blocks(sums: Sums) -> Bools:
     return np.broadcast_to(noisy_values & sums.disclosed, sums.total.shape)
 
 
-def _enumerated(tosses: Tosses, scores: Pair, n: int, level: float) -> Pair:
+def _enumerated(tosses: Tosses, scores: Pair, places: Bools, n: int, level: float) -> Pair:
+    tosses = tosses.at(places)
     low, high = enumerated(tosses, level)
     # Where an end is what the group has at most it was cut; the score says by how much.
-    low = np.where(low <= 0.0, np.fmin(scores[0], 0.0), low)
-    high = np.where(high >= 1.0, np.fmax(scores[1], 1.0), high)
+    low = np.where(low <= 0.0, np.fmin(scores[0][places], 0.0), low)
+    high = np.where(high >= 1.0, np.fmax(scores[1][places], 1.0), high)
     part = tosses.reports / n
     return low * part, high * part
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """Ends and forms as they are filled in; `two` says which queries are two-valued."""
+def _tosses(sums: Sums) -> tuple[Tosses, Bools]:
+    """Return queries as coin tosses, and which of them are: those whose decoder is two-valued."""
+    shape = sums.total.shape
+    two = np.broadcast_to(sums.own > sums.other, shape)
+    own, other, reports = (
+        np.broadcast_to(column, shape) for column in (sums.own, sums.other, sums.tossed)
+    )
+    own = np.where(two, own, 1.0)
+    decisive = np.rint(sums.total * (own - other) + other * reports)
+    # Where there are no reports nothing is tossed; one stands for them, and is not used.
+    some = np.where(two, reports, 1.0)
+    return Tosses(some, np.where(two, np.clip(decisive, 0.0, some), 0.0), own, other), two
 
-    tosses: Tosses
-    two: Bools
+
+class _Rule(NamedTuple):
+    """At some places: a form, and its ends, of all queries or of these alone, `(m,)`."""
+
+    places: Bools
+    form: Form
+    ends: Callable[[Bools], Pair]
+
+
+class _Filled(NamedTuple):
+    """Ends and forms of all queries."""
+
     low: Floats
     high: Floats
     form: Forms
 
-    @classmethod
-    def of(cls, sums: Sums) -> "_Chosen":
-        shape = sums.total.shape
-        two = np.broadcast_to(sums.own > sums.other, shape)
-        own, other, reports = (
-            np.broadcast_to(column, shape) for column in (sums.own, sums.other, sums.tossed)
-        )
-        own = np.where(two, own, 1.0)
-        decisive = np.rint(sums.total * (own - other) + other * reports)
-        # Where there are no reports nothing is tossed; one stands for them, and is not used.
-        some = np.where(two, reports, 1.0)
-        tosses = Tosses(some, np.where(two, np.clip(decisive, 0.0, some), 0.0), own, other)
-        return cls(
-            tosses,
-            two,
-            np.full(shape, np.nan),
-            np.full(shape, np.nan),
-            np.full(shape, "", dtype=np.object_),
-        )
 
-    def at(self, places: Bools) -> Tosses:
-        """Return the tosses at some places, arrays `(m,)`."""
-        of = self.tosses
-        return Tosses(of.reports[places], of.decisive[places], of.own[places], of.other[places])
-
-    def put(self, places: Bools, form: Form, ends: Callable[[Bools], Pair]) -> None:
-        """Fill in some places: from ends of all queries, or of these alone, `(m,)`."""
+def _fill(*rules: _Rule) -> _Filled:
+    """Apply rules of disjoint places."""
+    shape = rules[0].places.shape
+    low, high = np.full(shape, np.nan), np.full(shape, np.nan)
+    forms = np.full(shape, "", dtype=np.object_)
+    for places, form, ends in rules:
         if not places.any():
-            return
-        for out, end in zip((self.low, self.high), ends(places), strict=True):
+            continue
+        for out, end in zip((low, high), ends(places), strict=True):
             column = np.asarray(end)
             of_these = column.shape == (np.count_nonzero(places),) and column.shape != places.shape
             out[places] = column if of_these else np.broadcast_to(column, places.shape)[places]
-        self.form[places] = form
+        forms[places] = form
+    return _Filled(low, high, forms)

@@ -6,23 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ldpstream.estimators.bounds.options import Method
-
 Floats = NDArray[np.float64]
-
-
-def error_level(confidence: float, method: Method, family: int) -> float:
-    """Return the error allowed to each query so that a family holds together with `confidence`.
-
-    Sidak's correction, `1 - (1 - delta)^(1/m)`, holds for jointly normal estimates of any
-    correlation (Sidak 1967) and is used with `normal` only; otherwise Bonferroni's, `delta/m`.
-
-    >>> error_level(0.95, "bernstein", 10)
-    0.005...
-    """
-    if method == "normal":
-        return -math.expm1(math.log(confidence) / family)
-    return (1.0 - confidence) / family
 
 
 def normal_half_width(standard_error: Floats, level: float) -> Floats:

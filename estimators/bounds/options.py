@@ -1,5 +1,6 @@
 """What a user chooses about an estimate: its estimand and its bounds."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypedDict, get_args
@@ -96,16 +97,20 @@ class Options:
         if self.sharpest < 1:
             raise ValueError(f"sharpest: expected a number of reports >= 1, got {self.sharpest!r}")
 
-    def family_of(self, queries: int) -> int:
-        """Return how many queries the bounds of a call of so many hold for at once.
+    def error_level(self, queries: int) -> float:
+        """Return the error allowed to each query of a call of so many.
+
+        Sidak's correction, `1 - (1 - delta)^(1/m)`, holds for jointly normal estimates of any
+        correlation (Sidak 1967) and is used with `normal` only; otherwise Bonferroni's, `delta/m`.
 
         Raises:
             ValueError: where the declared family is smaller than the call.
         """
-        if not self.simultaneous:
-            return 1
-        if self.family is None:
-            return max(queries, 1)
-        if self.family < queries:
-            raise ValueError(f"family: expected at least the {queries} queries of the call")
-        return self.family
+        family = 1
+        if self.simultaneous:
+            family = max(queries, 1) if self.family is None else self.family
+            if family < queries:
+                raise ValueError(f"family: expected at least the {queries} queries of the call")
+        if self.method == "normal":
+            return -math.expm1(math.log(self.confidence) / family)
+        return (1.0 - self.confidence) / family

@@ -45,17 +45,18 @@ class Tosses:
     @cached_property
     def share(self) -> Floats:
         """The unbiased estimate of the share among the N reports."""
-        return self.to_share(self.decisive / self.some)
+        return (self.decisive / self.some - self.other) / (self.own - self.other)
 
     @cached_property
-    def own_noise(self) -> Floats:
-        """The variance of one decoded report of a user inside."""
-        return self.own * (1.0 - self.own) / (self.own - self.other) ** 2
+    def noise(self) -> Pair:
+        """The variance of one decoded report, of a user inside and of one outside."""
+        squared = (self.own - self.other) ** 2
+        return self.own * (1.0 - self.own) / squared, self.other * (1.0 - self.other) / squared
 
-    @cached_property
-    def other_noise(self) -> Floats:
-        """The same of a user outside."""
-        return self.other * (1.0 - self.other) / (self.own - self.other) ** 2
+    def at(self, places: Bools) -> "Tosses":
+        """Return the tosses at some places, arrays `(m,)`."""
+        columns = self.reports, self.decisive, self.own, self.other
+        return Tosses(*(column[places] for column in columns))
 
     def to_share(self, decisive: Floats) -> Floats:
         """Return the share that a part of decisive reports stands for."""
@@ -102,8 +103,8 @@ def score(tosses: Tosses, z: float) -> Pair:
     All theta with `N (share - theta)^2 <= z^2 (v1 theta + v0 (1 - theta))`. The share is a whole
     number of people over N: without their halves the interval covers 0.79 at worst, with them 0.93.
     """
-    n, share, outside = tosses.some, tosses.share, tosses.other_noise
-    slope = z**2 * (tosses.own_noise - outside) / n
+    n, share, (inside, outside) = tosses.some, tosses.share, tosses.noise
+    slope = z**2 * (inside - outside) / n
     square = slope**2 + 4.0 * slope * share + 4.0 * z**2 * outside / n
     root = np.sqrt(np.where(square < 0.0, np.nan, square))
     middle = 2.0 * share + slope
@@ -113,7 +114,8 @@ def score(tosses: Tosses, z: float) -> Pair:
 def noise_deviation(tosses: Tosses) -> Floats:
     """Return the standard deviation of D around what the respondents give, at the estimate."""
     share = np.clip(tosses.share, 0.0, 1.0)
-    mean_noise = share * tosses.own_noise + (1.0 - share) * tosses.other_noise
+    inside, outside = tosses.noise
+    mean_noise = share * inside + (1.0 - share) * outside
     deviation: Floats = (tosses.own - tosses.other) * np.sqrt(tosses.reports * mean_noise)
     return deviation
 
@@ -128,7 +130,7 @@ def in_block(tosses: Tosses, n: int, z: float) -> Pair:
     """
     part = tosses.reports / n
     share = tosses.share * part
-    v1, v0 = tosses.own_noise, tosses.other_noise
+    v1, v0 = tosses.noise
     ends = [
         _roots(n + z**2, 2.0 * n * share + z**2 * linear, n * share**2 - z**2 * constant)
         for linear, constant in ((1.0 + v1 - v0, v0 * part), (1.0 + v1, 0.0 * part))

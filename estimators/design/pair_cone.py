@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog  # type: ignore[attr-defined]  # in its __all__
+from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from ldpstream.estimators.design.cone import Cone, scaled

@@ -8,7 +8,7 @@ program over all weights that give I.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog  # type: ignore[attr-defined]  # in its __all__
+from scipy.optimize import linprog
 
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.master import Master, solve

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpttrf, dpttrs  # type: ignore[attr-defined]  # compiled
+from scipy.linalg.lapack import dpttrf, dpttrs  # type: ignore[attr-defined]  # (compiled)
 
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpbtrf, dpbtrs  # type: ignore[attr-defined]  # compiled
+from scipy.linalg.lapack import dpbtrf, dpbtrs  # type: ignore[attr-defined]  # (compiled)
 
 from ldpstream.estimators.likelihood.line import Line
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.intervals import (
     bernstein_worst_half_width,
-    error_level,
     hoeffding_half_width,
 )
 from ldpstream.estimators.bounds.options import Estimand, Options
@@ -90,7 +89,7 @@ def _worst(prefixes: Prefixes, options: Options) -> tuple[Floats, Floats, float]
     if options.estimand == "population":
         variance = np.where(spread > 0.0, variance + 0.25, variance)  # Popoviciu, of an indicator
     family = max(1, int((spread > 0.0).sum()))
-    return spread, variance, error_level(options.confidence, "bernstein", family)
+    return spread, variance, (1.0 - options.confidence) / family
 
 
 def _check_error(error: float) -> None:

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.bounds.intervals import error_level, hoeffding_half_width
+from ldpstream.estimators.bounds.intervals import hoeffding_half_width
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.predict import (
@@ -136,5 +136,5 @@ def prefix_bound(spread: float, prefixes: int, n: int, confidence: float) -> flo
     is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4. Where the worst noise is
     known too, `a_priori.prefix_half_widths` is tighter still.
     """
-    level = error_level(confidence, "bernstein", prefixes)
+    level = (1.0 - confidence) / prefixes
     return float(hoeffding_half_width(np.array(spread), n, level))

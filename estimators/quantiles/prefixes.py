@@ -6,8 +6,8 @@ from typing import Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import OptionKeywords, Options
-from ldpstream.estimators.estimate import Estimate, bound
 from ldpstream.estimators.quantiles.counts import CountPrefixes
 from ldpstream.estimators.quantiles.sum_prefixes import ChainPrefixes, SetPrefixes, prepare_prefixes
 from ldpstream.estimators.queries.counts import SetDecoder, prepare_queries

@@ -6,11 +6,11 @@ from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression  # type: ignore[attr-defined]  # in its __all__
+from scipy.optimize import isotonic_regression
 
+from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import ANYTIME, OTHERWISE, Method, OptionKeywords, Options
 from ldpstream.estimators.bounds.pays import quantiles_pay
-from ldpstream.estimators.estimate import Estimate
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.quantiles.prefixes import Prefixes

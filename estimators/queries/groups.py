@@ -42,12 +42,20 @@ class Groups:
 
     def extremes(self, function: Floats) -> tuple[Floats, Floats]:
         """Return the least and largest of a function of the place in each group."""
+        (found,) = self.extremes_each(function)
+        return found
+
+    def extremes_each(self, *functions: Floats) -> list[tuple[Floats, Floats]]:
+        """Return the least and largest of each of some functions of the place in each group."""
         if self.count == 1:
-            return np.array([function.min()]), np.array([function.max()])
-        least, largest = np.full(self.count, np.inf), np.full(self.count, -np.inf)
-        np.minimum.at(least, self.of_place, function)
-        np.maximum.at(largest, self.of_place, function)
-        return least, largest
+            return [(np.array([each.min()]), np.array([each.max()])) for each in functions]
+        found = []
+        for each in functions:
+            least, largest = np.full(self.count, np.inf), np.full(self.count, -np.inf)
+            np.minimum.at(least, self.of_place, each)
+            np.maximum.at(largest, self.of_place, each)
+            found.append((least, largest))
+        return found
 
 
 def all_in_one(size: int) -> Integers:

@@ -192,9 +192,9 @@ def query_sums(
     groups, reports = queries.groups, queries.decoder.group_reports(statistic)
     rows = []
     for query in prepared:
-        quietest, noisiest = groups.extremes(query.noise)
-        moments = groups.extremes(query.noise + query.weights**2)[1]
-        lightest, heaviest = groups.extremes(query.weights)
+        (quietest, noisiest), (_, moments), (lightest, heaviest) = groups.extremes_each(
+            query.noise, query.noise + query.weights**2, query.weights
+        )
         of_groups = reports, heaviest, noisiest
         tosses = _set_tosses(query, groups, *of_groups) if indicators else (0.0, 0.0, 0.0)
         rows.append(

@@ -85,7 +85,7 @@ class CollectionSpec:
             hold=read_hold(mapping.get("hold"), path, mechanism),
         )
 
-    @property
+    @cached_property
     def attributes(self) -> Mapping[str, "CollectionSpec"]:
         """The specs of the attributes of records, by name, each of its own domain and mechanism.
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.estimators.estimate import Estimate
+from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.planning.a_priori import (
     prefix_half_widths,
     respondents_needed,

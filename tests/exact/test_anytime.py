@@ -11,8 +11,9 @@ from benchmarks.anytime import ask, settings, sums_of, windows
 from benchmarks.repeated import AffineSums
 from numpy.typing import NDArray
 
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Options
-from ldpstream.estimators.estimate import bound, estimate_sets, estimate_values
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.lip.methods import CredibleMethod
 from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.estimators.quantiles.prefixes import Prefixes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldpstream.estimators.bounds.intervals import error_level
+from ldpstream.estimators.bounds.options import Options
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.groups import Groups
@@ -40,9 +40,11 @@ def test_bernstein_bounds_are_maurer_and_pontils():
 
 
 def test_simultaneous_levels_are_sidaks_with_normal_and_bonferronis_elsewhere():
-    assert error_level(0.95, "normal", 20) == pytest.approx(1 - 0.95 ** (1 / 20), rel=1e-12)
-    assert error_level(0.95, "bernstein", 20) == pytest.approx(0.05 / 20, rel=1e-12)
-    assert error_level(0.95, "normal", 1) == pytest.approx(0.05, rel=1e-12)
+    normal = Options(method="normal", simultaneous=True)
+    assert normal.error_level(20) == pytest.approx(1 - 0.95 ** (1 / 20), rel=1e-12)
+    bernstein = Options(method="bernstein", simultaneous=True)
+    assert bernstein.error_level(20) == pytest.approx(0.05 / 20, rel=1e-12)
+    assert Options(method="normal").error_level(20) == pytest.approx(0.05, rel=1e-12)
 
 
 def test_simultaneous_bernstein_bounds_are_those_of_the_smaller_level():

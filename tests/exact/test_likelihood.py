@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Estimand, Method
-from ldpstream.estimators.estimate import Estimate, estimate_sets, estimate_values
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.likelihood import solver
 from ldpstream.estimators.likelihood.curve import curve
 from ldpstream.estimators.likelihood.halves import halves

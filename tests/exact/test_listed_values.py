@@ -9,9 +9,10 @@ import pytest
 
 from ldpstream.agents.document.listed import largest
 from ldpstream.estimators.bounds import projection
+from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import OTHERWISE, Estimand, Method
 from ldpstream.estimators.bounds.projection import project_blocks
-from ldpstream.estimators.estimate import Estimate, estimate_values
+from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.likelihood.offered import has_likelihood
 from ldpstream.estimators.queries.distinct import Distinct
 from ldpstream.estimators.weights import estimate_public_weights

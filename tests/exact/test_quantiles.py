@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldpstream.estimators.estimate import Estimate, estimate_linear
+from ldpstream.estimators.bounds.bounded import Estimate
+from ldpstream.estimators.estimate import estimate_linear
 from ldpstream.estimators.planning.workload import Workload
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import (

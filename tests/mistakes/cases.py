@@ -87,7 +87,7 @@ MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
             ("publish = { q", "publish = { ranges = { old = [90, 120] }, q"),
         ),
         configured(
-            "a sensitive label that is none",
+            "an unknown sensitive label",
             ('"block-hadamard"', '"high-low"'),
             (MODES, f'{MODES}\nsensitive = ["tram"]'),
         ),
@@ -151,7 +151,7 @@ MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
         asked("a domain's file that there is not", "certify -c file.toml modes"),
         asked("a channel's file that there is not", "certify -c channel.toml modes"),
         asked("a plan for nobody", "plan modes --respondents 0"),
-        asked("a ledger that is none", f"ledger {FILE}"),
+        asked("a file that is no ledger", f"ledger {FILE}"),
         asked("a command that there is not", "estimates"),
     ),
     "Brokers": (

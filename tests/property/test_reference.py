@@ -6,8 +6,8 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
+from ldpstream.agents.cli.init import EMBEDDED, TEMPLATE
 from ldpstream.agents.cli.keys import keys
-from ldpstream.agents.cli.template import EMBEDDED, TEMPLATE
 from ldpstream.agents.config.reference import json_schema, page
 from tests.pages import ROOT
 from tests.property.configs import refusal, with_keys

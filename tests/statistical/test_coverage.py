@@ -24,8 +24,9 @@ from benchmarks.repeated import draw, privatized, subset_counts
 from benchmarks.simulate import Case, uniform, zipf
 from scipy.stats import binom, norm
 
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Options
-from ldpstream.estimators.estimate import bound, estimate_sets, estimate_values
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import crossings, estimate_quantiles
 from ldpstream.mechanisms.domains.blocks import Blocks

@@ -14,8 +14,9 @@ from benchmarks.repeated import AffineSums, draw
 from benchmarks.simulate import Case
 from numpy.typing import NDArray
 
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Options
-from ldpstream.estimators.estimate import bound, estimate_linear
+from ldpstream.estimators.estimate import estimate_linear
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.sums import query_sums
 

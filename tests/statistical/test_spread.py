@@ -12,9 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, sampling_of
-from ldpstream.estimators.estimate import Estimate, estimate_values
+from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from tests.seeded import SeededEntropy

@@ -109,7 +109,7 @@ def test_close_until_the_end_of_time_is_survived():
     cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
     cluster.produce(0, at(0))
     cluster.step()
-    cluster.close(1 << 100)
+    cluster.close(LATEST_MS)
     cluster.steps(4)
     assert starts(cluster) == [0]
     assert cluster.head().clock == LATEST_MS + HOURLY.grace_ms

@@ -127,7 +127,7 @@ class BlockSymbols(BlockMechanism, SymbolMechanism):
     def row(self, value: int) -> dict[int, Fraction]:
         """Return the probability of each report of a value, exactly."""
 
-    @property
+    @cached_property
     def outputs(self) -> int:
         """Number of reports of all blocks."""
         return self.layout.outputs

@@ -78,7 +78,7 @@ class LateHandedOver(Watched):
 
         def drop(pane: int) -> int:
             cells._handed_over = pane
-            return cells._drop(cells._index.pop_gone(Firsts(kept=pane)))
+            return cells.drop(Firsts(kept=pane))
 
         cells.hand_over = drop
 

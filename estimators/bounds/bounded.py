@@ -1,0 +1,146 @@
+"""Turn sums over reports into estimates with bounds, whoever the reports are of."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.choose import Ends, Forms, choose_bounds
+from ldpstream.estimators.bounds.clustered import stretched, thinned, with_sampling
+from ldpstream.estimators.bounds.options import OTHERWISE, Estimand, Method, Options
+from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH
+from ldpstream.estimators.bounds.variance import variance
+from ldpstream.estimators.queries.distinct import taken
+from ldpstream.estimators.queries.sums import Sums
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimates of q shares from n reports.
+
+    `value`, `se`, `low`, `high` and `influence` are float64 of shape `(q,)`; NaN is undefined
+    (everything at n = 0; at n = 1 the population's error, and all inexact Bernstein bounds of
+    counted symbols).
+    `influence` is the most that one forged report moves the value. `confidence` is each query's
+    own, or where `simultaneous` that of all of them together. `form` says of each how it was
+    bounded, text `(q,)`, empty at n = 0; `lowest` and `highest` are the bounds before they were cut
+    to what shares can be.
+    """
+
+    value: Floats
+    se: Floats
+    low: Floats
+    high: Floats
+    influence: Floats
+    lowest: Floats
+    highest: Floats
+    form: Forms
+    n: int
+    confidence: float
+    method: Method
+    estimand: Estimand
+    simultaneous: bool
+
+    def take(self, queries: Integers | slice) -> Self:
+        """Return the estimates of some queries, in that order."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        arrays = {name: one for name, one in columns.items() if isinstance(one, np.ndarray)}
+        # Some columns are one array.
+        parts: Any = {id(one): taken(one, queries) for one in arrays.values()}
+        return replace(self, **{name: parts[id(one)] for name, one in arrays.items()})
+
+
+def bound(sums: Sums, n: int, options: Options) -> Estimate:
+    """Turn sums over n reports into estimates with bounds.
+
+    Of many statistics at once too, but with the anytime methods: sums of shape `(..., q)`, each row
+    a call of its own. Likelihoods need more than sums: of their methods the others' bounds.
+    """
+    otherwise = OTHERWISE.get(options.method)
+    if otherwise is not None:
+        found = bound(sums, n, replace(options, method=otherwise))
+        return replace(found, method=options.method)
+    if options.sampling.noise > 1.0 and n > 0:
+        return _held(sums, n, options)
+    if options.estimand == "active" or options.sampling.population != 1.0:
+        return _sampled(sums, n, options)
+    # Each report is another device's.
+    if n == 0:
+        undefined = np.full(sums.total.size, np.nan)
+        value = se = influence = undefined
+        unbounded = np.full(undefined.shape, "", dtype=np.object_)
+        ends = Ends(undefined, undefined, undefined, undefined, unbounded)
+    else:
+        value, influence = sums.total / n, (sums.largest - sums.least) / n
+        se = np.sqrt(variance(sums, n, options.estimand))
+        ends = choose_bounds(sums, n, se, options)
+    return Estimate(
+        value=value,
+        se=se,
+        low=ends.low,
+        high=ends.high,
+        influence=influence,
+        lowest=ends.lowest,
+        highest=ends.highest,
+        form=ends.form,
+        n=n,
+        confidence=options.confidence,
+        method=options.method,
+        estimand=options.estimand,
+        simultaneous=options.simultaneous,
+    )
+
+
+def _held(sums: Sums, n: int, options: Options) -> Estimate:
+    """Return the estimate of n reports as if they were as many fewer as share their noise.
+
+    What is proved of independent tosses is not of these: `exact` bounds are Bernstein's, of
+    devices' means.
+    """
+    devices = max(1, int(n / options.sampling.noise))
+    method = "bernstein" if options.method == "exact" else options.method
+    alone = replace(options, method=method, sampling=options.sampling.of_one())
+    few = bound(thinned(sums, n / devices), devices, alone)
+    return replace(few, influence=sums.spread / n, n=n, method=options.method)
+
+
+def _sampled(sums: Sums, n: int, options: Options) -> Estimate:
+    """Return the estimate of what the respondents were drawn from, by `options.sampling`."""
+    factor = options.sampling.factor(options.estimand) if n > 0 else 0.0
+    drawn_from: Estimand = "population" if factor else "respondents"
+    alone = replace(options, estimand=drawn_from, sampling=ONE_REPORT_EACH)
+    plain = bound(sums, n, alone)
+    if factor not in (0.0, 1.0):
+        plain = _resampled(sums, n, plain, factor, alone)
+    return replace(plain, estimand=options.estimand)
+
+
+def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Options) -> Estimate:
+    """Return the population's estimate with the sampling part of its variance multiplied.
+
+    Asymptotic bounds are stretched. Those that hold at every n become Bernstein's of as many fewer
+    reports, since reports of one device are no longer tossed independently; where a part of an
+    error is less they stay as they are.
+    """
+    squared = plain.se**2
+    se = np.sqrt(with_sampling(sums, n, squared, factor))
+    if options.method in {"normal", "padded"}:
+        distances = plain.value - plain.lowest, plain.highest - plain.value
+        below, above = stretched(sums, n, squared, distances, factor)
+        lowest, highest = plain.value - below, plain.value + above
+        low, high = lowest, highest
+        if options.method == "padded":
+            low, high = (np.clip(end, sums.bottom, sums.top) for end in (lowest, highest))
+        return replace(plain, se=se, low=low, high=high, lowest=lowest, highest=highest)
+    if factor > 1.0:
+        devices = max(1, int(n / factor))
+        if options.method == "exact":
+            options = replace(options, method="bernstein")
+        few = bound(thinned(sums, n / devices), devices, options)
+        ends = ("low", "high", "lowest", "highest", "form")
+        return replace(plain, se=se, **{name: getattr(few, name) for name in ends})
+    return replace(plain, se=se)
