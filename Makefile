@@ -7,6 +7,7 @@
 # make lint | format | clean
 # make constraints         exact versions and hashes of everything that is installed (docs/operations.md)
 # make images              at a release: the digests of the images in docker/, from their registries
+# make docs                the documentation as a site with a search, its links checked: build/site
 # make release TAG=v0.1.0  checks tag, version and CHANGELOG.md, builds twice and compares: dist/
 # make sbom                a CycloneDX list of what the image installs, in build/sbom.json
 PYTHON ?= python3
@@ -21,7 +22,7 @@ FILES := --dist loadfile --no-loadscope-reorder
 # Where it is set, every process of tests compiles all of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test all-tests check check-tests soak up down lint style types format clean constraints sbom images release
+.PHONY: demo test all-tests check check-tests soak up down lint style types format clean constraints sbom docs images release
 
 demo: $(VENV)/.demo
 	@$(BIN)/ldpstream demo $(if $(SECONDS),--seconds $(SECONDS))
@@ -112,6 +113,13 @@ $(TOOLS)/uv: constraints-tools.txt | $(BIN)/python
 	@$(BIN)/python -m venv $(VENV)/tools
 	@$(TOOLS)/python -m pip --quiet --disable-pip-version-check install --require-hashes --only-binary :all: --requirement $<
 	@touch $@
+
+# Pages stand in the site as they stand here, so that a link leads to the same in both.
+docs: $(TOOLS)/uv
+	@rm -rf build/pages && mkdir -p build/pages
+	@cp --parents --recursive *.md docs clients/javascript/README.md clients/javascript/example agents/page/vendor/README.md build/pages
+	@sed -i 's/^```text numbers$$/```text/' build/pages/docs/*.md
+	@NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet
 
 release: $(VENV)/.dev
 	@$(BIN)/python .ci/release.py $(TAG)

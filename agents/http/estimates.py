@@ -5,6 +5,7 @@ whoever has the answer already is told so without anything being estimated.
 """
 
 import hashlib
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,7 +15,7 @@ from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.job import Answer, Job, written
-from ldpstream.agents.http.keys import BODIES, QUEUES
+from ldpstream.agents.http.keys import BODIES, METRICS, QUEUES
 from ldpstream.agents.http.limits import BODY_BYTES, check_cost
 from ldpstream.agents.http.lookup import (
     being_read,
@@ -113,7 +114,10 @@ async def _answer(
             )
 
         # 3. Added up, tagged, and estimated unless the reader has the answer.
+        begun = time.monotonic()
         answer = await compute(config, make, _known(request))
+    if answer.body is not None:
+        request.app[METRICS].computed(config.name, seconds=time.monotonic() - begun)
     return _tagged(request, answer, form)
 
 

@@ -30,6 +30,7 @@ from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
 RESULTS: Final = ("counted", "late", "rejected")
 PACKED_RESULTS: Final = ("taken", "repeat", "hole", *PACKED_REASONS)
 FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
 
 
 class Metrics:
@@ -109,6 +110,20 @@ class Metrics:
             buckets=FLUSH_BUCKETS_SECONDS,
             registry=registry,
         )
+        self._answer = Histogram(
+            "ldpstream_answer_seconds",
+            "Time to compute an estimate that is asked for over HTTP, without the wait for a turn",
+            ["collection"],
+            buckets=FLUSH_BUCKETS_SECONDS,
+            registry=registry,
+        )
+        self._final_age = Histogram(
+            "ldpstream_final_age_seconds",
+            "Time from the end of a window to the publication of its final",
+            ["collection"],
+            buckets=AGE_BUCKETS_SECONDS,
+            registry=registry,
+        )
         Gauge("ldpstream_build_info", "Always 1", ["version"], registry=registry).labels(
             __version__
         ).set(1)
@@ -133,7 +148,8 @@ class Metrics:
                 if reason not in without:
                     self._rejected.labels(name, reason)
             self._lost_offsets.labels(name)
-            self._flush.labels(name)
+            for histogram in (self._flush, self._answer, self._final_age):
+                histogram.labels(name)
             self._delays.add(name, Delays())
             self._refused_orders.labels(name)
         self.registry.register(PipelineCollector(pipeline, self._documents))
@@ -161,6 +177,14 @@ class Metrics:
     def answered(self, operation: str, status: int, *, seconds: float) -> None:
         """Record one HTTP answer, from the request until it is ready to be sent."""
         self._http.labels(operation, str(status)).observe(seconds)
+
+    def computed(self, collection: str, *, seconds: float) -> None:
+        """Record what it took to compute an estimate that was asked for over HTTP."""
+        self._answer.labels(collection).observe(seconds)
+
+    def published(self, collection: str, *, age_seconds: float) -> None:
+        """Record a final that was published so long after the end of its window."""
+        self._final_age.labels(collection).observe(age_seconds)
 
     def refused_order(self, collection: str) -> None:
         """Count an invalid message of the control topic."""

@@ -98,6 +98,11 @@ class Publisher:
         await asyncio.gather(*map(partial(self._send, final=True), spans, contents))
         # If the state has been dropped meanwhile, marking it does no harm.
         state.mark_published()
+        if not self._engine.context.accepted:
+            now_ms, name = self._services.clock.now_ms(), self._engine.config.name
+            for _, end_ms in spans:
+                age_seconds = (now_ms - end_ms) / 1000
+                self._services.metrics.published(name, age_seconds=age_seconds)
         self._estimated(EstimateDocument.model_validate_json(found[-1].content))
 
     async def _publish_provisional(self) -> None:

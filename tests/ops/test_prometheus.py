@@ -28,7 +28,9 @@ EXPECTED = {
     ("LdpstreamLate", "trips"),
     ("LdpstreamSilentPartition", "trips"),
     ("LdpstreamPriorWrong", "ill"),
+    ("LdpstreamPartitionStalled", "doors"),
 }
+"""And none for `calm`."""
 SLOW = {"LdpstreamWorkerDown", "LdpstreamFlushSlow", "LdpstreamLag"}
 """What a busy machine may fire too: a slow scrape counts as down until the next."""
 ILL = """
@@ -43,21 +45,39 @@ minimum = 1
 window = { size = "1s", grace = "0s", idle = "300ms" }
 publish = { every = "500ms" }
 """
+DOORS = """
+[collection.NAME]
+mechanism = "randomized-response"
+epsilon = 1.0
+domain = { size = 4 }
+topic = "NAME-TOPIC"
+partitions = 2
+minimum = 1
+window = { size = "1s", idle = "off" }
+"""
 
 
 async def send(lab: Lab, stop: asyncio.Event) -> None:
     """Fill partition 0 of `trips` with good, late and bad messages, and `ill` with a wrong prior.
 
-    Some of `trips` are of the specification that is accepted beside its own.
+    Some of `trips` are of the specification that is accepted beside its own. A partition of `doors`
+    falls silent half an hour before the other, and nothing is wrong with `calm`.
 
     Nine in ten are ill where the prior says one: of 2,000 reports unnoticed with probability 0, to
     any number of digits.
     """
     trips, ill = lab.config.collections["trips"], lab.config.collections["ill"]
+    doors, calm = lab.config.collections["doors"], lab.config.collections["calm"]
     rng = np.random.default_rng(3)
     async with lab.producer() as producer:
+        before_ms = time.time_ns() // 1_000_000 - 1_800_000
+        old = doors.spec.frame(rng.integers(0, 4, 9), times_ms=np.full(9, before_ms))
+        await producer.send_and_wait(doors.topics.source, old, partition=1)
         while not stop.is_set():
             now_ms = time.time_ns() // 1_000_000
+            for one, partition in ((doors, 0), (calm, 0), (calm, 1)):
+                frame = one.spec.frame(rng.integers(0, 4, 9), times_ms=np.full(9, now_ms))
+                await producer.send(one.topics.source, frame, partition=partition)
             good = trips.spec.frame(rng.integers(0, 12, 50), times_ms=np.full(50, now_ms))
             late = trips.spec.frame(rng.integers(0, 12, 9), times_ms=np.full(9, now_ms - 60_000))
             people = [("well", "ill")[int(x)] for x in rng.random(2_000) < 0.9]
@@ -108,6 +128,8 @@ async def test_alerts_fire_and_dashboards_answer(tmp_path: Path):
         text = lab.file.read_text().replace("[worker]", f'[worker]\ntoken = {{ file = "{token}" }}')
         text += '\naccept = ["old.toml"]'
         text += ILL.replace("TOPIC", f"ill-{lab.collection.topics.source}")
+        for name in ("doors", "calm"):
+            text += DOORS.replace("NAME", name).replace("TOPIC", lab.collection.topics.source)
         lab.file.write_text(text)
         lab.reload()
         with lab.worker() as worker:

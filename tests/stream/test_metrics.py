@@ -310,3 +310,16 @@ async def test_answers_are_counted_by_operation_and_status() -> None:
     assert value(samples, name, operation="window_list", status="404") == 1
     assert sum(count for (one, _), count in samples.items() if one == name) == 3
     assert value(samples, "ldpstream_build_info", version=__version__) == 1
+
+
+async def test_what_answers_take_to_compute_is_measured_unless_the_reader_has_them() -> None:
+    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
+    metrics.track(pipeline)
+    pipeline.collections["city"].report(0, visits(1, 40), times_ms=[START_MS] * 40)
+    name = "ldpstream_answer_seconds_count"
+    assert value(scrape(metrics), name, collection="city") == 0
+    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+        first = await client.get("/api/collections/city/estimate")
+        again = {"If-None-Match": first.headers["ETag"]}
+        assert (await client.get("/api/collections/city/estimate", headers=again)).status == 304
+    assert value(scrape(metrics), name, collection="city") == 1

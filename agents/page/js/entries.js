@@ -2,7 +2,15 @@
 
 import { bar, scaleOf } from "./bars.js";
 import { figure } from "./dom.js";
-import { countText, decimalsFor, labelText, meanText, percentText } from "./format.js";
+import {
+  countText,
+  decimalsFor,
+  labelText,
+  meanText,
+  percentText,
+  tickText,
+  UNDEFINED,
+} from "./format.js";
 import { changeCell } from "./views/changes.js";
 import { fillTable } from "./table.js";
 
@@ -42,7 +50,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
     { title: "per forged report", kind: "more" },
     { title: "forgeries needed", kind: "more" },
   ];
-  if (changes) columns.splice(5, 0, { title: "change" });
+  if (changes) columns.splice(5, 0, { title: "change", kind: "change" });
   if (weighed) columns.push({ title: "weight" }, { title: "its low" }, { title: "its high" });
   /** @param {number | null} share */
   const percent = (share) => figure(percentText(share, decimals), share);
@@ -79,8 +87,6 @@ export function fillEntries(table, what, rows, final, changes = null) {
  * @param {boolean} final
  */
 export function fillMeans(table, means, final) {
-  /** @param {number | null} value */
-  const number = (value) => figure(meanText(value), value);
   fillTable(
     table,
     [
@@ -95,14 +101,16 @@ export function fillMeans(table, means, final) {
     ],
     means.map(({ name, mean, total, low, high, influence, forged }) => {
       const whisker = { share: mean, low, high };
+      /** @param {number | null} value */
+      const number = (value) => figure(meanText(value, whisker), value);
       return [
         name,
         number(mean),
         bar(whisker, scaleOf([whisker]), final),
         number(low),
         number(high),
-        number(total),
-        number(influence),
+        figure(countText(total), total),
+        figure(influence === null ? UNDEFINED : tickText(influence, "", 2), influence),
         neededText(forged),
       ];
     }),

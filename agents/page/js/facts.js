@@ -27,10 +27,7 @@ function hideEstimates(hidden) {
 
 /** Show no numbers: those that there are belong to another collection. */
 export function forgetFacts() {
-  element("facts").hidden = true;
-  element("withheld").hidden = true;
-  element("lost").hidden = true;
-  element("waits").hidden = true;
+  for (const id of ["facts", "withheld", "lost", "waits", "downloads"]) element(id).hidden = true;
   say(element("forgery"), "Not known yet.");
   hideEstimates(() => true);
 }

@@ -1,5 +1,7 @@
 // Numbers, labels and times as people read them.
 
+import { numberOf } from "./axis.js";
+
 /** @typedef {import("./types.js").Label} Label */
 /** @typedef {import("./types.js").Span} Span */
 /** @typedef {{low: number | null, high: number | null}} Bounded */
@@ -63,15 +65,40 @@ export function decimalsFor(entries) {
  *
  * @param {number} value
  * @param {string} unit
+ * @param {number} [digits] That matter.
  */
-export function tickText(value, unit) {
-  const text = Number(value.toPrecision(6)).toLocaleString("en", { maximumSignificantDigits: 6 });
+export function tickText(value, unit, digits = 6) {
+  const text = value.toLocaleString("en", { maximumSignificantDigits: digits });
   return `${text.replace("-", "−")}${unit}`;
 }
 
-/** @param {number | null} value In a unit of its own. */
-export function meanText(value) {
-  return value === null ? UNDEFINED : tickText(value, "");
+/**
+ * A number in a unit of its own, with two digits of the width of its bounds.
+ *
+ * @param {number | null} value
+ * @param {Bounded} bounds
+ */
+export function meanText(value, { low, high }) {
+  if (value === null) return UNDEFINED;
+  const half = low === null || high === null ? 0 : (high - low) / 2;
+  if (half <= 0) return tickText(value, "");
+  const digits = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(half))));
+  const text = value.toLocaleString("en", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+  return text.replace("-", "−");
+}
+
+/**
+ * What is said of a quantile, of bins by their outer ends: "44 or less (36 to 48)".
+ *
+ * @param {import("./types.js").QuantileEntry} quantile
+ */
+export function quantileText({ value, low, high }) {
+  const ends = [numberOf(value, "high"), numberOf(low, "low"), numberOf(high, "high")];
+  const [at, from, to] = ends.map((end) => (end === null ? UNDEFINED : numberText(end)));
+  return `${at} or less (${from} to ${to})`;
 }
 
 /** @param {number} confidence */

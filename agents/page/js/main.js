@@ -78,9 +78,9 @@ async function refresh(current) {
     option.hidden = option.disabled = !isOffered(collection, option.value);
   }
   const view = viewOf(collection);
-  element("downloads").hidden = true;
-  element("compare-part").hidden = view !== valuesView;
-  element("choices").hidden = view === overviewView;
+  for (const id of ["collection-part", "choices", "tools"]) {
+    element(id).hidden = view === overviewView;
+  }
   if (view === overviewView) {
     forgetFacts();
     element("waiting").hidden = true;

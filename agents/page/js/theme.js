@@ -21,7 +21,7 @@ export function startTheme(changed) {
   const button = element("theme");
   const show = () => {
     say(button, SHOWN[now()]);
-    button.setAttribute("aria-label", `Theme: ${SHOWN[now()]}`);
+    button.setAttribute("aria-label", `Theme: ${SHOWN[now()].slice(2)}`);
   };
   button.addEventListener("click", () => {
     const next = NEXT[now()];

@@ -19,8 +19,11 @@ export function startTokenForm(given) {
 
 /** @param {boolean} wanted */
 export function showTokenForm(wanted) {
-  const refused = token() !== "";
-  say(element("token-refused"), wanted && refused ? "That is not the token." : "");
+  const has = token() !== "";
+  say(element("token-refused"), wanted && has ? "That is not the token." : "");
+  document.body.classList.toggle("locked", wanted);
+  // A link carries no token.
+  element("open-links").hidden = wanted || has;
   if (form().hidden !== wanted) return;
   form().hidden = !wanted;
   if (wanted) field().focus();

@@ -4,7 +4,7 @@ import { boundsText } from "../bounds.js";
 import { restyleCharts } from "../charts.js";
 import { askCurve, drawCurve, placesOf } from "../curve.js";
 import { element, say } from "../dom.js";
-import { labelText } from "../format.js";
+import { quantileText } from "../format.js";
 import { updateLikelihood } from "./likelihood.js";
 
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -56,7 +56,5 @@ async function update(shown, current) {
 /** @param {Estimate} estimate */
 function halfText({ quantiles = [] }) {
   const half = quantiles.find(({ p }) => p === 0.5);
-  if (!half || half.value === null) return "";
-  const [value, low, high] = [half.value, half.low, half.high].map(labelText);
-  return `Half of the reports are of ${value} or less (${low} to ${high}).`;
+  return !half || half.value === null ? "" : `Half of the reports are of ${quantileText(half)}.`;
 }

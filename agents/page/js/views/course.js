@@ -1,6 +1,14 @@
 // What the windows over time say first: what has changed from the first final one to the last.
 
-import { clockText, decimalsFor, labelText, meanText, percentText } from "../format.js";
+import {
+  clockText,
+  decimalsFor,
+  labelText,
+  meanText,
+  partText,
+  percentText,
+  quantileText,
+} from "../format.js";
 import { changedText, changesOf } from "./changes.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
@@ -21,7 +29,9 @@ export async function courseText(collection, windows, estimates, listed) {
   const [first, last] = [finals[0], finals[finals.length - 1]];
   if (!last) return "No window is final yet.";
   if (!listed || collection.domain.ordered || first === last) {
-    return newestText(estimates[windows.indexOf(last)], last);
+    // Of the values none is said to be the largest: their bounds may hold one by one.
+    const said = firstText({ ...estimates[windows.indexOf(last)], distribution: [] });
+    return said && `${said} in the newest final window, ${clockText(last.window.start)}.`;
   }
   const key = [collection.fingerprint, first.window.start, last.window.start].join();
   // Finals do not change: their difference is asked for once.
@@ -33,25 +43,27 @@ export async function courseText(collection, windows, estimates, listed) {
 }
 
 /**
+ * The first number that there is to say, with its bounds: of a quantile, a range, the largest share
+ * or a mean. Empty where there is none.
+ *
  * @param {Estimate} estimate
- * @param {WindowState} window
  */
-function newestText({ ranges = [], quantiles = [], linear = [] }, { window }) {
-  const when = `in the newest final window, ${clockText(window.start)}`;
+export function firstText({ ranges = [], quantiles = [], linear = [], distribution = [] }) {
   const quantile = quantiles[Math.floor(quantiles.length / 2)];
   if (quantile) {
-    const ends = `${labelText(quantile.low)} to ${labelText(quantile.high)}`;
-    return `Quantile ${quantile.p} is ${labelText(quantile.value)} (${ends}) ${when}.`;
+    const part = quantile.p === 0.5 ? "Half" : partText(quantile.p);
+    return `${part} of the reports are of ${quantileText(quantile)}`;
   }
-  const [range] = ranges;
-  if (range) {
-    const decimals = decimalsFor([range]);
-    const [share, low, high] = [range.share, range.low, range.high].map((one) =>
+  const [entry] = ranges.length ? ranges : distribution;
+  if (entry) {
+    const decimals = decimalsFor([entry]);
+    const [share, low, high] = [entry.share, entry.low, entry.high].map((one) =>
       percentText(one, decimals),
     );
-    return `${range.name} has ${share} (${low} to ${high}) ${when}.`;
+    return `${"name" in entry ? entry.name : labelText(entry.value)} has ${share} (${low} to ${high})`;
   }
   const [mean] = linear;
   if (!mean) return "";
-  return `${mean.name} is ${meanText(mean.mean)} (${meanText(mean.low)} to ${meanText(mean.high)}) ${when}.`;
+  const [middle, low, high] = [mean.mean, mean.low, mean.high].map((one) => meanText(one, mean));
+  return `${mean.name} is ${middle} (${low} to ${high})`;
 }

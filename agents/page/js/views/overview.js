@@ -4,12 +4,17 @@ import { ask, collectionPath } from "../api.js";
 import { element, figure, make, say } from "../dom.js";
 import { ageText, countText, partText, spanText } from "../format.js";
 import { MANY_REJECTED, rejectedPart, statusOf, waitsFor } from "../health.js";
+import { estimatesOf } from "../history.js";
 import { fillTable } from "../table.js";
+import { firstText } from "./course.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
-/** @typedef {{collection: Collection, windows: import("../types.js").WindowState[], status: import("../types.js").Status}} Known */
+/** @typedef {import("../types.js").WindowState} WindowState */
+/** @typedef {{collection: Collection, windows: WindowState[], status: import("../types.js").Status, said: string}} Known */
 
 const NEWEST = 20;
+/** @type {[string, string][]} Bounds of a share that is listed for being the largest hold together. */
+const LEADER = [["top", "1"]];
 
 /** @type {import("../types.js").View} Of no collection: drawn by `drawOverview`. */
 export const overviewView = { id: "overview", fits: () => true, update: async () => null };
@@ -23,7 +28,9 @@ export async function drawOverview(collections, current) {
     collections.map(async (collection) => {
       const path = `${collectionPath(collection.name)}/windows?last=${NEWEST}`;
       const [{ windows }, status] = await Promise.all([ask(path), statusOf(collection.name)]);
-      return { collection, windows, status };
+      const final = windows.findLast((/** @type {WindowState} */ one) => one.final);
+      const [estimate] = final ? await estimatesOf(collection, [final], LEADER, current) : [];
+      return { collection, windows, status, said: estimate ? firstText(estimate) : "" };
     }),
   );
   if (current()) draw(known);
@@ -68,12 +75,13 @@ function draw(all) {
     [
       { title: "collection", kind: "name" },
       { title: "state" },
+      { title: "first number" },
       { title: "newest final" },
       { title: "reports" },
       { title: "late" },
       { title: "rejected so far" },
     ],
-    rows.map(({ collection, windows, status, state }) => {
+    rows.map(({ collection, windows, status, state, said }) => {
       const final = windows.findLast((one) => one.final);
       const ended = final ? Date.now() - Date.parse(final.window.end) : 0;
       const shape = ["open", "open", "alarmed", "alarmed"][state.rank];
@@ -85,6 +93,7 @@ function draw(all) {
           make("span", { className: `badge ${state.rank ? shape : "final"}` }, state.word),
           make("small", {}, state.said),
         ),
+        said || "–",
         final
           ? make(
               "span",

@@ -2,7 +2,7 @@
 
 import { ask, estimatePath } from "../api.js";
 import { element, figure, make, say } from "../dom.js";
-import { countText, durationText, percentText } from "../format.js";
+import { countText, durationText, tickText } from "../format.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -79,7 +79,7 @@ function drawForgery({ influence = null, forged = null, withheld }) {
   }
   where.replaceChildren(
     "One forged report moves a listed share by at most ",
-    figure(percentText(influence, 4).replace("%", ""), influence),
+    figure(tickText(100 * influence, "", 2), influence),
     " percentage points in this window; several add up. ",
     ...(forged === null
       ? []

@@ -165,7 +165,7 @@ function drawSeries(id, { title, share, unit, points }, extent) {
   const textOf = (point, which) => {
     if (point.texts.length) return point.texts[which];
     const value = [point.middle, point.low, point.high][which];
-    return share ? percentText(value, decimals) : meanText(value);
+    return share ? percentText(value, decimals) : meanText(value, point);
   };
   /** @param {Point} point @param {0 | 1 | 2} which */
   const shown = (point, which) =>
