@@ -1,7 +1,5 @@
 // Shares with whiskers, drawn as boxes: the row of a table beside the numbers.
 
-import { make } from "./dom.js";
-
 /** @typedef {import("./format.js").Bounded} Bounded */
 /** @typedef {Bounded & {share: number | null}} Bar */
 /** @typedef {{low: number, width: number}} Scale */
@@ -20,34 +18,24 @@ export function scaleOf(entries) {
 }
 
 /**
- * @param {string} kind
- * @param {number} left Percent.
- * @param {number} [width] Percent.
- */
-function piece(kind, left, width) {
-  const made = make("i", { className: kind });
-  made.style.left = `${left}%`;
-  if (width !== undefined) made.style.width = `${width}%`;
-  return made;
-}
-
-/**
+ * A bar is one element, and its style says where its parts are: so many change at once.
+ *
  * @param {Bar} entry
  * @param {Scale} scale
  * @param {boolean} final
+ * @returns {import("./table.js").Drawn}
  */
-export function bar(entry, scale, final) {
-  const line = make("div", { className: final ? "bar" : "bar open", "aria-hidden": "true" });
-  /** @param {number} share */
-  const at = (share) => (100 * (share - scale.low)) / scale.width;
-  if (entry.share !== null) {
-    const from = Math.min(at(0), at(entry.share));
-    line.append(piece("fill", from, Math.max(at(0), at(entry.share)) - from));
+export function bar({ share, low, high }, scale, final) {
+  /** @param {number} value Percent of the width. */
+  const at = (value) => (100 * (value - scale.low)) / scale.width;
+  const zero = at(0);
+  const parts = [`--zero: ${zero}%`];
+  if (share !== null) {
+    const width = Math.abs(at(share) - zero);
+    parts.push(`--at: ${at(share)}%; --from: ${Math.min(zero, at(share))}%; --width: ${width}%`);
   }
-  line.append(piece("zero", at(0)));
-  if (entry.low !== null && entry.high !== null) {
-    line.append(piece("whisker", at(entry.low), at(entry.high) - at(entry.low)));
+  if (low !== null && high !== null) {
+    parts.push(`--low: ${at(low)}%; --span: ${at(high) - at(low)}%`);
   }
-  if (entry.share !== null) line.append(piece("mark", at(entry.share)));
-  return line;
+  return { className: final ? "bar" : "bar open", style: parts.join("; ") };
 }

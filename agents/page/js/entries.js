@@ -1,7 +1,6 @@
 // Tables of numbers with bounds: shares of values, of ranges and of cells, means, and quantiles.
 
 import { bar, scaleOf } from "./bars.js";
-import { figure } from "./dom.js";
 import {
   countText,
   decimalsFor,
@@ -12,17 +11,17 @@ import {
   UNDEFINED,
 } from "./format.js";
 import { changeCell } from "./views/changes.js";
-import { fillTable } from "./table.js";
+import { fillTable, number } from "./table.js";
 
 /** @typedef {import("./types.js").Entry} Entry */
 /** @typedef {import("./types.js").MeanEntry} MeanEntry */
 /** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
 /** @typedef {import("./table.js").Column} Column */
-/** @typedef {import("./dom.js").Child} Child */
+/** @typedef {import("./table.js").Child} Child */
 
 /** @param {number | null} forged */
 function neededText(forged) {
-  return forged === null ? "no number" : figure(countText(forged), forged);
+  return forged === null ? "no number" : number(countText(forged), forged);
 }
 
 /**
@@ -53,7 +52,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
   if (changes) columns.splice(5, 0, { title: "change", kind: "change" });
   if (weighed) columns.push({ title: "weight" }, { title: "its low" }, { title: "its high" });
   /** @param {number | null} share */
-  const percent = (share) => figure(percentText(share, decimals), share);
+  const percent = (share) => number(percentText(share, decimals), share);
   fillTable(
     table,
     columns,
@@ -65,14 +64,14 @@ export function fillEntries(table, what, rows, final, changes = null) {
         bar(entry, scale, final),
         percent(entry.low),
         percent(entry.high),
-        figure(countText(entry.count), entry.count),
-        figure(percentText(entry.influence, decimals + 1), entry.influence),
+        number(countText(entry.count), entry.count),
+        number(percentText(entry.influence, decimals + 1), entry.influence),
         neededText(entry.forged),
       ];
       if (changes) cells.splice(5, 0, changeCell(changes.get(name), decimals));
       if (weighed) {
         const { total = null, low = null, high = null } = entry.weight ?? {};
-        cells.push(...[total, low, high].map((one) => figure(countText(one), one)));
+        cells.push(...[total, low, high].map((one) => number(countText(one), one)));
       }
       return cells;
     }),
@@ -102,15 +101,15 @@ export function fillMeans(table, means, final) {
     means.map(({ name, mean, total, low, high, influence, forged }) => {
       const whisker = { share: mean, low, high };
       /** @param {number | null} value */
-      const number = (value) => figure(meanText(value, whisker), value);
+      const inUnit = (value) => number(meanText(value, whisker), value);
       return [
         name,
-        number(mean),
+        inUnit(mean),
         bar(whisker, scaleOf([whisker]), final),
-        number(low),
-        number(high),
-        figure(countText(total), total),
-        figure(influence === null ? UNDEFINED : tickText(influence, "", 2), influence),
+        inUnit(low),
+        inUnit(high),
+        number(countText(total), total),
+        number(influence === null ? UNDEFINED : tickText(influence, "", 2), influence),
         neededText(forged),
       ];
     }),
@@ -133,7 +132,7 @@ export function fillQuantiles(table, quantiles) {
       { title: "high" },
     ],
     quantiles.map(({ p, value, low, high }) => [
-      figure(`${Number((100 * p).toPrecision(6))}%`, p),
+      number(`${Number((100 * p).toPrecision(6))}%`, p),
       labelText(value),
       labelText(low),
       labelText(high),

@@ -1,8 +1,10 @@
 // Tables: the words of every chart, readable on a phone too.
 
-import { make } from "./dom.js";
+import { make, say } from "./dom.js";
 
-/** @typedef {import("./dom.js").Child} Child */
+/** @typedef {{text: string, exact: number}} Figure */
+/** @typedef {{className: string, style: string}} Drawn A picture that its style draws. */
+/** @typedef {import("./dom.js").Child | Figure | Drawn} Child */
 /** @typedef {{title: string, kind?: keyof typeof WIDTHS}} Column */
 
 // Of tables with a chart, whose rows are laid out one by one; a row's "more" comes last.
@@ -13,6 +15,17 @@ const WIDTHS = {
   more: "",
 };
 const WIDTH = "5.2rem";
+
+/**
+ * A number as people read it, with the exact one for machines and on hover.
+ *
+ * @param {string} text
+ * @param {number | null | undefined} exact
+ * @returns {Child}
+ */
+export function number(text, exact) {
+  return exact === null || exact === undefined ? text : { text, exact };
+}
 
 /**
  * Fill a table. What it shows already is left alone: a selection stays, and nothing is laid out
@@ -29,7 +42,7 @@ export function fillTable(table, columns, rows) {
   const shown = [...body.rows];
   rows.forEach((cells, at) => {
     const row = shown[at] ?? body.appendChild(rowOf(columns));
-    cells.forEach((child, place) => fillCell(row.cells[place], child ?? ""));
+    cells.forEach((child, place) => fillCell(row.cells[place], child));
   });
   for (const row of shown.slice(rows.length)) row.remove();
 }
@@ -73,10 +86,37 @@ function rowOf(columns) {
 }
 
 /**
+ * Numbers and pictures change in place: there may be a thousand, many times a minute.
+ *
  * @param {HTMLTableCellElement} cell
- * @param {string | Node} child
+ * @param {Child} child
  */
 function fillCell(cell, child) {
-  const made = typeof child === "string" ? new Text(child) : child;
-  if (!cell.firstChild?.isEqualNode(made)) cell.replaceChildren(made);
+  if (child === null || typeof child === "string" || child instanceof Node) {
+    const made = child instanceof Node ? child : new Text(child ?? "");
+    if (!cell.firstChild?.isEqualNode(made)) cell.replaceChildren(made);
+  } else if ("style" in child) {
+    const picture = partOf(cell, "div");
+    picture.className = child.className;
+    picture.ariaHidden = "true";
+    picture.style.cssText = child.style;
+  } else {
+    const exact = String(child.exact);
+    const part = partOf(cell, "data");
+    if (part.value !== exact) part.value = part.title = exact;
+    say(part, child.text);
+  }
+}
+
+/**
+ * @template {"data" | "div"} Tag
+ * @param {HTMLTableCellElement} cell
+ * @param {Tag} tag
+ */
+function partOf(cell, tag) {
+  const shown = cell.firstElementChild;
+  if (shown?.localName === tag) return /** @type {HTMLElementTagNameMap[Tag]} */ (shown);
+  const made = document.createElement(tag);
+  cell.replaceChildren(made);
+  return made;
 }
