@@ -39,7 +39,9 @@ def draw_plan(asked: Asked, comparison: Comparison, sweep: Sweep | None, file: P
     }
     _against_respondents(axes[0], asked, comparison, styles)
     if sweep is not None:
-        _against_budget(axes[1], asked, sweep, styles)
+        own = [one for one in comparison.candidates if one.configured]
+        configured = {(one.mechanism.id, one.variant) for one in own}
+        _against_budget(axes[1], asked, sweep, styles, configured)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2 * panels, frameon=False)
     figure.savefig(file, dpi=_DOTS_PER_INCH, format="png")
@@ -66,7 +68,11 @@ def _against_respondents(
 
 
 def _against_budget(
-    axes: Axes, asked: Asked, sweep: Sweep, styles: dict[tuple[str, str], tuple[str, str]]
+    axes: Axes,
+    asked: Asked,
+    sweep: Sweep,
+    styles: dict[tuple[str, str], tuple[str, str]],
+    configured: set[tuple[str, str]],
 ) -> None:
     epsilon = asked.spec.mechanism.policy.describe().get("epsilon")
     whole = isinstance(epsilon, int | float)
@@ -79,7 +85,7 @@ def _against_budget(
             color=colour,
             marker=marker,
             markersize=4,
-            linestyle="--",
+            linestyle="-" if key in configured else "--",
             label=title(*key),
         )
     _finish(axes, "epsilon" if whole else "every budget of the policy, times", unit)

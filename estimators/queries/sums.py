@@ -258,4 +258,7 @@ def check_counts(mechanism: Mechanism, statistic: Statistic, n: int) -> None:
     """
     counted = mechanism.count(statistic)
     if counted != n:
-        raise ValueError(f"n: expected the {counted} reports that the statistic counts, got {n}")
+        raise ValueError(
+            f"n: expected the {counted} reports that the statistic counts, got {n}; "
+            "a statistic is what absorb makes of reports, not the reports"
+        )

@@ -15,7 +15,8 @@ from ldpstream.mechanisms.policies.sensitive import read_sensitive
 from ldpstream.mechanisms.policies.step_epsilon import read_step_epsilon, refuse_rounding
 
 MECHANISM_KEYS: Final[Mapping[str, str]] = {
-    "epsilon": "Budget of one report: a number above 0; of each index step with metric mechanisms",
+    "epsilon": "Budget of one report: a number above 0; of each index step with metric mechanisms "
+    "(intervals: of a width of a bin)",
     "sensitive": "Values to protect, with mechanisms of high-low policies",
     "policy": "Which values must be how hard to tell apart: a metric, blocks, a matrix or a file",
     "prior": "Known shares of the two values, with mechanisms of local information privacy",

@@ -84,15 +84,15 @@ async def test_new_numbers_change_a_table_in_place(
     page: Page, url: str, pipeline: Pipeline
 ) -> None:
     """Its rows stay, and with them what is selected and where one reads."""
-    await open_view(page, url, "modes", "values")
+    await open_view(page, url, "smokers", "values")
     before = await page.locator("#n").inner_text()
     await page.evaluate("for (const row of document.querySelectorAll('tr')) row.stays = true")
-    report(pipeline.collections["modes"], 7, 2000, seed=33)
+    report(pipeline.collections["smokers"], 7, 2000, seed=33)
     await expect(page.locator("#n")).not_to_have_text(before)
-    document = await ask(url, "modes/estimate", method="anytime", top=20, simultaneous="true")
+    document = await ask(url, "smokers/estimate", method="anytime", top=20, simultaneous="true")
     assert await rows(page, "#value-rows") == listed(document["distribution"], "value")
     stay = "rows => rows.map(row => row.stays === true)"
-    assert await page.locator("#value-rows tr").evaluate_all(stay) == [True] * 7
+    assert await page.locator("#value-rows tr").evaluate_all(stay) == [True] * 3
 
 
 async def test_without_a_stream_the_page_polls(page: Page, url: str, pipeline: Pipeline) -> None:
