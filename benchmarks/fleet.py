@@ -165,7 +165,8 @@ class Run:
         lasted = 1.0
         for window in range(fleet.windows):
             victim = None
-            if window % _KILL_EVERY and self.interrupted < killed * fleet.devices:
+            enough = self.kills > 0 and self.interrupted >= killed * fleet.devices
+            if window % _KILL_EVERY and not enough:
                 victim = rng.choice(processes)
             began = time.monotonic()
             for process in processes:
@@ -205,11 +206,11 @@ class Run:
             self.problems.append("the topic does not have one report of each that takes part")
 
     def check_bounds(
-        self, fleet: Fleet, lab: Lab, worker: Worker, topic: Topic
+        self, fleet: Fleet, lab: Lab, worker: Worker, topic: Topic, *, level: float
     ) -> dict[str, Floats]:
         """Return how often bounds of each value hold the truth, `(k,)`, by estimand."""
         starts = [fleet.window_start_ms(window) for window in range(fleet.windows)]
-        finals = wait_for_finals(lab, starts)
+        finals = wait_for_finals(lab, worker, starts)
         numbers = [one["n"] for one in finals]
         if numbers != self.participants:
             self.problems.append("finals do not count each device that takes part once")
@@ -229,10 +230,9 @@ class Run:
                 low, high = bounds(document)
                 inside[estimand].append((low <= truth) & (truth <= high))
         covered = {estimand: np.mean(rows, axis=0) for estimand, rows in inside.items()}
-        level = 0.001 / (SIZE * len(covered))
         for estimand, shares in covered.items():
             times = np.round(shares * fleet.windows)
-            if (binom.cdf(times, fleet.windows, CONFIDENCE) < level).any():
+            if (binom.cdf(times, fleet.windows, CONFIDENCE) < level / (SIZE * len(covered))).any():
                 self.problems.append(f"{estimand}: bounds cover {shares.round(3).tolist()}")
         return covered
 
@@ -248,13 +248,14 @@ def bounds(document: dict[str, Any]) -> tuple[Floats, Floats]:
     return low, high
 
 
-def wait_for_finals(lab: Lab, starts: Sequence[int]) -> list[dict[str, Any]]:
+def wait_for_finals(lab: Lab, worker: Worker, starts: Sequence[int]) -> list[dict[str, Any]]:
     """Return the published finals of all windows."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     found = asyncio.run(lab.finals())
     while not found.keys() >= set(starts):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(set(starts) - found.keys())} windows have no final")
+        if time.monotonic() > deadline or worker.process.poll() is not None:
+            missing = len(set(starts) - found.keys())
+            raise TimeoutError(f"{missing} windows have no final: {worker.process.poll()}")
         time.sleep(0.5)
         found = asyncio.run(lab.finals())
     return [found[start][0] for start in starts]
@@ -271,8 +272,12 @@ def run(
     processes: int,
     killed: float,
     seed: int,
+    level: float = 0.001,
 ) -> Run:
-    """Do all of it, print what came of it, and return it."""
+    """Do all of it, print what came of it, and return it.
+
+    `level` is the probability with which right bounds are called wrong.
+    """
     began, found = time.monotonic(), Run()
     lab = Lab(running, folder, collections={NAME: body(reports, period)})
     horizon_ms = period * WINDOW_MS
@@ -300,7 +305,7 @@ def run(
         topic = Topic.read(lab, tokens)
         found.check_budgets(fleet, topic, spent)
         asyncio.run(lab.close(fleet.window_start_ms(windows)))
-        covered = found.check_bounds(fleet, lab, worker, topic)
+        covered = found.check_bounds(fleet, lab, worker, topic, level=level)
     print(
         f"{devices:,} devices, {windows} windows, {reports} of {period} each, "
         f"{sum(found.participants):,} reports in {topic.messages:,} messages "

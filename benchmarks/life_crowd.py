@@ -21,6 +21,7 @@ from ldpstream.mechanisms.wire.hold import Hold
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Values = NDArray[np.int8]
 Booleans = NDArray[np.bool_]
 
 SHARES: Final = np.array([0.4, 0.25, 0.2, 0.1, 0.05])
@@ -75,16 +76,11 @@ class Crowd:
     """Devices of many repetitions: `values`, `active` and `taken` are `(panes, r, devices)`."""
 
     rule: Rule
-    values: Integers
+    values: Values
     active: Booleans
     taken: Booleans
     population: Floats
     """What the reports of a span are drawn from, `(k,)`."""
-
-    @property
-    def repetitions(self) -> int:
-        """How often it was drawn."""
-        return self.values.shape[1]
 
 
 def draw_crowd(
@@ -104,12 +100,12 @@ def draw_crowd(
     late = rng.random(shape[1:]) < 0.5 if newcomers else np.zeros(shape[1:], dtype=np.bool_)
     ends = np.cumsum([SHARES, NEWCOMERS], axis=1)[:, :-1].astype(np.float32)
 
-    def drawn() -> Integers:
+    def drawn() -> Values:
         tosses, own = rng.random(late.shape, dtype=np.float32), late.astype(np.int8)
         values = np.zeros(late.shape, dtype=np.int8)
         for place in range(SIZE - 1):
             values += tosses > ends[own, place]
-        return values  # type: ignore[return-value]  # (small integers, indices all the same)
+        return values
 
     values = np.empty(shape, dtype=np.int8)
     for pane in range(rule.panes):
@@ -125,7 +121,7 @@ def draw_crowd(
         active[place >= rule.hours] = False
     weight = (rule.panes - rule.panes // 2) / rule.panes
     mixed = (SHARES + weight * NEWCOMERS) / (1.0 + weight) if newcomers else SHARES
-    return Crowd(rule, values, active, active & _taking_part(rule, shape, rng), mixed)  # type: ignore[arg-type]  # (as above)
+    return Crowd(rule, values, active, active & _taking_part(rule, shape, rng), mixed)
 
 
 def _taking_part(rule: Rule, shape: tuple[int, int, int], rng: np.random.Generator) -> Booleans:
@@ -149,7 +145,7 @@ def counts(crowd: Crowd, who: Booleans) -> Integers:
     return _counted(crowd.values, who, SIZE)
 
 
-def _counted(numbers: Integers, who: Booleans, size: int) -> Integers:
+def _counted(numbers: Integers | Values, who: Booleans, size: int) -> Integers:
     """Count numbers `(panes, r, devices)` below `size` by repetition: `(r, size)`."""
     of = np.arange(numbers.shape[1])[None, :, None] * size + numbers
     return np.bincount(of[who], minlength=numbers.shape[1] * size).reshape(-1, size)

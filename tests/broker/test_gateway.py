@@ -188,3 +188,29 @@ async def test_a_broker_that_dies_and_comes_back_has_everything_once(tmp_path: P
             assert "192.0.2" not in said
             assert _AGENT not in said
         assert await reports(lab) == sum(range(1, 21))
+
+
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+async def test_a_shuffled_topic_has_batches_alone(lab: Lab) -> None:
+    """Six uploads, batches of three: one goes once all have come, the other as the gateway ends."""
+    configure(lab, "shuffle = 3")
+    text = lab.file.read_text()
+    lab.file.write_text(text.replace('size = "10s", grace = "0s"', 'size = "1d", grace = "1d"'))
+    lab.reload()
+    source, bodies = lab.collection.topics.source, [frame(lab, 1) for _ in range(6)]
+    await lab.create(source, partitions=lab.collection.partitions)
+    with started(lab) as gateway:
+        await eventually(lambda: gateway.status("/readyz") == 200)
+        posts = [asyncio.create_task(asyncio.to_thread(post, gateway.url, one)) for one in bodies]
+        await asyncio.wait(posts, return_when=asyncio.FIRST_COMPLETED)
+        assert await asyncio.to_thread(gateway.terminate) == 0
+        answers = await asyncio.gather(*posts)
+    spec, counts = lab.collection.spec, []
+    for record in await lab.records(source):
+        assert (record.key, record.headers) == (None, ())
+        found = decode_frame(record.value or b"", fingerprint=spec.fingerprint, report_bytes=1)
+        assert len(found.times_ms) == 1
+        assert found.payload[:, 0].tolist() == sorted(found.payload[:, 0].tolist())
+        counts.append(len(found.payload))
+    assert answers == [200] * 6
+    assert counts == [3, 3]

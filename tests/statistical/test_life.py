@@ -6,6 +6,7 @@ true coverage is at least 0.94, and 0.933 or more was seen in 1,000 repetitions 
 
 import pytest
 from benchmarks.life import RULES, Setting
+from benchmarks.life_crowd import Rule
 from scipy.stats import binom
 
 REPETITIONS, DEVICES = 120, 150
@@ -14,7 +15,7 @@ LEAST = int(binom.ppf(1e-6 / CELLS, REPETITIONS, 0.94))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_every_estimand_is_covered(rule):
+def test_every_estimand_is_covered(rule: Rule) -> None:
     """Newcomers come; the mechanism, and whether values change, go by turns."""
     turn = RULES.index(rule)
     mechanism = "randomized-response" if turn % 2 else "block-hadamard"

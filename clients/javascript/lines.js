@@ -1,0 +1,25 @@
+// Value lines in, report lines out, as `ldpstream privatize` writes them, so that
+// `ldpstream audit NAME --command "node lines.js NAME.json"` can audit this client. The file is the
+// device document that `ldpstream spec NAME` prints.
+
+import { readFileSync } from "node:fs";
+
+import { Collection } from "./index.js";
+
+const document = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const collection = await Collection.load(document);
+const { collection: name, fingerprint, canonical } = document;
+const { domain } = JSON.parse(canonical);
+const head = JSON.stringify({ collection: name, fingerprint }).slice(0, -1);
+
+function label(line) {
+  if (domain.values !== undefined) return line;
+  const columns = line.split(",").map(Number);
+  return columns.length === 1 ? columns[0] : columns;
+}
+
+const values = readFileSync(0, "utf8").split("\n").slice(0, -1).map(label);
+const lines = collection
+  .privatize(values)
+  .map((report) => `${head},"report":"${Buffer.from(report).toString("base64")}"}\n`);
+process.stdout.write(lines.join(""));

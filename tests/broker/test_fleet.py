@@ -1,0 +1,33 @@
+"""The short form of `python -m benchmarks.fleet`: ledgers on disk, and a process that is killed."""
+
+from pathlib import Path
+
+import pytest
+from benchmarks.fleet import run
+
+from tests.brokers import Broker
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the embedded one shows no more
+def test_nobody_spends_too_much_and_every_window_has_one_report_of_each(
+    running: Broker, tmp_path: Path
+) -> None:
+    """Right bounds are called wrong with a probability below 1e-6."""
+    found = run(
+        running,
+        tmp_path,
+        devices=120,
+        windows=4,
+        period=2,
+        reports=1,
+        processes=1,
+        killed=0.0,
+        seed=1,
+        level=1e-6,
+    )
+    assert found.problems == []
+    assert found.kills == 1
+    assert len(found.participants) == 4
+    assert all(found.participants)
