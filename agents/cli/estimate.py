@@ -35,7 +35,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "a worker, because lines of reports have no tokens")
     from ldpstream.agents.document.compose import compose
-    from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
+    from ldpstream.agents.document.flat import document_csv
     from ldpstream.agents.state.context import WindowTotals
     from ldpstream.agents.terminal.plots import show_plot
     from ldpstream.agents.terminal.tables import show_document, table_console
@@ -54,7 +54,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     if form == "json":
         click.echo(document.to_json())
     elif form == "csv":
-        click.echo(to_csv(document_rows(document), HEADER), nl=False)
+        click.echo(document_csv(document), nl=False)
     else:
         show = show_plot if form == "plot" else show_document
         together = "simultaneous" in asked

@@ -47,6 +47,11 @@ def to_csv(rows: Iterable[Sequence[Cell]], header: Sequence[str] | None) -> byte
     return out.getvalue().encode()
 
 
+def document_csv(document: EstimateDocument) -> bytes:
+    """Return a document in CSV, with a header."""
+    return to_csv(document_rows(document), HEADER)
+
+
 def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
     """Yield a row for each entry, as in `HEADER`; one without an entry where there is none."""
     if document.attributes:

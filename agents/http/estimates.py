@@ -13,8 +13,9 @@ from aiohttp import ETag, web
 
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.cost import answer_bytes
+from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
-from ldpstream.agents.http.job import Answer, Job, written
+from ldpstream.agents.http.job import Answer, Job
 from ldpstream.agents.http.keys import BODIES, METRICS, QUEUES
 from ldpstream.agents.http.limits import BODY_BYTES, check_cost
 from ldpstream.agents.http.lookup import (
@@ -72,7 +73,7 @@ async def stored_final(request: web.Request) -> web.Response:
     if _known(request) & {tag, "*"}:
         return _tagged(request, Answer(tag, None), form)
     if form == "csv":
-        body = written(EstimateDocument.model_validate_json(body), form)
+        body = document_csv(EstimateDocument.model_validate_json(body))
     return _tagged(request, Answer(tag, body), form)
 
 

@@ -10,9 +10,9 @@ from scipy.version import version as scipy_version
 
 from ldpstream import __version__
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document import EstimateDocument, EstimateOptions
+from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.compose import compose
-from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
+from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.http.formats import Format
 from ldpstream.agents.state.context import WindowTotals
 
@@ -58,7 +58,7 @@ class Job:
             options=self.options,
             partial=self.partial,
         )
-        return written(document, self.form)
+        return document_csv(document) if self.form == "csv" else document.to_json()
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,3 @@ def answered(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> 
     job = make()
     tag = job.tag(config)
     return Answer(tag, None if known & {tag, "*"} else job.body(config))
-
-
-def written(document: EstimateDocument, form: Format) -> bytes:
-    """Return a document in a format."""
-    if form == "csv":
-        return to_csv(document_rows(document), HEADER)
-    return document.to_json()

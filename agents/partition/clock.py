@@ -83,7 +83,8 @@ class UnbrokenProbes:
 
     def came(self) -> None:
         """Restart the series: a report of this state came, with the fetch that is told of next."""
-        self._came, self._series = True, None
+        self._came = True
+        self.broken()
 
     def asked(self, asked_ms: int | None, *, at_end: bool) -> None:
         """Note a fetch that was sent then, if that is known, and whether it left nothing unread."""

@@ -6,7 +6,7 @@ all its chunks: if they disagree, the state is torn.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -100,30 +100,47 @@ def chunk_sum(data: bytes) -> int:
     return _unpack(_CHUNK, data, "chunk of counts", whole=False)[2]
 
 
+def add_chunks(
+    statistic: NDArray[np.int64], chunks: Iterable[tuple[int, bytes]], length: int
+) -> None:
+    """Add chunks of a statistic to it, int64 `(size,)`, in place: `(number, value)` each.
+
+    All but the last chunk of a statistic have this length. After an error some have been added.
+
+    Raises:
+        RecordError: if a value is of another version, malformed or of another length.
+    """
+    for number, data in chunks:
+        part = statistic[number * length : (number + 1) * length]
+        code, stated, total = _unpack(_CHUNK, data, "chunk of counts", whole=False)
+        kind = code & ~_SPARSE
+        if stated != len(part) or kind >= len(_TYPES):
+            raise RecordError(f"changelog chunk has {stated} counts, expected {len(part)}")
+        try:
+            if code & _SPARSE:
+                used = (len(data) - _CHUNK.size) // (_INDEX.itemsize + _TYPES[kind].itemsize)
+                at = np.frombuffer(data, _INDEX, used, _CHUNK.size)
+                counts = np.zeros(len(part), dtype=np.int64)
+                counts[at] = np.frombuffer(
+                    data, _TYPES[kind], used, _CHUNK.size + used * _INDEX.itemsize
+                )
+            else:
+                counts = np.frombuffer(data, _TYPES[kind], stated, _CHUNK.size).astype(np.int64)
+        except (ValueError, IndexError) as error:
+            raise RecordError("changelog chunk of counts has the wrong length") from error
+        if int(counts.sum()) != total:
+            raise RecordError("changelog chunk of counts does not add up to its own sum")
+        part += counts
+
+
 def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
     """Return a chunk of this length as a writable int64 array.
 
     Raises:
-        RecordError: if the value is of another version, malformed or of another length.
+        RecordError: as `add_chunks`.
     """
-    code, stated, total = _unpack(_CHUNK, data, "chunk of counts", whole=False)
-    kind = code & ~_SPARSE
-    if stated != length or kind >= len(_TYPES):
-        raise RecordError(f"changelog chunk has {stated} counts, expected {length}")
-    try:
-        if code & _SPARSE:
-            used = (len(data) - _CHUNK.size) // (_INDEX.itemsize + _TYPES[kind].itemsize)
-            at = np.frombuffer(data, _INDEX, used, _CHUNK.size)
-            counts = np.zeros(length, dtype=np.int64)
-            counts[at] = np.frombuffer(
-                data, _TYPES[kind], used, _CHUNK.size + used * _INDEX.itemsize
-            )
-        else:
-            counts = np.frombuffer(data, _TYPES[kind], length, _CHUNK.size).astype(np.int64)
-    except (ValueError, IndexError) as error:
-        raise RecordError("changelog chunk of counts has the wrong length") from error
-    if int(counts.sum()) != total:
-        raise RecordError("changelog chunk of counts does not add up to its own sum")
+    counts = np.zeros(length, dtype=np.int64)
+    add_chunks(counts, [(0, data)], length)
     return counts
 
 
@@ -131,13 +148,12 @@ def sum_chunks(values: Sequence[bytes], length: int) -> bytes:
     """Return the value of the sum of chunks of this length, given by their values.
 
     Raises:
-        RecordError: as `decode_chunk`.
+        RecordError: as `add_chunks`.
     """
     if len(values) == 1:
         return values[0]
     total = np.zeros(length, dtype=np.int64)
-    for value in values:
-        total += decode_chunk(value, length)
+    add_chunks(total, [(0, value) for value in values], length)
     return encode_chunk(total)
 
 

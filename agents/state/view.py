@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from ldpstream.agents.state.blocks import add_parts
-from ldpstream.agents.state.cells import decode_chunk, decode_final
+from ldpstream.agents.state.cells import add_chunks, decode_final
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.gaps import NOTHING_LOST, Lost, lost
 from ldpstream.agents.state.gathered import check_between
@@ -130,9 +130,7 @@ def add_up(context: Context, taken: Snapshot) -> WindowTotals:
 
 def _statistic(context: Context, chunks: Sequence[tuple[int, bytes]]) -> Statistic:
     statistic = context.spec.mechanism.empty()
-    for number, value in chunks:
-        part = statistic[number * context.chunk : (number + 1) * context.chunk]
-        part += decode_chunk(value, len(part))
+    add_chunks(statistic, chunks, context.chunk)
     return statistic
 
 
