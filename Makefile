@@ -21,6 +21,8 @@ FILES := --dist loadfile --no-loadscope-reorder
 
 # Where it is set, every process of tests compiles all of them.
 unexport PYTHONDONTWRITEBYTECODE
+# More threads than cores wait for each other in busy loops: four times the time of a core.
+export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: demo test all-tests check check-tests soak up down lint style types format clean constraints sbom docs images release
 
@@ -32,8 +34,13 @@ test: style
 	@$(MAKE) --no-print-directory --jobs 2 all-tests types
 
 # More processes than most machines have cores: tests of brokers and of the page mostly wait.
-all-tests: $(VENV)/.dev
+all-tests: $(VENV)/.dev $(VENV)/.compiled
 	$(BIN)/python -m pytest --numprocesses $(or $(JOBS),6) $(FILES) $(PYTEST)
+
+# Otherwise all processes of the first run would compile all tests.
+$(VENV)/.compiled: | $(VENV)/.dev
+	-@$(BIN)/python -m pytest --collect-only -qq > /dev/null
+	@touch $@
 
 check: $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-tests lint
