@@ -1,4 +1,4 @@
-"""axe-core finds nothing serious on any view, in either theme, on a desk and on a phone."""
+"""axe-core finds nothing serious on any view, on a desk in either theme, and on a phone."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -6,6 +6,7 @@ from typing import Any, Literal
 import pytest
 from playwright.async_api import Browser, Page
 
+from tests.browser.conftest import PATIENCE_MS
 from tests.browser.looking import VIEWS, open_view
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -36,6 +37,7 @@ async def test_no_view_has_serious_violations(browser: Browser, url: str, screen
     context = await browser.new_context(
         viewport={"width": width, "height": height}, reduced_motion="reduce"
     )
+    context.set_default_timeout(PATIENCE_MS)
     page = await context.new_page()
     found: dict[str, list[str]] = {}
     grounds = set()
@@ -44,7 +46,7 @@ async def test_no_view_has_serious_violations(browser: Browser, url: str, screen
         await page.evaluate(
             "() => document.querySelectorAll('details').forEach(d => d.open = true)"
         )
-        for theme in THEMES:
+        for theme in THEMES if screen == "desk" else THEMES[:1]:
             await page.emulate_media(color_scheme=theme)
             rules = {} if theme == THEMES[0] else _OTHER_COLOURS
             found[f"{collection} {view} {theme}"] = await violations(page, **rules)
@@ -52,7 +54,7 @@ async def test_no_view_has_serious_violations(browser: Browser, url: str, screen
         # Nothing is wider than the screen: whoever cannot scroll sideways misses nothing.
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, (view, width)
     await context.close()
-    assert len(grounds) == len(THEMES)
+    assert len(grounds) == (len(THEMES) if screen == "desk" else 1)
     assert {name: said for name, said in found.items() if said} == {}
 
 
