@@ -56,7 +56,9 @@ def test_some_values_are_estimated_as_all_of_them(name: str):
         statistic = counted(mechanism, n)
         offered = has_likelihood(mechanism)
         methods = [one for one in get_args(Method) if offered or one not in OTHERWISE]
-        for method, estimand in product(methods, get_args(Estimand)):
+        # Of so few reports the estimands differ by what they do of many.
+        estimands = get_args(Estimand) if n > 1 else ("respondents",)
+        for method, estimand in product(methods, estimands):
             options: Any = {"method": method, "estimand": estimand, "simultaneous": n > 1}
             everything = estimate_values(mechanism, statistic, n, **options)
             for values in lists(mechanism.size):
