@@ -8,39 +8,52 @@ from itertools import accumulate
 from typing import Final
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 WAITING: Final = {
     "crash": 15.0,
     "attack": 8.0,
     "broker": 6.0,
     "javascript": 4.0,
-    "browser": 3.0,
+    "browser": 1.5,
     "gateway": 2.0,
     "ops": 0.3,
 }
 """Folders whose tests wait, with the seconds that a test of theirs takes, roughly."""
-COMPUTING: Final = {"statistical": 1.5, "house": 0.2, "property": 0.2, "conformance": 0.03}
+COMPUTING: Final = {"statistical": 0.5, "house": 0.2, "property": 0.2, "conformance": 0.03}
 """The same of folders whose tests compute; `OTHERS` where nothing else is known."""
 OTHERS: Final = 0.1
 FILES: Final = {
     "attack/test_attacks.py": 150,
-    "crash/test_faults.py": 80,
+    "crash/test_faults.py": 70,
     "broker/test_demo.py": 60,
     "crash/test_idle.py": 45,
     "crash/test_nodes.py": 40,
     "broker/test_readme.py": 40,
     "ops/test_compose_natively.py": 40,
     "broker/test_every_mechanism.py": 30,
-    "stream/test_plan.py": 30,
-    "house/test_guide_mechanism.py": 20,
+    "stream/test_plan.py": 10,
+    "browser/test_accessible.py": 15,
+    "house/test_guide_mechanism.py": 10,
     "ops/test_prometheus.py": 20,
     "stream/test_http_hostile.py": 20,
     "stream/test_cli_no_broker.py": 20,
-    "exact/test_best_channels.py": 15,
+    "exact/test_best_channels.py": 5,
     "stream/test_apart.py": 10,
     "ops/test_queries.py": 3,
 }
 """Seconds of whole files, where the number of tests tells little of them."""
+
+TOGETHER: Final = {"broker/test_permissions.py": "broker/test_listeners.py"}
+"""Files that one process takes with another one: they share what takes long to start."""
+
+
+class ByFile(LoadFileScheduling):
+    """Give a process one file after the other, and those in `TOGETHER` as one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid).removeprefix("tests/")
+        return TOGETHER.get(file, file)
 
 
 def in_order(items: list[pytest.Item]) -> list[pytest.Item]:

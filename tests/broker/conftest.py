@@ -49,7 +49,7 @@ def lab(running: Broker, tmp_path: Path) -> Lab:
     return Lab(running, tmp_path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     """Apache Kafka with a listener of every kind."""
     skip_without_kafka()
