@@ -16,9 +16,11 @@ from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.estimators.queries.sums import share_sums
 from ldpstream.mechanisms.domains.blocks import box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from tests.soak import chosen
 
 SHAPE = (16, 32)
-WINDOWS = 200
+WINDOWS = chosen(80, soak=200)
+LEAST = chosen(0.9, soak=0.95)
 REPORTS = 12_000
 MECHANISM = BlockHadamard(3.0, box_blocks(SHAPE, (8, 8), "blocks"))
 SLACK = 1e-12
@@ -69,6 +71,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.abs(one - other).sum()) / 2.0
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("method", "estimand", "windows"),
     [("normal", "respondents", WINDOWS), ("padded", "population", WINDOWS // 4)],
@@ -90,7 +93,7 @@ def test_all_bounds_hold_together_and_the_picture_is_nearer(
         cells = share_sums(MECHANISM, statistic, REPORTS) / REPORTS
         distances.append([distance(one, truth) for one in (picture(found), flat, cells)])
     ours, of_blocks, of_cells = np.mean(distances, axis=0)
-    assert covered >= 0.95 * windows
+    assert covered >= LEAST * windows
     assert ours < 0.8 * of_blocks
     assert ours < 0.5 * of_cells
 

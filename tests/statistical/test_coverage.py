@@ -34,6 +34,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.registry.registry import MECHANISMS
+from tests.soak import chosen
 
 CHECKS = 10_000
 TAIL = 1e-6 / CHECKS
@@ -79,27 +80,30 @@ def test_every_registered_mechanism_is_measured():
     assert {mechanism.id for mechanism in SMALL.values()} | {"sampled"} == set(MECHANISMS)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", SMALL)
 def test_bounds_of_values_ranges_and_quantiles(name: str):
     """Each on its own and all together, `normal` and `bernstein`, both estimands."""
     case = case_of(name, 5000)
-    repetitions = 150 if SMALL[name].id in DRAWN_ONE_BY_ONE else 1000
+    slow = SMALL[name].id in DRAWN_ONE_BY_ONE
+    repetitions = chosen(120 if slow else 300, soak=150 if slow else 1000)
     found = list(small_rows(asked_of(name), repeat(case, repetitions)))
     assert {row.kind for row in found} >= {"values", "quantiles"}
     for row in found:
         if row.kind != "mostly":
             least, largest = allowed(repetitions, *assumed(row))
-            assert least > 0.78
+            assert least > 0.74
             assert least <= row.least, row
             assert row.largest <= largest, row
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case", TOP_CASES, ids=lambda c: f"{c.name}-{c.data}-{c.n}")
 def test_top_lists_are_covered_together(case: Case):
     """Assumes a coverage of at least 0.96; the long form finds 0.965 and more."""
-    repetitions = 1000
+    repetitions = chosen(400, soak=1000)
     least = allowed(repetitions, 0.96, 1.0)[0]
-    assert least > 0.91
+    assert least > chosen(0.87, soak=0.91)
     for row in top_rows(Asked(case.mechanism), repeat(case, repetitions)):
         assert row.queries == 20
         assert row.least >= least, row

@@ -17,7 +17,7 @@ from tests.conformance.instances import INSTANCES, LISTED
 from tests.seeded import SeededEntropy
 from tests.soak import chosen
 
-DRAWS = chosen(50_000, soak=200_000)
+DRAWS = chosen(20_000, soak=200_000)
 SMALL = {name: m for name, m in LISTED.items() if m.size <= 12}
 
 

@@ -18,7 +18,7 @@ from tests.soak import chosen
 
 pytestmark = pytest.mark.soak
 
-REPETITIONS = chosen(600, soak=2_000)
+REPETITIONS = chosen(250, soak=2_000)
 TAIL = 1e-7
 ONE = Lip(Prior(0.2), (1.0,))
 LOCAL = Lip(Prior(levels=64), (0.5, 2.0))
@@ -78,8 +78,8 @@ def test_credible_and_confidence_bounds_cover_the_respondents(mechanism: Lip):
 
 @pytest.mark.parametrize("mechanism", [ONE, LOCAL], ids=["one-prior", "local-priors"])
 def test_the_bayesian_error_is_the_predicted_one_and_smaller(mechanism: Lip):
-    """Mean squared errors of 800 repetitions: their own standard error is 5%; 25% are 5 sigma."""
-    n, repetitions = 1000, 800
+    """Mean squared errors of 800 repetitions err by 5%, of 250 by 9%; five of it are allowed."""
+    n, repetitions = 1000, chosen(250, soak=800)
     sets = [np.arange(1, mechanism.size, 2)]
     errors, predicted = np.zeros(2), 0.0
     for seed in range(repetitions):
@@ -89,7 +89,7 @@ def test_the_bayesian_error_is_the_predicted_one_and_smaller(mechanism: Lip):
         free = estimate_sets(mechanism, statistic, n, sets)
         errors += np.array([found.value - bits.mean(), free.value[0] - bits.mean()]) ** 2
         predicted += found.se**2
-    assert errors[0] == pytest.approx(predicted, rel=0.25)
+    assert errors[0] == pytest.approx(predicted, rel=chosen(0.45, soak=0.25))
     assert errors[0] < errors[1]
 
 

@@ -19,8 +19,10 @@ from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 from tests.seeded import SeededEntropy
+from tests.soak import chosen
 
 SIZE, N, REPETITIONS = 12, 60, 1500
+COVERED = chosen(150, soak=400)
 LINE, ANY = MetricPolicy(0.8, (SIZE,)), BlockPolicy(1.0, Blocks.one(SIZE))
 UNEVEN = (6.0, 3.0, 4.0, 5.0, 6.0, *[4.5] * 6)
 CASES = {
@@ -77,9 +79,9 @@ def test_every_way_to_ask_gives_one_estimate():
 
 @cache
 def drawn(mechanism: Matrix) -> list[tuple[np.ndarray, np.ndarray]]:
-    """400 times what 400 users hold and report, for every estimand."""
+    """What 400 users hold and report, for every estimand."""
     rng, repetitions = np.random.default_rng(6), []
-    for seed in range(400):
+    for seed in range(COVERED):
         values = rng.choice(SIZE, 400, p=SHARES)
         statistic = mechanism.empty()
         mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
@@ -87,6 +89,7 @@ def drawn(mechanism: Matrix) -> list[tuple[np.ndarray, np.ndarray]]:
     return repetitions
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["prefix", "identity-any", "haar-own-scales"])
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 def test_bounds_cover(name: str, estimand: str):
@@ -103,6 +106,6 @@ def test_bounds_cover(name: str, estimand: str):
         for method, counted in covered.items():
             bounds = estimate_sets(mechanism, statistic, n, sets, method=method, estimand=estimand)
             counted += (bounds.low <= truth) & (truth <= bounds.high)
-    low, high = binom.ppf(1e-8, 400, 0.94) / 400, binom.isf(1e-8, 400, 0.96) / 400
-    assert ((covered["normal"] / 400 >= low) & (covered["normal"] / 400 <= high)).all()
-    assert (covered["bernstein"] / 400 >= binom.ppf(1e-8, 400, 0.99) / 400).all()
+    low, high = binom.ppf(1e-8, COVERED, 0.94) / COVERED, binom.isf(1e-8, COVERED, 0.96) / COVERED
+    assert ((covered["normal"] / COVERED >= low) & (covered["normal"] / COVERED <= high)).all()
+    assert (covered["bernstein"] / COVERED >= binom.ppf(1e-8, COVERED, 0.99) / COVERED).all()

@@ -13,8 +13,10 @@ from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
 from ldpstream.mechanisms.families.weights.public import PublicWeights
+from tests.soak import chosen
 
-REPETITIONS, N = 300, 1500
+REPETITIONS, N = chosen(100, soak=300), 1500
+FAR = chosen(0.8, soak=0.5)
 TAIL = 1e-8
 LARGEST = 40
 METHODS = ("normal", "bernstein", "anytime", "anytime-exact")
@@ -38,6 +40,7 @@ def drawn(mechanism: PublicWeights) -> list[tuple[np.ndarray, np.ndarray]]:
     return list(draw_by_privatizing(Case("", mechanism, "zipf", pairs(), N), REPETITIONS, 7))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: f"{m.id}-{m.values.shape}")
 def test_bounds_of_sums_cover(mechanism: PublicWeights, estimand: str):
@@ -60,5 +63,5 @@ def test_bounds_of_sums_cover(mechanism: PublicWeights, estimand: str):
     assert (normal >= binom.ppf(TAIL, REPETITIONS, 0.93) / REPETITIONS).all()
     assert (normal <= binom.isf(TAIL, REPETITIONS, 0.985) / REPETITIONS).all()
     assert (np.array(others) >= binom.ppf(TAIL, REPETITIONS, 0.95) / REPETITIONS).all()
-    # Squared errors are what the standard errors say: 300 draws differ by 8.2%, 0.5 is 6 sigma.
-    np.testing.assert_allclose(errors / spread, 1.0, atol=0.5)
+    # Squared errors are as standard errors say: of 300 draws they differ by 8.2%, of 100 by 14%.
+    np.testing.assert_allclose(errors / spread, 1.0, atol=FAR)
