@@ -34,7 +34,7 @@ def test_sums_over_large_spaces_are_those_of_their_points(q: int, t: int, rows: 
     every = np.arange(geometry.points)
     for given, places in ((counts % 5, [0, 1, q, 2 * q, geometry.points - 1]), (counts, [1, q])):
         sums, reals = hyperplane_sums(geometry, given), hyperplane_sums(geometry, given / 2.0)
-        assert sums.dtype == np.int64
+        assert sums.dtype == (np.int32 if given.max() < 5 else np.int64)
         np.testing.assert_allclose(reals, sums / 2.0, rtol=1e-12, atol=1e-6)
         for place in places:
             inside = geometry.orthogonal(np.full_like(every, place), every)

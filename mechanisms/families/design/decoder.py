@@ -21,8 +21,8 @@ class Contract(Protocol):
     """`(blocks, order)` over reports -> the same shape: sums over the reports that support a value.
 
     The value at place i has the i-th sum. Exact in integers, and symmetric: it also gives, for each
-    report, the sum over the values that it supports. Where only sums `of_values` are wanted those
-    of places beyond the values may be any numbers.
+    report, the sum over the values that it supports. Sums of few counts are int32. Where only sums
+    `of_values` are wanted those of places beyond the values may be any numbers.
     """
 
     def __call__(self, reports: NDArray[Number], /, *, of_values: bool) -> NDArray[Number]:

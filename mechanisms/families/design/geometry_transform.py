@@ -39,7 +39,7 @@ def hyperplane_sums(
 ) -> NDArray[Number]:
     """Return, for every point, the sum over the points orthogonal to it: `(g, K)` -> `(g, K)`.
 
-    Or for the first `points` of them, and for others anything.
+    Or for the first `points` of them, and for others anything; of few counts as int32.
 
     Points x whose vector, read backward, ends with `t - 1 - m` zeros do not see the last
     coordinates of y: they are the points of a space of `m + 1` coordinates, over sums of y.
@@ -57,7 +57,7 @@ def hyperplane_sums(
     last = count_points(q, t - 1)
     lines = min(q, -(-(max(last, points or geometry.points) - last) // q ** (t - 2)))
     along, spaces, sums = _seen(q, t, tables, tables.of(values), lines)
-    out = np.zeros(values.shape, values.dtype)
+    out = np.zeros(values.shape, tables.dtype)
     for m in range(t - 1):
         first, size = count_points(q, m), q**m
         if m:
