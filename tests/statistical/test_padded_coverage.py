@@ -49,6 +49,8 @@ SETTINGS = [
     ("l1-geometric", 4.0, 5_000, 0.001),
     ("block-hadamard, blocks", 4.0, 300, 0.003),
     ("high-low", 2.0, 5_000, 0.001),
+    ("l1-bits", 8.0, 50, 0.5),
+    ("matrix, prefix", 0.3, 50, 0.001),
 ]
 
 
