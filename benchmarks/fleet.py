@@ -4,7 +4,7 @@
 
 Each device spreads its budget over the windows of a period and sends by `Sender.send_once`, one
 message a report; half of them change their value in every window, 30% come when 40% of the windows
-are over and differ. Devices live in processes of a thousand or so, which are killed with SIGKILL
+are over and differ. Devices live in processes of thousands, which are killed with SIGKILL
 at random moments of their work and started again, until at least `--killed` of all devices had a
 report in their ledger that was not marked as sent. Windows are of event time, replayed. At the end
 
@@ -330,10 +330,10 @@ def main() -> int:
     parser.add_argument("--windows", type=int, default=60)
     parser.add_argument("--period", type=int, default=20, help="windows of a period")
     parser.add_argument("--reports", type=int, default=2, help="that the budget allows in one")
-    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--killed", type=float, default=0.05, help="the least part of the devices")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", help="where ledgers live, by default /tmp")
+    parser.add_argument("--folder", help="where ledgers live, /dev/shm say; by default /tmp")
     given = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

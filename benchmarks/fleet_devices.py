@@ -11,7 +11,6 @@ line `end` makes it tell what the ledgers have spent, and the tokens of all wind
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -125,30 +124,24 @@ class Devices:
         """
         time_ms = self._fleet.window_start_ms(window)
         active, values = self._fleet.active(window), self._fleet.values(window)
-        found = {"part": 0, "written": 0, "interrupted": 0}
-        for some in self._batches():
-            taking = [
-                number
-                for number in some
-                if active[number] and self._ledger(number).takes_part(self._spec, time_ms=time_ms)
-            ]
-            found["part"] += len(taking)
-            if after_kill:
-                for number in taking:
-                    found["written"] += self._written(number, time_ms)
-                    found["interrupted"] += self._interrupted(number, time_ms)
+        taking = [
+            number
+            for number in self._numbers
+            if active[number] and self._ledger(number).takes_part(self._spec, time_ms=time_ms)
+        ]
+        found = {"part": len(taking), "written": 0, "interrupted": 0}
+        if after_kill:
+            found["written"] = sum(self._written(number, time_ms) for number in taking)
+            found["interrupted"] = sum(self._interrupted(number, time_ms) for number in taking)
+        for start in range(0, len(taking), AT_ONCE):
             sending = (
                 self._sender.send_once(
                     int(values[number]), ledger=self._ledger(number), time_ms=time_ms
                 )
-                for number in taking
+                for number in taking[start : start + AT_ONCE]
             )
             await asyncio.gather(*sending)
         return found
-
-    def _batches(self) -> Iterator[range]:
-        for start in range(0, len(self._numbers), AT_ONCE):
-            yield self._numbers[start : start + AT_ONCE]
 
     def _written(self, number: int, time_ms: int) -> bool:
         spent = self._ledger(number).spent(time_ms=time_ms)

@@ -4,10 +4,13 @@ Seeds are fixed. With other seeds a cell fails with probability below 1e-6 / cel
 true coverage is at least 0.94, and 0.933 or more was seen in 1,000 repetitions of every cell.
 """
 
+import numpy as np
 import pytest
-from benchmarks.life import RULES, Setting
+from benchmarks.life import EPSILONS, RULES, Setting
 from benchmarks.life_crowd import Rule
 from scipy.stats import binom
+
+from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH
 
 REPETITIONS, DEVICES = 120, 150
 CELLS = 600
@@ -23,3 +26,25 @@ def test_every_estimand_is_covered(rule: Rule) -> None:
     assert setting.cells <= CELLS / len(RULES)
     for cell in setting.run(REPETITIONS, DEVICES):
         assert cell.covered >= LEAST, cell
+
+
+@pytest.mark.parametrize(
+    ("name", "mechanism", "estimand"),
+    [
+        ("hold 12, 4 windows", "block-hadamard", "respondents"),
+        ("every window, 12 windows", "randomized-response", "population"),
+    ],
+)
+def test_as_if_independent_they_are_covered_too_rarely(
+    monkeypatch: pytest.MonkeyPatch, name: str, mechanism: str, estimand: str
+) -> None:
+    """Reports of a device that has reported before tell of nobody else, or share their noise."""
+    monkeypatch.setattr("benchmarks.life.sampling_between", lambda *_, **__: ONE_REPORT_EACH)
+    (rule,) = (rule for rule in RULES if rule.name == name)
+    setting = Setting(rule, mechanism, changing=False, newcomers=False)
+    cells = [
+        cell.coverage
+        for cell in setting.run(REPETITIONS, DEVICES)
+        if (cell.epsilon, cell.estimand) == (EPSILONS[mechanism][-1], estimand)
+    ]
+    assert np.mean(cells) < 0.88
