@@ -167,7 +167,7 @@ async def serve_gateway(
             upload_bytes=own.upload_bytes,
             upload_access=checked.uploads,
             metrics_access=checked.metrics,
-            rounds=NewestRounds(connections),
+            rounds=NewestRounds(config.kafka),
             problems=topics.problems,
         )
         async with taking_uploads(served, own, tls=checked.tls) as url:

@@ -10,7 +10,6 @@ import pytest
 
 from ldpstream.agents.device import Sender
 from ldpstream.agents.gateway.rounds import NewestRounds
-from ldpstream.agents.kafka.connections import Connections
 from ldpstream.mechanisms.ledger import Ledger
 from ldpstream.mechanisms.wire.rounds import round_document, words_of
 from tests.broker.conftest import on_one_broker
@@ -112,11 +111,7 @@ def send_from_a_shell(lab: Lab, folder: Path, time_ms: int) -> str:
 
 async def served(lab: Lab) -> object:
     """Return what a gateway tells devices of rounds."""
-    connections = Connections(lab.config.kafka)
-    try:
-        return (await NewestRounds(connections).of(lab.collection))["round"]
-    finally:
-        await connections.close()
+    return (await NewestRounds(lab.config.kafka).of(lab.collection))["round"]
 
 
 def listed(command: Worker) -> dict[str, tuple[float, float]]:
