@@ -28,20 +28,15 @@ def enumerated(tosses: Tosses, level: float) -> Pair:
     # Values that as many reports support have the same bounds.
     distinct, place = np.unique(rows, axis=0, return_inverse=True)
     low, high = np.empty((2, len(distinct)))
-    step = max(1, int(_PART / _widths(distinct).max(initial=1.0)))
+    n, _, own, other = distinct.T
+    spread = np.sqrt(n * np.maximum(own * (1.0 - own), other * (1.0 - other)))
+    summed = np.minimum(2.0 * (_REACH * spread + _MORE), n) + 1.0
+    step = max(1, int(_PART / summed.max(initial=1.0)))
     for first in range(0, len(distinct), step):
         some = slice(first, first + step)
         low[some], high[some] = _invert(distinct[some], level / 2.0)
     place = place.reshape(-1)
     return low[place], high[place]
-
-
-def _widths(rows: Floats) -> Floats:
-    """Return how many whole numbers are summed at most for each row."""
-    n, _, own, other = rows.T
-    largest = np.maximum(own * (1.0 - own), other * (1.0 - other))
-    width: Floats = np.minimum(2.0 * (_REACH * np.sqrt(n * largest) + _MORE), n) + 1.0
-    return width
 
 
 def _invert(rows: Floats, tail: float) -> Pair:

@@ -6,7 +6,7 @@ as could have been missed. z is the normal quantile of the error allowed.
 
 import numpy as np
 
-from ldpstream.estimators.bounds.two_valued import Floats, Pair
+from ldpstream.estimators.bounds.two_valued import Pair
 from ldpstream.estimators.queries.sums import Sums
 
 
@@ -51,12 +51,10 @@ def noisy(sums: Sums, n: int, z: float) -> Pair:
     depends on the numbers of reports alone, never on what they say.
     """
     unit = z**2 * sums.deviation / 2.0
-
-    def estimated(noise: Floats) -> Floats:
-        return unit + np.sqrt(unit**2 + z**2 * noise)
-
-    most = z * np.sqrt(sums.ceiling) + (z**2 + 2.0) / 6.0 * sums.deviation
     noise = np.clip(sums.squares - sums.offset, sums.floor, sums.ceiling)
-    half = np.where(most <= estimated(sums.floor), most, estimated(noise)) / n
+    estimated = unit + np.sqrt(unit**2 + z**2 * noise)
+    least = unit + np.sqrt(unit**2 + z**2 * sums.floor)
+    known = z * np.sqrt(sums.ceiling) + (z**2 + 2.0) / 6.0 * sums.deviation
+    half = np.where(known <= least, known, estimated) / n
     value = sums.total / n
     return value - half, value + half
