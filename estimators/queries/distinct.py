@@ -46,6 +46,6 @@ class Distinct:
 
 def taken(array: NDArray[Any], places: Integers | slice) -> NDArray[Any]:
     """Return these entries; of more places than entries, all alike, one that is not to be set."""
-    if isinstance(places, slice) or places.size <= array.size or (array != array[0]).any():
+    if isinstance(places, slice) or len(places) <= array.size or (array != array[0]).any():
         return array[places]
-    return np.broadcast_to(array[0], places.shape)
+    return np.broadcast_to(array[0], len(places))
