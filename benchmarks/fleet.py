@@ -31,25 +31,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtr
 from tests.brokers import KINDS, Broker, broker
 from tests.lab import Lab
 from tests.processes import Worker
 
 from benchmarks.fleet_devices import NAME, SIZE, Fleet
+from benchmarks.fleet_topic import Topic, bounds, shares_of, wait_for_finals
 from ldpstream.mechanisms.policies.spending import largest_loss
-from ldpstream.mechanisms.wire.frame import decode_frame
-from ldpstream.mechanisms.wire.one_report import token_numbers
 
 Floats = NDArray[np.float64]
 
 WINDOW_MS: Final = 10_000
 CONFIDENCE: Final = 0.95
-PATIENCE_SECONDS: Final = 1_800.0
 ESTIMANDS: Final = ("respondents", "active", "population")
 _KILL_EVERY: Final = 2
 
@@ -68,7 +66,7 @@ class Process:
 
     def start(self) -> None:
         """Start it, for the first time or again."""
-        words = ["benchmarks.fleet_devices", self.fleet, str(self.first), str(self.end)]
+        words = "benchmarks.fleet_devices", str(self.fleet), str(self.first), str(self.end)
         self.running = subprocess.Popen(
             [sys.executable, "-m", *words],
             stdin=subprocess.PIPE,
@@ -95,41 +93,6 @@ class Process:
         """Kill it with SIGKILL, whatever it is doing."""
         self.running.kill()
         self.running.communicate()
-
-
-@dataclass(frozen=True)
-class Topic:
-    """What the source holds: of which device and window `there` is a report, `(devices, windows)`.
-
-    `strangers` are tokens of no device, `different` windows of a device with several reports.
-    """
-
-    there: NDArray[np.bool_]
-    messages: int
-    copies: int
-    strangers: int
-    different: int
-
-    @classmethod
-    def read(cls, lab: Lab, tokens: NDArray[np.uint64]) -> Self:
-        """Read all of it; `tokens` are those of all devices and windows."""
-        spec, messages = lab.collection.spec, 0
-        payloads: dict[int, set[bytes]] = {}
-        for record in asyncio.run(lab.records(lab.collection.topics.source)):
-            frame = decode_frame(
-                record.value or b"", fingerprint=spec.fingerprint, report_bytes=spec.report_bytes
-            )
-            rows, own = spec.split(frame.payload)
-            messages += len(rows)
-            for row, token in zip(rows, token_numbers(own).tolist(), strict=True):
-                payloads.setdefault(token, set()).add(row.tobytes())
-        return cls(
-            there=np.isin(tokens, np.array(list(payloads), dtype=np.uint64)),
-            messages=messages,
-            copies=messages - sum(len(one) for one in payloads.values()),
-            strangers=len(payloads.keys() - set(tokens.ravel().tolist())),
-            different=sum(len(one) > 1 for one in payloads.values()),
-        )
 
 
 def body(reports: int, windows: int) -> str:
@@ -218,8 +181,8 @@ class Run:
         for window, start in enumerate(starts):
             values, active = fleet.values(window), fleet.active(window)
             truths = {
-                "respondents": _shares(values[topic.there[:, window]]),
-                "active": _shares(values[active]),
+                "respondents": shares_of(values[topic.there[:, window]]),
+                "active": shares_of(values[active]),
                 "population": fleet.population(window),
             }
             for estimand, truth in truths.items():
@@ -232,33 +195,9 @@ class Run:
         covered = {estimand: np.mean(rows, axis=0) for estimand, rows in inside.items()}
         for estimand, shares in covered.items():
             times = np.round(shares * fleet.windows)
-            if (binom.cdf(times, fleet.windows, CONFIDENCE) < level / (SIZE * len(covered))).any():
+            if (bdtr(times, fleet.windows, CONFIDENCE) < level / (SIZE * len(covered))).any():
                 self.problems.append(f"{estimand}: bounds cover {shares.round(3).tolist()}")
         return covered
-
-
-def _shares(values: NDArray[np.int64]) -> Floats:
-    return np.bincount(values, minlength=SIZE) / values.size
-
-
-def bounds(document: dict[str, Any]) -> tuple[Floats, Floats]:
-    """Return the bounds of all values in their order, `(k,)` both."""
-    entries = sorted(document["distribution"], key=lambda one: int(one["value"]))
-    low, high = (np.array([one[end] for one in entries]) for end in ("low", "high"))
-    return low, high
-
-
-def wait_for_finals(lab: Lab, worker: Worker, starts: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the published finals of all windows."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    found = asyncio.run(lab.finals())
-    while not found.keys() >= set(starts):
-        if time.monotonic() > deadline or worker.process.poll() is not None:
-            missing = len(set(starts) - found.keys())
-            raise TimeoutError(f"{missing} windows have no final: {worker.process.poll()}")
-        time.sleep(0.5)
-        found = asyncio.run(lab.finals())
-    return [found[start][0] for start in starts]
 
 
 def run(

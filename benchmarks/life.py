@@ -23,7 +23,7 @@ from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, norm
+from scipy.special import ndtri
 from tests.seeded import SeededEntropy
 
 from benchmarks.life_crowd import (
@@ -37,6 +37,7 @@ from benchmarks.life_crowd import (
     fresh_statistics,
     held_statistics,
 )
+from benchmarks.life_table import LEVEL, Cell, print_table
 from benchmarks.repeated import AffineSums
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.spread import SpreadConfig, sampling_between
@@ -81,35 +82,9 @@ SETS: Final = {"0.4": [0], "0.2": [2], "0.05": [4], "range": [1, 2]}
 WEIGHTS: Final = {name: indicator(SIZE, np.array(members)) for name, members in SETS.items()}
 MEAN: Final = np.arange(SIZE) / (SIZE - 1.0)
 DEVICES: Final = "devices"
-LEVEL: Final = 0.95
-CONSERVATIVE: Final = 0.97
 BOTH: Final = (False, True)
 _CHUNK: Final = 250
 """Repetitions drawn at a time."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One query in one setting, and how many of r repetitions its bounds hold."""
-
-    rule: str
-    mechanism: str
-    changing: bool
-    newcomers: bool
-    epsilon: float
-    estimand: Estimand
-    query: str
-    covered: int
-    repetitions: int
-
-    @property
-    def coverage(self) -> float:
-        """The share of repetitions."""
-        return self.covered / self.repetitions
-
-    def fails(self, cells: int, level: float = 0.05) -> bool:
-        """Return whether that is too few, of so many cells."""
-        return bool(binom.cdf(self.covered, self.repetitions, LEVEL) < level / cells)
 
 
 @dataclass(frozen=True)
@@ -194,9 +169,11 @@ class Drawn:
     @classmethod
     def together(cls, parts: Sequence[Self]) -> Self:
         """Return all repetitions."""
-        fields = "active", "reported", "statistics"
-        whole = (np.concatenate([getattr(one, name) for one in parts]) for name in fields)
-        return cls(*whole, parts[0].population)
+        active, reported, statistics = (
+            np.concatenate([getattr(one, name) for one in parts])
+            for name in ("active", "reported", "statistics")
+        )
+        return cls(active, reported, statistics, parts[0].population)
 
     def truth(self, estimand: Estimand) -> Floats:
         """Return what bounds should hold, `(r, q)` or `(1, q)`."""
@@ -238,19 +215,19 @@ def _covered(
         collection.spread, collection.window, *span, held=1 if hold is None else hold.windows
     )
     alike: dict[tuple[int, EstimateOptions], list[int]] = {}
-    statistics, mechanism = drawn.statistics, collection.spec.mechanism
+    statistics, part = drawn.statistics, collection.spec.mechanism
     for place, n in enumerate(drawn.reported.sum(axis=1).tolist()):
         options = replace(asked, sampling=sampling)
-        if isinstance(mechanism, Sampled):
+        if collection.attributes:
             totals = WindowTotals(*span, statistics[place], n, late=0, rejected=0)
             own, options = of_attribute(collection, ATTRIBUTE, totals, asked)
             n = own.n
         alike.setdefault((n, options), []).append(place)
-    if isinstance(mechanism, Sampled):
-        number = mechanism.names.index(ATTRIBUTE)
-        mechanism, statistics = mechanism.parts[number], statistics[:, mechanism.slices[number]]
+    if isinstance(part, Sampled):
+        number = part.names.index(ATTRIBUTE)
+        part, statistics = part.parts[number], statistics[:, part.slices[number]]
     ends = np.empty((2, len(statistics), len(WEIGHTS) + 1))
-    sums = sums_of(mechanism)
+    sums = sums_of(part)
     for (n, options), places in alike.items():
         ends[:, places] = _of(sums, statistics[places], n, options)
     truth = drawn.truth(estimand)
@@ -265,35 +242,12 @@ def _of(sums: list[AffineSums], statistics: Integers, n: int, options: EstimateO
 
 def _numbered(spread: SpreadConfig, drawn: Drawn, panes: int) -> int:
     """Return how often the number of active devices, of all panes together, is covered."""
-    z, inside = float(norm.ppf((1.0 + LEVEL) / 2.0)), 0
+    z, inside = float(ndtri((1.0 + LEVEL) / 2.0)), 0
     numbers = drawn.active.sum(axis=1).tolist(), drawn.reported.sum(axis=1).tolist()
     for truth, n in zip(*numbers, strict=True):
         found = active_devices(spread, n, panes=panes)
         inside += abs(found.count - truth) <= z * found.se
     return inside
-
-
-def print_table(found: Sequence[Cell], of_all: int) -> int:
-    """Print a row for each rule and estimand, and the cells that fail; return how many do."""
-    failed = [cell for cell in found if cell.fails(of_all)]
-    print("| rule | estimand | cells | lowest | mean | highest | above 0.97 |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
-    for rule, estimand in dict.fromkeys((cell.rule, cell.estimand) for cell in found):
-        of = [cell for cell in found if (cell.rule, cell.estimand) == (rule, estimand)]
-        each = np.array([cell.coverage for cell in of])
-        wide = int((each > CONSERVATIVE).sum())
-        mark = ", conservative" if each.mean() > CONSERVATIVE else ""
-        ends = f"{each.min():.3f} | {each.mean():.3f} | {each.max():.3f}"
-        print(f"| {rule} | `{estimand}` | {len(of)} | {ends} | {wide}{mark} |")
-    print(f"\n{len(found):,} of {of_all:,} cells, {len(failed)} below {LEVEL} (Bonferroni at 5%)")
-    for cell in sorted(found, key=lambda cell: cell.covered)[: max(5, len(failed))]:
-        kind = "changing" if cell.changing else "stable"
-        late = ", newcomers" if cell.newcomers else ""
-        print(
-            f"  {cell.coverage:.3f} {cell.rule}, {cell.mechanism}, {cell.epsilon:g}, {kind}{late}: "
-            f"{cell.estimand}, {cell.query}"
-        )
-    return len(failed)
 
 
 def settings(rules: Iterable[Rule]) -> list[Setting]:
