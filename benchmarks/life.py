@@ -225,7 +225,8 @@ def _covered(
         alike.setdefault((n, options), []).append(place)
     if isinstance(part, Sampled):
         number = part.names.index(ATTRIBUTE)
-        part, statistics = part.parts[number], statistics[:, part.slices[number]]
+        statistics = statistics[:, part.slices[number]]
+        part = part.parts[number]
     ends = np.empty((2, len(statistics), len(WEIGHTS) + 1))
     sums = sums_of(part)
     for (n, options), places in alike.items():
