@@ -55,7 +55,7 @@ async def in_round(device: Sender, number: int) -> Sender:
             found = await device.round()
             if found is not None and words_of(found.spec).round.number >= number:
                 return found
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.5)
 
 
 @on_one_broker
