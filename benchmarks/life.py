@@ -45,8 +45,8 @@ from ldpstream.agents.document.attributes import of_attribute
 from ldpstream.agents.document.devices import active_devices
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Options
-from ldpstream.estimators.estimate import bound
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.estimators.queries.sums import query_sums
