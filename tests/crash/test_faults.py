@@ -35,7 +35,7 @@ async def test_counts_are_exact_after_many_faults(broker: str, tmp_path: Path) -
     settings = Settings(
         broker=broker,
         faults=5,
-        reports=100_000,
+        reports=40_000,
         seed=SEEDS[broker],
         seconds=8.0,
         workers=2,
