@@ -92,7 +92,7 @@ def test_idle_can_be_off_and_topics_can_be_named():
 MISSING = {
     "mechanism": f"one of {', '.join(sorted(MECHANISMS))}",
     "epsilon": "a finite number above 0",
-    "domain": "a table with one of values, size, grid, sizes, interval, file",
+    "domain": "a table with one of values, size, grid, sizes, interval, file, words",
 }
 
 
