@@ -26,9 +26,7 @@ from ldpstream.agents.http.connections import ConnectionLimiter
 from ldpstream.agents.http.entrance import END_SECONDS, Entrance
 from ldpstream.agents.http.quiet import server_log
 
-_BACKLOG: Final = 4096
-"""Connections that the kernel holds for us, if `net.core.somaxconn` allows: one that finds no room
-is tried again after a second."""
+_BACKLOG: Final = 1024
 _HELD_BYTES: Final = 64 << 10
 """Of a body, before its handler takes it: at most twice as much, and one read more."""
 _OTHER_FILES: Final = 256
