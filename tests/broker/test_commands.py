@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.declare import dates_arrivals
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.partition.control import decode_control
 from ldpstream.mechanisms.wire.frame import decode_frame
@@ -232,6 +233,9 @@ async def test_check_compares_windows_and_timestamps_with_what_is_kept(lab: Lab)
         ):
             settings = {"message.timestamp.type": kept, "cleanup.policy": policy}
             await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, settings)])
+        async with asyncio.timeout(PATIENCE_SECONDS):  # a broker applies some time after it answers
+            while not await dates_arrivals(admin, topics.source):  # noqa: ASYNC110 (no event)
+                await asyncio.sleep(0.05)
     alone = await asyncio.to_thread(invoke, *check)
     assert (alone.exit_code, alone.stderr) == (0, "")
     assert "trips: note: the state in " in alone.stdout
