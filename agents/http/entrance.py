@@ -8,6 +8,7 @@ import asyncio
 import errno
 import socket
 import ssl
+import traceback
 from functools import partial
 from typing import Final
 
@@ -90,14 +91,18 @@ class Entrance:
                 ssl=self._tls,
                 **times,
             )
-        except OSError:
+        except OSError as error:
             # It went, or spoke no TLS: nobody's to know.
             self._limiter.forget(connection)
+            # What asyncio raises and its frames refer to each other, and with them a quarter of a
+            # megabyte that TLS decrypts into would wait for the garbage collector.
+            traceback.clear_frames(error.__traceback__)
 
     def _opened(
         self, accepted: socket.socket, connection: Connection, task: "asyncio.Task[None]"
     ) -> None:
         self._opening.discard(task)
+        connection.opening = None
         if task.cancelled():
             self._limiter.forget(connection)
             if connection.inner is None:

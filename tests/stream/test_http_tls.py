@@ -1,0 +1,56 @@
+"""Connections over TLS leave nothing behind: each has a quarter of a megabyte to decrypt into."""
+
+import asyncio
+import contextlib
+import gc
+import ssl
+from asyncio.sslproto import SSLProtocol
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from ldpstream.agents.http import entrance
+from ldpstream.agents.http.connection import Bounds
+from ldpstream.agents.http.listening import listening
+from tests.certificates import make_certificates, skip_without_openssl
+from tests.processes import PATIENCE_SECONDS
+
+HALF_A_GREETING = b"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc\x03\x03"
+
+
+@pytest.mark.parametrize("sent", [b"", HALF_A_GREETING, b"no greeting\r\n\r\n"])
+async def test_what_never_spoke_tls_is_freed_without_the_garbage_collector(
+    sent: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of them end since others take their place, half since their time is over."""
+    skip_without_openssl()
+    monkeypatch.setattr(entrance, "HEADER_SECONDS", 0.5)
+    both = make_certificates(tmp_path).broker
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(both)
+    bounds = Bounds(connections=4, per_peer=4)
+    gc.collect()
+    gc.disable()
+    try:
+        async with listening(
+            web.Application(), address="127.0.0.1:0", bounds=bounds, tls=context, setting="here"
+        ) as (url, _):
+            port = int(url.rpartition(":")[2])
+            opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
+            for _, writer in opened:
+                writer.write(sent)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await asyncio.gather(*(_end(reader) for reader, _ in opened))
+                for _, writer in opened:
+                    writer.close()
+                while any(type(each) is SSLProtocol for each in gc.get_objects()):  # noqa: ASYNC110 (no event)
+                    await asyncio.sleep(0.05)
+    finally:
+        gc.enable()
+
+
+async def _end(reader: asyncio.StreamReader) -> None:
+    """Wait for the end; the server may say why in TLS's own words first."""
+    with contextlib.suppress(ConnectionResetError):
+        await reader.read()
