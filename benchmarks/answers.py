@@ -64,7 +64,7 @@ def plan(size: int, **table: Any) -> Callable[[], object]:
 
 QUARTILES = {"quantiles": [0.25, 0.5, 0.75], "top": 0}
 ROWS: dict[str, tuple[Callable[[], Callable[[], object]], int]] = {
-    "geometry-values": (partial(values, **GEOMETRY, domain={"size": 43_750}), 7),
+    "geometry-values": (partial(values, **GEOMETRY, domain={"size": 43_750}), 40),
     "geometry-quantiles": (
         partial(document, **GEOMETRY, domain={"size": 1_000}, publish=QUARTILES),
         3,
@@ -78,7 +78,7 @@ ROWS: dict[str, tuple[Callable[[], Callable[[], object]], int]] = {
                 epsilon=1.0,
                 domain={"size": 43_750, "blocks": 875},
             ),
-            7,
+            40,
         )
         for method in ("normal", "padded", "anytime", "anytime-exact")
     },

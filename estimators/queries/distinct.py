@@ -47,5 +47,5 @@ class Distinct:
 def taken(array: NDArray[Any], places: Integers | slice) -> NDArray[Any]:
     """Return these entries; of more places than entries, all alike, one that is not to be set."""
     if isinstance(places, slice) or len(places) <= array.size or (array != array[0]).any():
-        return array[places]
+        return array[places] if isinstance(places, slice) else array.take(places)
     return np.broadcast_to(array[0], len(places))
