@@ -6,7 +6,10 @@ see the answer.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from ldpstream.agents.partition.arrival import Dates
 
 
 def steady_ms() -> int:
@@ -28,6 +31,8 @@ class Answers:
     """A time before the next fetch is sent."""
     ended: tuple[int, int] | None = None
     """The last end that was reached, and a time at which the log still ended there."""
+    recent: Sequence[int] = ()
+    """The timestamps of the last records read, as many as `Dates` uses."""
 
     def look(self, answered: int | None, now_ms: int) -> bool:
         """Note the client's timestamp of its last answer; return whether it is a new answer."""
@@ -47,3 +52,9 @@ class Answers:
         if stop == end and self.asked_ms is not None:
             self.ended = stop, self.asked_ms
         return since_ms
+
+    def dates(self, times_ms: Sequence[int], *, appended: bool) -> Dates:
+        """Return the dates of the next records; `appended`: the broker has set their timestamps."""
+        dates = Dates(times_ms, appended, self.recent)
+        self.recent = dates.up_to(len(times_ms))
+        return dates

@@ -31,29 +31,25 @@ class Buffer:
     position: int
     records: int = 0
     held_bytes: int = 0
-    values: list[Sequence[bytes | None]] = field(default_factory=list)
-    offsets: list[Sequence[int]] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     arrived: list[Int64s] = field(default_factory=list)
-    appended: bool = True
 
     @property
     def seen(self) -> int:
         """The offset after the last record read."""
-        return self.offsets[-1][-1] + 1 if self.offsets else self.position
+        return self.runs[-1].offset + 1 if self.runs else self.position
 
     def full(self, limit_bytes: int) -> bool:
         """Return whether it holds a full message, by bytes or by number of records."""
         return self.held_bytes >= limit_bytes or self.records >= MAX_MESSAGES
 
-    def add(self, taken: Sequence[Run], arrived: Int64s, *, appended: bool) -> None:
-        """Add records that follow the last, with their arrival; `appended`: the broker set it."""
+    def add(self, taken: Sequence[Run], arrived: Int64s) -> None:
+        """Add records that follow the last, with the times of their arrival."""
+        self.runs += taken
+        self.records += len(arrived)
         for run in taken:
-            self.offsets.append(run.offsets)
-            self.values.append(run.values)
-            self.records += len(run.values)
             self.held_bytes += sum(map(len, filter(None, run.values)))
         self.arrived.append(arrived)
-        self.appended &= appended
 
     def cut(self, *, end: int, limit_bytes: int) -> Iterator[Packed]:
         """Yield all records in messages of at most `limit_bytes`, and empty the buffer.
@@ -61,10 +57,8 @@ class Buffer:
         A larger record is left out: it lies in no `[after, next)`, so workers read it from the
         source.
         """
-        values, arrived = list(chain.from_iterable(self.values)), np.concatenate(self.arrived)
-        records = _join(values, self.offsets, arrived, appended=self.appended)
-        self.records, self.held_bytes, self.values, self.offsets = 0, 0, [], []
-        self.arrived, self.appended = [], True
+        records = _join(self.runs, np.concatenate(self.arrived))
+        self.records, self.held_bytes, self.runs, self.arrived = 0, 0, [], []
         for part in _parts(records, limit_bytes):
             first, last = int(part.offsets[0]), int(part.offsets[-1])
             after = self.position if last - self.position <= MAX_SPAN else first
@@ -86,14 +80,9 @@ def halves(packed: Packed) -> tuple[Packed, ...]:
     )
 
 
-def _join(
-    values: list[bytes | None],
-    offsets: Sequence[Sequence[int]],
-    arrived: Int64s,
-    *,
-    appended: bool,
-) -> PackedRecords:
+def _join(runs: Sequence[Run], arrived: Int64s) -> PackedRecords:
     """Return records in the form in which they are packed."""
+    values = list(chain.from_iterable(run.values for run in runs))
     present = [value for value in values if value is not None]
     sizes = set(map(len, present))
     if len(sizes) == 1 and len(present) == len(values):
@@ -104,7 +93,7 @@ def _join(
         lengths = np.array([-1 if v is None else len(v) for v in values], dtype=np.int64)
     numbers = [
         np.arange(part[0], part[-1] + 1) if isinstance(part, range) else np.array(part)
-        for part in offsets
+        for part in (run.offsets for run in runs)
     ]
     return PackedRecords(
         np.concatenate(numbers, dtype=np.int64),
@@ -112,7 +101,7 @@ def _join(
         np.frombuffer(b"".join(present), np.uint8),
         length,
         arrived,
-        appended,
+        all(run.appended for run in runs),
     )
 
 

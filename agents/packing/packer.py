@@ -10,7 +10,7 @@ overlap or resume late, because source offsets show what is new (see
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Final
@@ -27,7 +27,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers, steady_ms
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics.packing import PackMetrics
-from ldpstream.agents.packing.assigned import AssignedPartition, Dating, PackOptions
+from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
 from ldpstream.agents.packing.batches import Run, runs
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.sending import Sender
@@ -49,7 +49,8 @@ class Packer(ConsumerRebalanceListener):
 
     `topic_ids` are the ids of the source topics, 16 bytes, or empty if the broker has no ids. They
     must be looked up before the consumer reads: what is read from a topic created again is then
-    marked with the old id, and refused by workers.
+    marked with the old id, and refused by workers. `on_assigned` is called whenever partitions have
+    been assigned.
     """
 
     def __init__(
@@ -61,13 +62,14 @@ class Packer(ConsumerRebalanceListener):
         producer: LastingProducer,
         options: PackOptions,
         metrics: PackMetrics,
+        on_assigned: Callable[[], None],
     ) -> None:
-        self.assigned_once = asyncio.Event()
         self._by_source = {c.topics.source: c for c in collections}
         self._consumer = consumer
-        self._sender = Sender(collections, topic_ids, producer, metrics)
+        self._sender = Sender(topic_ids, producer, metrics)
         self._options = options
         self._metrics = metrics
+        self._on_assigned = on_assigned
         self._shares: dict[TopicPartition, AssignedPartition] = {}
         self._committed = time.monotonic()
         self._batches = FIRST_BATCHES
@@ -83,12 +85,12 @@ class Packer(ConsumerRebalanceListener):
     async def on_partitions_assigned(self, _assigned: Collection[TopicPartition]) -> None:
         """Start over: others may have read further since."""
         self._forget()
-        self.assigned_once.set()
+        self._on_assigned()
 
     def _forget(self) -> None:
         for share in self._shares.values():
             share.given_up = True
-            self._metrics.lag(*self._named(share), None)
+            self._metrics.lag(*share.named, None)
         self._shares = {}
 
     # --- reading --------------------------------------------------------------------------------
@@ -144,8 +146,9 @@ class Packer(ConsumerRebalanceListener):
                 self._begin(source, await self._consumer.position(source))
 
     def _begin(self, source: TopicPartition, position: int) -> AssignedPartition:
+        collection, buffer = self._by_source[source.topic], Buffer(position)
         answers = Answers(self._consumer.last_poll_timestamp(source), steady_ms())
-        share = AssignedPartition(source, Buffer(position), Dating(answers, position))
+        share = AssignedPartition(collection, source, buffer, answers, read_to=position)
         self._shares[source] = share
         return share
 
@@ -160,7 +163,7 @@ class Packer(ConsumerRebalanceListener):
 
     def _patience_ms(self) -> int:
         """How long a fetch may take, so that a started message is sent in time."""
-        waiting = any(share.buffer.values for share in self._shares.values())
+        waiting = any(share.buffer.runs for share in self._shares.values())
         wait_ms = int(_WAIT_SECONDS * 1000)
         return max(1, min(self._options.linger_ms // 4, wait_ms)) if waiting else wait_ms
 
@@ -182,23 +185,19 @@ class Packer(ConsumerRebalanceListener):
         if taken and taken[0].offsets[0] < share.buffer.seen:
             # The consumer was reset: what was read before is packed already.
             share = self._begin(source, taken[0].offsets[0])
-        dating, now_ms = share.dating, steady_ms()
-        dating.answers.look(self._consumer.last_poll_timestamp(source), now_ms)
-        stop = taken[-1].offset + 1 if taken else dating.position
+        now_ms = steady_ms()
+        share.answers.look(self._consumer.last_poll_timestamp(source), now_ms)
+        stop = taken[-1].offset + 1 if taken else share.read_to
         with suppress(IllegalStateError):
             stop = max(stop, await self._consumer.position(source))
         end = self._consumer.highwater(source)
-        arrived, appended = dating.read(
+        share.read(
             taken,
             stop=stop,
             end=stop + 1 if end is None else end,
             steady_ms=now_ms,
             now_ms=time.time_ns() // 1_000_000,
         )
-        if taken:
-            if not share.buffer.values:
-                share.began = time.monotonic()
-            share.buffer.add(taken, arrived, appended=appended)
 
     async def _to_beginnings(self) -> None:
         """Reset partitions in which our position no longer exists to their beginnings.
@@ -206,7 +205,7 @@ class Packer(ConsumerRebalanceListener):
         What was read before may no longer be in the source, so workers must find it first.
         """
         for share in [share for share in self._shares.values() if share.astray]:
-            if share.buffer.values or share.flight is not None or share.given_up:
+            if share.buffer.runs or share.flight is not None or share.given_up:
                 continue
             source = share.source
             log.warning(
@@ -223,13 +222,13 @@ class Packer(ConsumerRebalanceListener):
     def _due(self, share: AssignedPartition, now: float) -> bool:
         waited = (now - share.began) * 1000 >= self._options.linger_ms / 2
         soon = waited or share.astray or self._full(share)
-        return share.flight is None and bool(share.buffer.values) and soon
+        return share.flight is None and bool(share.buffer.runs) and soon
 
     def _launch(self, share: AssignedPartition) -> None:
         end, held = self._consumer.highwater(share.source) or 0, share.buffer.records
         cut = list(share.buffer.cut(end=end, limit_bytes=self._options.limit_bytes))
         left_out = held - sum(len(packed.records) for packed in cut)
-        self._metrics.left_out(self._named(share)[0], left_out)
+        self._metrics.left_out(share.collection.name, left_out)
         share.flight = asyncio.create_task(self._fly(share, cut, share.buffer.position, end))
         share.flight.add_done_callback(self._flown)
 
@@ -241,7 +240,7 @@ class Packer(ConsumerRebalanceListener):
             await self._sender.send_all(share, cut)
             if not share.given_up:
                 share.acknowledged = stop
-                self._metrics.lag(*self._named(share), max(0, end - stop))
+                self._metrics.lag(*share.named, max(0, end - stop))
         finally:
             share.flight = None
 
@@ -255,7 +254,7 @@ class Packer(ConsumerRebalanceListener):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for share in self._shares.values():
-                if share.flight is None and share.buffer.values:
+                if share.flight is None and share.buffer.runs:
                     self._launch(share)
             if not self._flights:
                 break
@@ -286,6 +285,3 @@ class Packer(ConsumerRebalanceListener):
             share = self._shares.get(source)
             if share is not None and share.acknowledged == offset:
                 share.acknowledged = None
-
-    def _named(self, share: AssignedPartition) -> tuple[str, int]:
-        return self._by_source[share.source.topic].name, share.source.partition

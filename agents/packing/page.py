@@ -1,16 +1,14 @@
 """Serve a packer's metrics and health over HTTP."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from aiohttp import web
 
 from ldpstream.agents.config import WorkerConfig
-from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.connection import Bounds
 from ldpstream.agents.http.listening import listening
 from ldpstream.agents.http.parameters import AnswerError
@@ -19,51 +17,44 @@ from ldpstream.agents.metrics.packing import PackMetrics
 
 PATIENCE_SECONDS: Final = 10.0
 """A broker that has not answered for this long is away; it is asked every two seconds."""
-_CONNECTIONS: Final = 100
-_CONNECTIONS_PER_PEER: Final = 50
+_BOUNDS: Final = Bounds(connections=100, per_peer=50)
 
 
 @dataclass
 class Health:
     """Whether a packer works."""
 
-    assigned: asyncio.Event
-    """Set once partitions have been assigned."""
-    answered: float = 0.0
-    """When the broker last listed its topics, on the monotonic clock."""
+    assigned: bool = False
+    """Whether partitions have been assigned."""
+    answered: float = field(default_factory=time.monotonic)
+    """When the broker last listed its topics, on the monotonic clock; at first, now."""
 
     def reasons(self) -> list[str]:
         """Return why it does not pack; empty if it does."""
-        found = [] if self.assigned.is_set() else ["no partitions have been assigned yet"]
+        found = [] if self.assigned else ["no partitions have been assigned yet"]
         if time.monotonic() - self.answered > PATIENCE_SECONDS:
             found.append("the broker does not answer")
         return found
 
 
-def check_page(address: str, worker: WorkerConfig) -> Access:
-    """Return who may read the metrics at an address: the same readers as a worker's.
+@asynccontextmanager
+async def serving_page(
+    address: str, worker: WorkerConfig, *, metrics: PackMetrics, health: Health
+) -> AsyncIterator[None]:
+    """Serve /metrics, /healthz and /readyz for the duration of an `async with` block.
+
+    The metrics are for the same readers as a worker's.
 
     Raises:
-        HttpUnavailableError: if others can reach it and there is no valid token.
+        HttpUnavailableError: if the address cannot be listened on, or others can reach it and there
+            is no valid token.
     """
-    host = address.rpartition(":")[0]
-    return reading_access(
-        host,
+    access = reading_access(
+        address.rpartition(":")[0],
         worker.token,
         open_to_everybody=worker.open_to_everybody,
         trusted_proxies=worker.trusted_proxies,
     )
-
-
-@asynccontextmanager
-async def serve_page(
-    address: str, access: Access, *, metrics: PackMetrics, health: Health
-) -> AsyncIterator[None]:
-    """Serve /metrics, /healthz and /readyz for the duration of an `async with` block.
-
-    Raises:
-        HttpUnavailableError: if the address cannot be listened on.
-    """
 
     async def exposition(request: web.Request) -> web.Response:
         try:
@@ -85,10 +76,6 @@ async def serve_page(
     app.router.add_get("/metrics", exposition)
     app.router.add_get("/healthz", healthy)
     app.router.add_get("/readyz", readiness)
-    bounds = Bounds(
-        connections=_CONNECTIONS,
-        per_peer=_CONNECTIONS_PER_PEER,
-        trusted_proxies=access.trusted_proxies,
-    )
+    bounds = replace(_BOUNDS, trusted_proxies=access.trusted_proxies)
     async with listening(app, address=address, bounds=bounds, tls=None, setting="--http"):
         yield

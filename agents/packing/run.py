@@ -19,7 +19,7 @@ from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import PackOptions
 from ldpstream.agents.packing.batches import take_whole
 from ldpstream.agents.packing.packer import Packer
-from ldpstream.agents.packing.page import Health, check_page, serve_page
+from ldpstream.agents.packing.page import Health, serving_page
 from ldpstream.agents.pipeline.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.process.console import set_up_logging
 from ldpstream.agents.process.leaving import run_and_leave
@@ -71,24 +71,23 @@ async def pack(
         HttpUnavailableError: if `http` cannot be listened on, or needs a token.
         KafkaError: if the broker does not answer, or refuses.
     """
-    access = None if http is None else check_page(http, config.worker)
-    collections = packed_collections(config)
+    collections, health = packed_collections(config), Health()
     metrics = PackMetrics([c.name for c in collections])
     connections = Connections(config.kafka)
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(connections.close)
-        opening = _open(connections, config, collections, options, metrics)
-        packer, identity = await unless_stopped(opening, stop)
-        health = Health(packer.assigned_once, answered=time.monotonic())
-        if access is not None and http is not None:
-            page = serve_page(http, access, metrics=metrics, health=health)
-            await stack.enter_async_context(page)
 
-        async def announced() -> None:
-            await packer.assigned_once.wait()
+    def assigned() -> None:
+        if not health.assigned:
+            health.assigned = True
             announce()
 
-        stack.callback(asyncio.create_task(announced()).cancel)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(connections.close)
+        if http is not None:
+            page = serving_page(http, config.worker, metrics=metrics, health=health)
+            await stack.enter_async_context(page)
+        opening = _open(connections, config, collections, options, metrics, assigned)
+        packer, identity = await unless_stopped(opening, stop)
+        health.answered = time.monotonic()
         watching = _watch(identity, [c.topics.source for c in collections], health)
         await _until_stopped(packer, stop, watching)
 
@@ -99,6 +98,7 @@ async def _open(
     collections: Sequence[CollectionConfig],
     options: PackOptions,
     metrics: PackMetrics,
+    on_assigned: Callable[[], None],
 ) -> tuple[Packer, TopicIdentity]:
     """Connect, check the topics, and return the packer and what its topics were."""
     identity, group, kafka = TopicIdentity(), config.worker.pack_group, config.kafka
@@ -116,6 +116,7 @@ async def _open(
         producer=producer,
         options=options,
         metrics=metrics,
+        on_assigned=on_assigned,
     )
     return packer, identity
 
@@ -143,15 +144,13 @@ async def _until_stopped(
     packer: Packer, stop: asyncio.Event, watching: Coroutine[Any, Any, None]
 ) -> None:
     """Pack until the signal, or until something fails."""
-    packing = asyncio.create_task(packer.run(stop))
-    watch = asyncio.create_task(watching)
-    told = asyncio.create_task(stop.wait())
-    tasks = packing, watch, told
+    packing, told = packer.run(stop), stop.wait()
+    tasks = [asyncio.create_task(one) for one in (packing, watching, told)]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if done == {told}:
+        if done == {tasks[-1]}:
             # While the broker is away, a commit may take this long.
-            done, _ = await asyncio.wait([packing], timeout=END_SECONDS)
+            done, _ = await asyncio.wait(tasks[:1], timeout=END_SECONDS)
         for task in done:
             task.result()
     finally:

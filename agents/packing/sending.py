@@ -1,12 +1,11 @@
 """Send packed messages, retrying until they are acknowledged."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.complaints import Complaints
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics.packing import PackMetrics
@@ -24,13 +23,8 @@ class Sender:
     """
 
     def __init__(
-        self,
-        collections: Collection[CollectionConfig],
-        topic_ids: Mapping[str, bytes],
-        producer: LastingProducer,
-        metrics: PackMetrics,
+        self, topic_ids: Mapping[str, bytes], producer: LastingProducer, metrics: PackMetrics
     ) -> None:
-        self._by_source = {c.topics.source: c for c in collections}
         self._topic_ids = topic_ids
         self._producer = producer
         self._metrics = metrics
@@ -44,8 +38,7 @@ class Sender:
 
     async def _send(self, share: AssignedPartition, packed: Packed) -> Sequence[Packed]:
         """Send one message until it is acknowledged; return what to send instead, if too large."""
-        collection, partition = self._by_source[share.source.topic], share.source.partition
-        name, frames = collection.name, collection.topics.frames
+        (name, partition), frames = share.named, share.collection.topics.frames
         assert frames is not None
         topic_id = self._topic_ids[share.source.topic]
         value = encode_packed(packed, partition=partition, topic_id=topic_id)

@@ -107,8 +107,6 @@ class Session:
     position: int
     deliver: Callable[[Batch | Outside], None]
     answers: Answers
-    recent: Sequence[int] = ()
-    """The timestamps of the last records read, as many as `Dates` uses."""
     pending: deque[Batch | Outside] = field(default_factory=deque)
     given: int = 0
     """How many items have been delivered but not taken."""
@@ -273,12 +271,10 @@ class SourceReader:
         start, stop = session.position, await self._consumer.position(partition)
         session.position = stop
         since_ms = session.answers.read(start, stop, end=end)
-        dates = Dates(
+        dates = session.answers.dates(
             [record.timestamp for record in found],
-            all(record.timestamp_type == _APPENDED for record in found),
-            session.recent,
+            appended=all(record.timestamp_type == _APPENDED for record in found),
         )
-        session.recent = dates.up_to(len(found))
         return Batch(
             session=session,
             start=start,

@@ -1,7 +1,6 @@
 """What a packer serves: metrics to those who may read a worker's, and whether it packs."""
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,8 @@ from aiohttp import ClientSession
 from ldpstream.agents.config import WorkerConfig, load_config
 from ldpstream.agents.config.secret import GivenSecret
 from ldpstream.agents.http import HttpUnavailableError
-from ldpstream.agents.http.access import Access
 from ldpstream.agents.metrics.packing import PackMetrics
-from ldpstream.agents.packing.page import PATIENCE_SECONDS, Health, check_page, serve_page
+from ldpstream.agents.packing.page import PATIENCE_SECONDS, Health, serving_page
 from tests.ports import free_ports
 from tests.stream.cli import configured, invoke, refused
 
@@ -26,10 +24,9 @@ def worker(tmp_path: Path) -> WorkerConfig:
 
 async def test_metrics_need_the_token_and_probes_do_not(worker: WorkerConfig) -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
-    access = check_page(address, worker.model_copy(update={"token": GivenSecret(TOKEN)}))
-    health = Health(asyncio.Event(), answered=time.monotonic())
+    guarded, health = worker.model_copy(update={"token": GivenSecret(TOKEN)}), Health()
     async with (
-        serve_page(address, access, metrics=PackMetrics(["modes"]), health=health),
+        serving_page(address, guarded, metrics=PackMetrics(["modes"]), health=health),
         ClientSession(f"http://{address}") as session,
     ):
 
@@ -49,7 +46,7 @@ async def test_metrics_need_the_token_and_probes_do_not(worker: WorkerConfig) ->
             503,
             '{"ready": false, "reasons": ["no partitions have been assigned yet"]}',
         )
-        health.assigned.set()
+        health.assigned = True
         assert await ask("/readyz") == (200, '{"ready": true, "reasons": []}')
         health.answered -= PATIENCE_SECONDS
         assert await ask("/readyz") == (
@@ -58,12 +55,14 @@ async def test_metrics_need_the_token_and_probes_do_not(worker: WorkerConfig) ->
         )
 
 
-def test_the_page_is_for_this_machine_unless_opened(worker: WorkerConfig) -> None:
-    assert check_page("127.0.0.1:6067", worker) == Access(local=True)
+async def test_the_page_is_for_this_machine_unless_opened(worker: WorkerConfig) -> None:
+    address, metrics = f"0.0.0.0:{free_ports(1)[0]}", PackMetrics(["modes"])
     opened = worker.model_copy(update={"open_to_everybody": True})
-    assert check_page("0.0.0.0:6067", opened) == Access()
+    async with serving_page(address, opened, metrics=metrics, health=Health()):
+        pass
     with pytest.raises(HttpUnavailableError, match=r"^worker\.token: expected a token"):
-        check_page("0.0.0.0:6067", worker)
+        async with serving_page(address, worker, metrics=metrics, health=Health()):
+            pass
 
 
 def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
@@ -80,9 +79,8 @@ async def test_nothing_is_logged_of_who_asks(
     port = free_ports(1)[0]
     address = f"127.0.0.1:{port}"
     caplog.set_level("DEBUG")
-    health = Health(asyncio.Event())
-    access = check_page(address, worker)
-    async with serve_page(address, access, metrics=PackMetrics(["modes"]), health=health):
+    metrics = PackMetrics(["modes"])
+    async with serving_page(address, worker, metrics=metrics, health=Health()):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"who are you?\r\n\r\n")
         assert (await reader.read(12)).split()[1] == b"400"

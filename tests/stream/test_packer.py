@@ -20,7 +20,7 @@ from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing import run, sending
-from ldpstream.agents.packing.assigned import AssignedPartition, Dating, PackOptions
+from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
 from ldpstream.agents.packing.batches import Run
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.packer import Packer
@@ -126,7 +126,13 @@ def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
         producer=cast("LastingProducer", told),
         options=PackOptions(linger_ms=linger_ms, limit_bytes=1_000),
         metrics=metrics(told.count_left_out),
+        on_assigned=lambda: None,
     )
+
+
+def make_share(partition: int, answers: Answers, read_to: int) -> AssignedPartition:
+    source = TopicPartition(SOURCE.topic, partition)
+    return AssignedPartition(city()[0], source, Buffer(0), answers, read_to=read_to)
 
 
 async def packed(
@@ -168,19 +174,19 @@ async def test_packed_messages_say_when_what_they_hold_arrived(appended: bool) -
 
 async def test_what_a_packer_reads_at_the_end_of_the_source_arrived_since_it_saw_that() -> None:
     answers = Answers(None, 0)
-    dating = Dating(answers, 5)
+    share = make_share(0, answers, 5)
     for at_ms in (100, 200, 300):
         answers.look(at_ms, at_ms)
-        dating.read((), stop=5, end=5, steady_ms=at_ms, now_ms=1_000_000 + at_ms)
+        share.read((), stop=5, end=5, steady_ms=at_ms, now_ms=1_000_000 + at_ms)
     answers.look(400, 400)
     taken = [Run(range(5, 7), [b"", b""], [0, 0], False)]
-    arrived, _ = dating.read(taken, stop=7, end=9, steady_ms=400, now_ms=1_000_400)
+    share.read(taken, stop=7, end=9, steady_ms=400, now_ms=1_000_400)
     # The answer that was seen at 300 was asked for after nothing else had been seen at 100.
-    assert arrived.tolist() == [1_000_100] * 2
+    assert share.buffer.arrived.pop().tolist() == [1_000_100] * 2
     answers.look(500, 500)
     taken = [Run(range(7, 9), [b"", b""], [0, 2_000_000], False)]
-    arrived, _ = dating.read(taken, stop=9, end=9, steady_ms=500, now_ms=1_000_500)
-    assert arrived.tolist() == [1_000_100] * 2
+    share.read(taken, stop=9, end=9, steady_ms=500, now_ms=1_000_500)
+    assert share.buffer.arrived.pop().tolist() == [1_000_100] * 2
 
 
 async def test_what_was_read_is_sent_though_the_source_has_lost_it() -> None:
@@ -218,9 +224,9 @@ async def test_what_the_source_has_lost_is_sent_before_what_comes_later(
 
 def test_records_without_bytes_fill_a_buffer_too() -> None:
     buffer, n = Buffer(0), MAX_MESSAGES - 1
-    buffer.add([Run(range(n), [None] * n, [0] * n, False)], np.zeros(n, int), appended=False)
+    buffer.add([Run(range(n), [None] * n, [0] * n, False)], np.zeros(n, int))
     assert not buffer.full(1)
-    buffer.add([Run(range(n, n + 1), [b""], [0], False)], np.zeros(1, int), appended=False)
+    buffer.add([Run(range(n, n + 1), [b""], [0], False)], np.zeros(1, int))
     assert buffer.full(1)
     assert sum(len(one.records) for one in buffer.cut(end=0, limit_bytes=1)) == MAX_MESSAGES
     assert not buffer.full(1)
@@ -242,11 +248,8 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
 
     producer = Guarded()
     counts = metrics(lambda *_: None)
-    sender = Sender(city(), {SOURCE.topic: ID}, cast("LastingProducer", producer), counts)
-    good, *closed = (
-        AssignedPartition(TopicPartition(SOURCE.topic, p), Buffer(0), Dating(Answers(None, 0), 0))
-        for p in range(3)
-    )
+    sender = Sender({SOURCE.topic: ID}, cast("LastingProducer", producer), counts)
+    good, *closed = (make_share(partition, Answers(None, 0), 0) for partition in range(3))
     message = Packed(0, 1, 1, make_records([(0, b"a")]))
     refused = [asyncio.create_task(sender.send_all(share, [message])) for share in closed]
     while producer.refusals < 10:
