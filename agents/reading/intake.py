@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
 from operator import itemgetter
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from aiokafka import TopicPartition
 
@@ -68,7 +68,8 @@ class Intake:
         self._read(held)
 
     def end(self, held: OwnedPartition) -> None:
-        """Stop reading a partition."""
+        """Stop reading the source of a partition."""
+        held.state.interrupted()
         if held.session is not None:
             held.session.end()
             held.session = None
@@ -80,25 +81,16 @@ class Intake:
             self._read(held)
 
     def take(self, held: OwnedPartition, item: Batch | Outside) -> None:
-        """Take what was read of the source; items of ended sessions are dropped."""
-        self._take_in_turn(held, self._take, item)
-
-    def _take_in_turn(
-        self,
-        held: OwnedPartition,
-        take: Callable[[OwnedPartition, Any], None],
-        item: Batch | Outside,
-    ) -> None:
+        """Take what was read; items of ended sessions are dropped."""
         with contained(self._owner.fail):
             if held.waiting or held.state.full:
-                held.waiting.append((take, item))
+                held.waiting.append(item)
             else:
-                take(held, item)
+                self._take(held, item)
 
     def _take_waiting(self, held: OwnedPartition) -> None:
         while held.waiting and not held.state.full:
-            take, item = held.waiting.popleft()
-            take(held, item)
+            self._take(held, held.waiting.popleft())
 
     def _lost(self, held: OwnedPartition, *sessions: Session | None) -> bool:
         """Return whether an item delivered in these sessions will never be taken."""
@@ -177,8 +169,7 @@ class Intake:
         held.state.interrupted()
         held.missed = 0
         source = TopicPartition(self._config.topics.source, held.partition)
-        deliver = partial(self._offer, partial(self.take, held))
-        held.session = self._reader.begin(source, held.state.next, deliver)
+        held.session = self._reader.begin(source, held.state.next, partial(self._offer, held))
 
-    def _offer(self, take: Callable[[Batch | Outside], None], item: Batch | Outside) -> None:
-        self._channel.offer(partial(take, item))
+    def _offer(self, held: OwnedPartition, item: Batch | Outside) -> None:
+        self._channel.offer(partial(self.take, held, item))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -67,10 +66,8 @@ class OwnedPartition:
     """The session in which the source is read."""
     frames: Frames = field(default_factory=Frames)
     """The same of packed messages."""
-    waiting: "deque[tuple[Callable[[OwnedPartition, Batch | Outside], None], Batch | Outside]]" = (
-        field(default_factory=deque)
-    )
-    """What arrived while the partition was full, with the method that takes it."""
+    waiting: deque[Batch | Outside] = field(default_factory=deque)
+    """What arrived while the partition was full."""
     missed: int = 0
     """How many times in a row delivered slices were found neither in the channel nor taken."""
     flushed: float = 0.0

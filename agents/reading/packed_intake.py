@@ -81,7 +81,7 @@ class PackedIntake(Intake):
             return
         frames, now, silent_seconds = held.frames, self._clock.seconds(), self._silent_seconds
         if self._lost(held, held.session, frames.session):
-            self._end_source(held)
+            super().end(held)
             if frames.hole is None:
                 self._read_frames(held)
         if held.waiting:
@@ -97,13 +97,10 @@ class PackedIntake(Intake):
             frames.probing = not needed
             self._read(held)
 
-    def take_frames(self, held: OwnedPartition, item: Batch | Outside) -> None:
-        """Take what was read of the frames topic; items of ended sessions are dropped."""
-        self._take_in_turn(held, self._take_frames, item)
-
-    def _take_frames(self, held: OwnedPartition, item: Batch | Outside) -> None:
+    def _take(self, held: OwnedPartition, item: Batch | Outside) -> None:
         session = held.frames.session
         if session is None or item.session is not session:
+            super()._take(held, item)
             return
         if isinstance(item, Outside):
             # The frames topic begins above our position: the source has what is missing.
@@ -128,7 +125,7 @@ class PackedIntake(Intake):
         ):
             taken = self._take_packed(held, offset, value, packed_ms)
             if taken is Taken.FULL:
-                held.waiting.appendleft((self._take_frames, batch.rest(place)))
+                held.waiting.appendleft(batch.rest(place))
             if taken in {Taken.FULL, Taken.HOLE}:
                 return
         held.state.frames_at(batch.stop)
@@ -143,7 +140,7 @@ class PackedIntake(Intake):
             # After a silence the messages are left to the packer for a while.
             state.read_to(before, end=batch.end, asked_ms=None)
             frames.unpacked = now
-            self._end_source(held)
+            super().end(held)
             self._tell_lag(held)
             return
         super()._ingest(held, batch)
@@ -164,7 +161,7 @@ class PackedIntake(Intake):
         hole, following, beginning = held.frames.hole, held.state.next, outside.beginning
         if following < beginning and hole is None and not self._exhausted(held):
             held.frames.hear(self._clock.seconds())
-            self._end_source(held)
+            super().end(held)
         elif following < beginning and hole is not None and hole.after <= beginning:
             if following < hole.after:
                 self._skip(held, hole.after)
@@ -219,7 +216,7 @@ class PackedIntake(Intake):
         elif taken is Taken.TAKEN or state.next - packed.next <= NEAR_RECORDS:
             frames.hear(now)
             if now - frames.own <= self._silent_seconds:
-                self._end_source(held)
+                super().end(held)
         return taken
 
     def _refuse(self, partition: int, offset: int, error: PackedError) -> None:
@@ -232,23 +229,19 @@ class PackedIntake(Intake):
     def _filled(self, held: OwnedPartition) -> None:
         """Resume at the packed message before which something was missing."""
         held.frames.hear(self._clock.seconds())
-        self._end_source(held)
+        super().end(held)
         self._read_frames(held)
 
     def _read_frames(self, held: OwnedPartition) -> None:
         frames = held.frames
         frames.hole, frames.at_end = None, False
-        deliver = partial(self._offer, partial(self.take_frames, held))
+        deliver = partial(self._offer, held)
         frames.session = self._frames.begin(self._topic(held), held.state.work.frames, deliver)
 
     def _end_frames(self, held: OwnedPartition) -> None:
         if held.frames.session is not None:
             held.frames.session.end()
             held.frames.session = None
-
-    def _end_source(self, held: OwnedPartition) -> None:
-        held.state.interrupted()
-        super().end(held)
 
     def _tell_lag(self, held: OwnedPartition) -> None:
         packed = held.frames.packed

@@ -34,7 +34,7 @@ def test_a_full_partition_makes_its_reader_wait_and_nothing_is_read_twice() -> N
     broker.state.full = True
     for _ in range(9):
         broker.read()
-    waiting = sum(len(item.records) for _, item in broker.held.waiting)
+    waiting = sum(len(item.records) for item in broker.held.waiting)
     assert not broker.state.offsets
     assert len(broker.held.waiting) == 2
     assert broker.source.at == waiting
