@@ -29,10 +29,9 @@ def loadable(
     all accepted states have recorded where they hand over.
     """
     first, stored = replicas[0].head, replicas[partition].head
-    if first is None or stored is None or missing(replicas):
+    if first is None or partition >= max(1, first.partitions) or missing(replicas):
         return None
-    included = partition == 0 or partition < first.partitions
-    return stored if included and (context.accepted or siblings.all_cut_over) else None
+    return stored if context.accepted or siblings.all_cut_over else None
 
 
 def starting_head(

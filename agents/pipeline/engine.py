@@ -21,7 +21,7 @@ from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.flushing import FLUSH_SECONDS, FlushWriter, InFlightFlushes
 from ldpstream.agents.pipeline.identity import SourceChangedError
-from ldpstream.agents.pipeline.loading import Loader, SiblingSpecs, waits_for
+from ldpstream.agents.pipeline.loading import Loader, waits_for
 from ldpstream.agents.pipeline.rivals import Rivals
 from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.reading.intake import Channel, Intake
@@ -142,11 +142,10 @@ class Engine:
     def accept(self, engines: Iterable["Engine"]) -> None:
         """Share all topics with the engines of accepted specs; call it before the start."""
         self.accepted = tuple(engines)
-        accepted = [engine.replicas for engine in self.accepted]
-        self._loader.others = SiblingSpecs(None, accepted)
-        for engine in self.accepted:
-            others = [replicas for replicas in accepted if replicas is not engine.replicas]
-            engine._loader.others = SiblingSpecs(self.replicas, others)  # noqa: SLF001 (our own kind)
+        states = (self, *self.accepted)
+        for engine in states:
+            others = [one.replicas for one in states if one is not engine]
+            engine._loader.others = others  # noqa: SLF001 (our own kind)
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Take over partitions; they are loaded at the next tick, from their replicas."""

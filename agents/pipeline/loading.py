@@ -10,7 +10,6 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
@@ -27,26 +26,6 @@ RETRY_SECONDS: Final = 1.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class SiblingSpecs:
-    """The replicas, by partition, of a collection's other states.
-
-    `own` are those of the collection's own spec, None for its own state; `accepted` those of the
-    specs that it accepts.
-    """
-
-    own: Sequence[Replica] | None = None
-    accepted: Sequence[Sequence[Replica]] = ()
-
-    def siblings(self, partition: int) -> SiblingHeads | None:
-        """Return their heads, or None until all have been read to their end."""
-        own = None if self.own is None else self.own[partition].head
-        heads = [replicas[partition].head for replicas in self.accepted]
-        if (self.own is not None and own is None) or None in heads:
-            return None
-        return SiblingHeads(own, tuple(head for head in heads if head is not None))
-
-
 def waits_for(title: str, replicas: Sequence[Replica], partitions: Iterable[int]) -> str:
     """Return the problem of waiting for a stopped accepted state; empty if it has handed over.
 
@@ -59,7 +38,11 @@ def waits_for(title: str, replicas: Sequence[Replica], partitions: Iterable[int]
 
 
 class Loader:
-    """Loads the partitions of one collection, each under its own epoch."""
+    """Loads the partitions of one collection, each under its own epoch.
+
+    `others` are the replicas, by partition, of the collection's other states: first its own state,
+    if this is an accepted one.
+    """
 
     def __init__(
         self,
@@ -69,7 +52,7 @@ class Loader:
         replicas: Sequence[Replica],
         identity: TopicIdentity,
     ) -> None:
-        self.others = SiblingSpecs()
+        self.others: Sequence[Sequence[Replica]] = ()
         self._title = title
         self._config = config
         self._context = context
@@ -88,9 +71,8 @@ class Loader:
         Trying the others one by one would take long with thousands of them.
         """
         first = self._replicas[0].head
-        if first is None or not partitions:
-            return []
-        return [p for p in partitions if p == 0 or p < first.partitions]
+        included = 0 if first is None else max(1, first.partitions)
+        return [partition for partition in partitions if partition < included]
 
     def load(self, partition: int) -> Partition | None:
         """Load a partition; return None if that is not possible yet.
@@ -98,7 +80,7 @@ class Loader:
         Raises:
             SourceChangedError: if its state was counted from another topic of this name.
         """
-        siblings = self.others.siblings(partition)
+        siblings = self._siblings(partition)
         if siblings is None or time.monotonic() < self._not_before.get(partition, 0.0):
             return None
         state = Partition.load(
@@ -118,6 +100,15 @@ class Loader:
         if state is not None and not self._context.accepted:
             self._warn_of_specs(state, self._replicas[partition].left_behind)
         return state
+
+    def _siblings(self, partition: int) -> SiblingHeads | None:
+        """Return the heads of the other states, or None until all have been read to their end."""
+        heads = [replicas[partition].head for replicas in self.others]
+        found = tuple(head for head in heads if head is not None)
+        if len(found) < len(heads):
+            return None
+        own = int(self._context.accepted)
+        return SiblingHeads(*found[:own], accepted=found[own:])
 
     @property
     def problem(self) -> str:
