@@ -21,9 +21,9 @@ from ldpstream.agents.config.warnings import nominal_warnings
 from ldpstream.agents.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerApp
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
+from ldpstream.agents.kafka.addresses import telling_addresses
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.addresses import telling_addresses
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.process.console import set_up_logging

@@ -10,7 +10,7 @@ from ldpstream.agents.cli.kept_windows import kept_windows
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
 from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
-from ldpstream.agents.kafka.address_topic import missing_on_addresses
+from ldpstream.agents.kafka.addresses import missing_on_addresses
 from ldpstream.agents.kafka.clients import replication_factor
 from ldpstream.agents.kafka.declare import (
     TopicError,

@@ -17,10 +17,8 @@ from ldpstream.agents.config import Config
 from ldpstream.agents.kafka.awaited import wait_for_broker
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.refusals import (
-    BrokerUnavailableError,
-    explain,
-)
+from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
+from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.control import ControlError, decode_control
 from ldpstream.agents.pipeline.clock_watch import STEP_SECONDS, ClockWatch
@@ -36,7 +34,6 @@ from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.reading.interval import scaled_interval
-from ldpstream.agents.reading.orders import read_orders
 from ldpstream.agents.reading.source import SourceReader
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch
@@ -233,9 +230,12 @@ class Pipeline:
         self._stores.close()
 
     async def _obey(self, consumer: AIOKafkaConsumer) -> None:
-        """Pass orders to close panes on; count what is no order, and log the first of a topic."""
+        """Pass orders to close panes on; count what is no order, and log the first of a topic.
+
+        Applying an order again has no effect.
+        """
         bad: set[str] = set()
-        async for record in read_orders(consumer, self._by_control):
+        async for record in replayed(consumer, self._by_control):
             engine = self._by_control[record.topic]
             try:
                 order = decode_control(record.value or b"")

@@ -8,8 +8,8 @@ import pytest
 
 from ldpstream.agents.config import Config, ConfigError, Shard, read_config
 from ldpstream.agents.config.shard import is_group
+from ldpstream.agents.kafka import addresses
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline import addresses
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.served.shards import MISSED_RENEWALS, Shards
 from tests.stream.cli import invoke

@@ -1,7 +1,4 @@
-"""Read the control topics, which hold orders to close panes; every worker reads from the beginning.
-
-Applying an order again has no effect.
-"""
+"""Read topics of one partition from their beginnings on, and again wherever they are cut."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -16,10 +13,10 @@ _POLL_MS: Final = 500
 _RETRY_SECONDS: Final = 1.0
 
 
-async def read_orders(
+async def replayed(
     consumer: AIOKafkaConsumer, topics: Iterable[str]
 ) -> AsyncIterator[ConsumerRecord[bytes, bytes]]:
-    """Yield all messages of control topics, with a consumer that the caller starts and stops."""
+    """Yield all messages of topics, some of them repeatedly, with a started consumer."""
     pending = [TopicPartition(topic, 0) for topic in topics]
     consumer.assign(pending)
     while True:

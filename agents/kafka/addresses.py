@@ -1,32 +1,41 @@
 """Tell workers of other shards where this one answers, as long as it does, and hear where they do.
 
-With clients of its own, next to a pipeline: what becomes of them concerns questions alone.
+They do so in a topic of their own, with clients of their own: what becomes of them concerns
+questions alone.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import Config
-from ldpstream.agents.kafka.address_topic import declare_addresses
 from ldpstream.agents.kafka.clients import replication_factor
 from ldpstream.agents.kafka.connections import Connections
-from ldpstream.agents.kafka.metadata import count_brokers
-from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
-from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
+from ldpstream.agents.kafka.declare import DELAYS_SECONDS, TopicError, create_topics
+from ldpstream.agents.kafka.metadata import count_brokers, describe
+from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.refusals import not_permitted
+from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.served.shards import Shards
 
 RENEW_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.2
 _LEAVE_SECONDS: Final = 2.0
-_RETRY_SECONDS: Final = 1.0
 _WAIT_MS: Final = 1_000
+# Workers renew what they tell every few seconds, so that nothing old is of use.
+_CONFIGS: Final = {
+    "cleanup.policy": "compact,delete",
+    "retention.ms": "3600000",
+    "segment.ms": "600000",
+}
+_NEEDED: Final = {"read", "write"}
 
 log = logging.getLogger(__name__)
 
@@ -65,30 +74,13 @@ async def telling_addresses(
                 stop.set()
             await asyncio.wait((telling,), timeout=_LEAVE_SECONDS)
             telling.cancel()
-    except NoIdempotenceError as error:
-        raise no_idempotence(config.kafka) from error
     finally:
         await connections.close()
 
 
 async def _hear(consumer: AIOKafkaConsumer, topic: str, shards: Shards) -> None:
-    consumer.assign([TopicPartition(topic, 0)])
-    begun = False
-    while True:
-        try:
-            if not begun:
-                await consumer.seek_to_beginning()
-                begun = True
-            found = await consumer.getmany(timeout_ms=_WAIT_MS)
-        except KafkaError as error:
-            # What is read again says the same; out of range: what was there has been deleted.
-            log.debug("addresses of workers cannot be read: %r", error)
-            begun = False
-            await asyncio.sleep(_RETRY_SECONDS)
-        else:
-            for records in found.values():
-                for record in records:
-                    shards.read(record.key, record.value)
+    async for record in replayed(consumer, [topic]):
+        shards.read(record.key, record.value)
 
 
 async def _tell(
@@ -122,3 +114,32 @@ async def _sent(sending: Awaitable[None]) -> None:
         await sending
     except KafkaError as error:
         log.debug("the address was not told: %r", error)
+
+
+async def declare_addresses(
+    client: AIOKafkaAdminClient, topic: str, *, replication_factor: int
+) -> Sequence[str]:
+    """Create the topic if it is missing; return what is not permitted on it.
+
+    Raises:
+        TopicError: if the broker refuses to create it.
+        KafkaError: if the broker does not answer.
+    """
+    found = await describe(client, [topic])
+    if topic not in found:
+        new = NewTopic(topic, 1, replication_factor, topic_configs=_CONFIGS)
+        await create_topics(client, [new])
+        for delay_seconds in DELAYS_SECONDS:
+            await asyncio.sleep(delay_seconds)
+            found = await describe(client, [topic])
+            if topic in found:
+                break
+        else:
+            raise TopicError(f"topic {topic} was created, but the broker does not show it")
+    return missing_on_addresses(topic, found[topic].permitted)
+
+
+def missing_on_addresses(topic: str, permitted: frozenset[str] | None) -> list[str]:
+    """Return what is not permitted on the topic; empty if the broker does not say."""
+    lacking = sorted(_NEEDED - permitted) if permitted is not None else ()
+    return [f"topic {topic}: expected permission to {one}, got none" for one in lacking]
