@@ -22,7 +22,7 @@ from aiokafka.consumer.fetcher import FetchResult
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
 
-from ldpstream.agents.kafka.unreadable import on_fetch, pass_unreadable
+from ldpstream.agents.kafka.unreadable import WrappedBatch, on_fetch, pass_unreadable
 
 BATCH_BYTES: Final = 4 << 20
 """The least bound on a decompressed batch: clients make batches of at most 1 MiB by default."""
@@ -226,20 +226,13 @@ class _Batches:
         return _Batch(self._batches.next_batch(), data, self._unpacker)
 
 
-class _Batch:
-    """A batch whose records are read within bounds; everything else is delegated to the batch."""
+class _Batch(WrappedBatch):
+    """A batch whose records are read within bounds."""
 
     def __init__(self, batch: Any, data: memoryview, unpacker: _Unpacker) -> None:
-        self._batch = batch
+        super().__init__(batch)
         self._data = data
         self._unpacker = unpacker
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._batch, name)
-
-    def __next__(self) -> Any:
-        # The one record of a control batch.
-        return next(self._batch)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._opened())

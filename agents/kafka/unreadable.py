@@ -12,7 +12,7 @@ next call instead, after everything before has been returned.
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
@@ -24,12 +24,12 @@ _BACKOFF_SECONDS: Final = 0.5
 log = logging.getLogger(__name__)
 
 
-def pass_unreadable(consumer: AIOKafkaConsumer, *, only: Container[str] | None = None) -> None:
-    """Have a started consumer continue after unreadable batches, of `only` these topics."""
+def pass_unreadable(consumer: AIOKafkaConsumer) -> None:
+    """Have a started consumer continue after unreadable batches."""
     fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
     if isinstance(fetcher._records, ReadableResults):  # noqa: SLF001 (where fetches wait)
         return
-    waiting, fetcher._records = fetcher._records, ReadableResults(only)  # noqa: SLF001 (where fetches wait)
+    waiting, fetcher._records = fetcher._records, ReadableResults()  # noqa: SLF001 (where fetches wait)
     for partition, result in waiting.items():
         fetcher._records[partition] = result  # noqa: SLF001 (the same)
 
@@ -48,16 +48,14 @@ def on_fetch(consumer: AIOKafkaConsumer, change: Callable[[FetchResult], None]) 
 class ReadableResults(OrderedDict[TopicPartition, Any]):
     """The fetches of a consumer that wait to be read, by partition."""
 
-    def __init__(self, only: Container[str] | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._only = only
         self.changes: list[Callable[[FetchResult], None]] = []
         self._failed: dict[TopicPartition, Exception] = {}
         self._warned: set[TopicPartition] = set()
 
     def __setitem__(self, partition: TopicPartition, result: Any) -> None:
-        ours = self._only is None or partition.topic in self._only
-        if ours and isinstance(result, FetchResult):
+        if isinstance(result, FetchResult):
             for change in self.changes:
                 change(result)
             records = result._partition_records  # noqa: SLF001 (what it unpacks)
@@ -167,3 +165,18 @@ class _Batches:
             raise CorruptRecordException("invalid checksum")
         self.current = batch
         return batch
+
+
+class WrappedBatch:
+    """A batch of which only the reading of records is changed; the rest is delegated to it."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the batch has."""
+        return getattr(self._batch, name)
+
+    def __next__(self) -> Any:
+        """Return the one record of a control batch."""
+        return next(self._batch)

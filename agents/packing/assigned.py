@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers
-from ldpstream.agents.packing.batches import Run
+from ldpstream.agents.kafka.whole_batches import Run
 from ldpstream.agents.packing.buffer import Buffer
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 
 import numpy as np
 
-from ldpstream.agents.packing.batches import Run
+from ldpstream.agents.kafka.whole_batches import Run
 from ldpstream.agents.state.packed import (
     MAX_MESSAGES,
     MAX_SPAN,

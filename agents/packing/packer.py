@@ -26,9 +26,9 @@ from aiokafka.errors import (
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers, steady_ms
 from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.whole_batches import Run, runs
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
-from ldpstream.agents.packing.batches import Run, runs
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.sending import Sender
 from ldpstream.agents.state.packed import Packed

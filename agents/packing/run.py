@@ -13,14 +13,14 @@ from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.kafka.permissions import PACKER
 from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.whole_batches import take_whole
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import PackOptions
-from ldpstream.agents.packing.batches import take_whole
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.page import Health, serving_page
-from ldpstream.agents.pipeline.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.process.console import set_up_logging
 from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.process.running import unless_stopped, until_signalled

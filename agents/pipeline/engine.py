@@ -16,11 +16,11 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstanding
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.flushing import FLUSH_SECONDS, FlushWriter, InFlightFlushes
-from ldpstream.agents.pipeline.identity import SourceChangedError
 from ldpstream.agents.pipeline.loading import Loader, waits_for
 from ldpstream.agents.pipeline.rivals import Rivals
 from ldpstream.agents.pipeline.services import Services

@@ -13,10 +13,10 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.complaints import Complaints
+from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush, Settled
-from ldpstream.agents.pipeline.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.reading.contained import run_contained
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner

@@ -13,9 +13,9 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.partition.cutover import SiblingHeads
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.replica import Replica

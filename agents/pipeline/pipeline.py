@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.config import Config
 from ldpstream.agents.kafka.awaited import wait_for_broker
 from ldpstream.agents.kafka.connections import Connections
+from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.kafka.replay import replayed
@@ -24,12 +25,10 @@ from ldpstream.agents.partition.control import ControlError, decode_control
 from ldpstream.agents.pipeline.clock_watch import STEP_SECONDS, ClockWatch
 from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.identity import TopicIdentity
 from ldpstream.agents.pipeline.publisher import Publisher
 from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
 from ldpstream.agents.pipeline.services import Group, Progress, Services
 from ldpstream.agents.pipeline.tombstones import collect_tombstones
-from ldpstream.agents.pipeline.windowed import WindowedTable
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.intake import Channel
@@ -37,6 +36,7 @@ from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.reading.source import SourceReader
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch
+from ldpstream.agents.served.windowed import WindowedTable
 from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.stores.choice import Stores
 

@@ -8,9 +8,9 @@ from typing import Final, Protocol
 
 from aiokafka import TopicPartition
 
+from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.identity import TopicIdentity
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.served.clock import Clock
 

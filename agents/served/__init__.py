@@ -1,1 +1,1 @@
-"""What HTTP and metrics read of a running worker: its collections, clock and broker's health."""
+"""What HTTP, metrics and an app read of a running worker: its collections, clock and health."""

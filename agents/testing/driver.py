@@ -18,9 +18,9 @@ from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.pipeline.contexts import make_context
-from ldpstream.agents.pipeline.windowed import WindowedTable
 from ldpstream.agents.query.offered import request_options
 from ldpstream.agents.query.options import EstimateRequest
+from ldpstream.agents.served.windowed import WindowedTable
 from ldpstream.agents.state.view import add_up, windows
 from ldpstream.agents.testing.owner import Owner
 from ldpstream.agents.testing.seeded import SeededEntropy

@@ -10,10 +10,10 @@ import numpy as np
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.identity import TopicIdentity
 from ldpstream.agents.pipeline.services import Progress, Services
 from ldpstream.agents.reading.source import Batch, SourceReader
 from ldpstream.agents.state.context import Context, WindowTotals

@@ -10,7 +10,7 @@ from aiokafka.errors import NodeNotReadyError
 
 from ldpstream.agents.config import read_config
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.windowed import NotReadyError
+from ldpstream.agents.served.windowed import NotReadyError
 from ldpstream.agents.worker import _connect, attach
 from tests.stream.serving import CITY
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.clock import ORDERS, Control
 from ldpstream.agents.pipeline.contexts import finals_a_step
-from ldpstream.agents.pipeline.identity import SourceChangedError
 from ldpstream.agents.reading.source import Batch, Outside
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix

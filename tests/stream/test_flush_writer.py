@@ -9,10 +9,10 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush
 from ldpstream.agents.pipeline.flushing import FlushWriter
-from ldpstream.agents.pipeline.identity import SourceChangedError
 from tests.stream.serving import CITY
 
 HEAD = (b"head", b"h")

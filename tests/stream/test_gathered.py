@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.windowed import NotReadyError, WindowedTable
+from ldpstream.agents.served.windowed import NotReadyError, WindowedTable
 from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.records import (
     HEAD,

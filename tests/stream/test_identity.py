@@ -11,9 +11,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError, UnknownTopicOrPartitionError
 
 from ldpstream.agents.config.topic_names import Topics
+from ldpstream.agents.kafka import identity
+from ldpstream.agents.kafka.identity import MISSING_SECONDS, SourceChangedError, TopicIdentity
 from ldpstream.agents.kafka.metadata import TopicState
-from ldpstream.agents.pipeline import identity
-from ldpstream.agents.pipeline.identity import MISSING_SECONDS, SourceChangedError, TopicIdentity
 
 TOPICS = Topics.derive("rides", worker_id="w", collection="rides")
 THERE = {

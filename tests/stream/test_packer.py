@@ -18,10 +18,10 @@ from aiokafka.errors import (
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.whole_batches import Run
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing import run, sending
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
-from ldpstream.agents.packing.batches import Run
 from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.packing.sending import Sender

@@ -17,7 +17,7 @@ from aiokafka.record.util import calc_crc32c
 
 from ldpstream.agents.kafka import unpacking
 from ldpstream.agents.kafka.unpacking import BATCH_BYTES, batch_bytes, bound
-from ldpstream.agents.packing.batches import Run, runs, take_whole
+from ldpstream.agents.kafka.whole_batches import Run, runs, take_whole
 from tests.attack.bombs import misnamed, specks, zeros
 
 ONE, TWO = TopicPartition("trips", 0), TopicPartition("trips", 1)

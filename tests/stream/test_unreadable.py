@@ -17,7 +17,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c_py
 
 from ldpstream.agents.kafka.unreadable import pass_unreadable
-from ldpstream.agents.packing.batches import runs, take_whole
+from ldpstream.agents.kafka.whole_batches import runs, take_whole
 from tests.unreadable import unreadable
 
 ONE, OTHER = TopicPartition("a", 0), TopicPartition("b", 0)

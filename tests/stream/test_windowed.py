@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.pipeline.windowed import WindowedTable
+from ldpstream.agents.served.windowed import WindowedTable
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context
 

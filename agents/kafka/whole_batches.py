@@ -7,26 +7,19 @@ one by one. aiokafka still decides everything else about batches (checksums, abo
 control batches, positions).
 """
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import aiokafka
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer.fetcher import FetchResult
 
-from ldpstream.agents.kafka.unreadable import on_fetch
+from ldpstream.agents.kafka.unreadable import WrappedBatch, on_fetch
 
-KNOWN: Final = "0.14."
-"""Version prefix of the aiokafka whose internals are known."""
 _APPENDED: Final = 1
 """Timestamp type of records whose timestamp the broker has set (LogAppendTime)."""
 _FEW: Final = 8
 """With fewer records a batch is cheaper record by record."""
-
-log = logging.getLogger(__name__)
-
 
 Fetched = Any
 """A record as a consumer or a batch returns it, whose classes have no types in common."""
@@ -66,16 +59,8 @@ class Run:
 def take_whole(consumer: AIOKafkaConsumer) -> None:
     """Have a started consumer return a `Run` for each batch, and single records of small ones.
 
-    `max_records` of its `getmany` then counts these. With an unknown version of aiokafka nothing is
-    changed: an offset that it skipped unnoticed would count as non-existent.
+    `max_records` of its `getmany` then counts these.
     """
-    if not aiokafka.__version__.startswith(KNOWN):
-        log.warning(
-            "aiokafka %s may keep its fetches differently from %sx: messages are read one by one, "
-            "several times slower",
-            *(aiokafka.__version__, KNOWN),
-        )
-        return
     on_fetch(consumer, _take_whole)
 
 
@@ -119,19 +104,12 @@ class _Batches:
         return _Batch(batch, self._partition.next_fetch_offset)
 
 
-class _Batch:
-    """A batch whose records from an offset on are one run; everything else is delegated to it."""
+class _Batch(WrappedBatch):
+    """A batch whose records from an offset on are one run."""
 
     def __init__(self, batch: Any, start: int) -> None:
-        self._batch = batch
+        super().__init__(batch)
         self._start = start
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._batch, name)
-
-    def __next__(self) -> Any:
-        # The one record of a control batch.
-        return next(self._batch)
 
     def __iter__(self) -> Iterator[Run]:
         records: Iterable[Fetched] = self._batch
