@@ -268,11 +268,8 @@ class Packer(ConsumerRebalanceListener):
 
     async def _commit(self) -> None:
         self._committed = time.monotonic()
-        offsets = {
-            share.source: share.acknowledged
-            for share in self._shares.values()
-            if share.acknowledged is not None
-        }
+        shares = [(share, share.acknowledged) for share in self._shares.values()]
+        offsets = {share.source: offset for share, offset in shares if offset is not None}
         if not offsets:
             return
         try:
@@ -281,7 +278,6 @@ class Packer(ConsumerRebalanceListener):
             # Records without a commit are packed again by the next owner.
             log.debug("no commit: %r", error)
             return
-        for source, offset in offsets.items():
-            share = self._shares.get(source)
-            if share is not None and share.acknowledged == offset:
+        for share, offset in shares:
+            if share.acknowledged == offset:
                 share.acknowledged = None

@@ -71,54 +71,42 @@ async def pack(
         HttpUnavailableError: if `http` cannot be listened on, or needs a token.
         KafkaError: if the broker does not answer, or refuses.
     """
-    collections, health = packed_collections(config), Health()
-    metrics = PackMetrics([c.name for c in collections])
-    connections = Connections(config.kafka)
+    collections, health, kafka = packed_collections(config), Health(), config.kafka
+    sources, group = [c.topics.source for c in collections], config.worker.pack_group
+    metrics, identity = PackMetrics([c.name for c in collections]), TopicIdentity()
+    connections = Connections(kafka)
 
     def assigned() -> None:
         if not health.assigned:
             health.assigned = True
             announce()
 
+    async def opened() -> Packer:
+        admin = await connections.admin()
+        await identity.open(admin, kafka, collections, group=group, needed=PACKER)
+        producer = LastingProducer(kafka.bootstrap, kafka.options)
+        await connections.producer(producer)
+        wait_ms = max(1, options.linger_ms // 2)
+        consumer = await connections.member(group_id=group, wait_ms=wait_ms, min_bytes=FETCH_BYTES)
+        take_whole(consumer)
+        return Packer(
+            collections,
+            {source: identity.topic_id(source) for source in sources},
+            consumer=consumer,
+            producer=producer,
+            options=options,
+            metrics=metrics,
+            on_assigned=assigned,
+        )
+
     async with AsyncExitStack() as stack:
         stack.push_async_callback(connections.close)
         if http is not None:
             page = serving_page(http, config.worker, metrics=metrics, health=health)
             await stack.enter_async_context(page)
-        opening = _open(connections, config, collections, options, metrics, assigned)
-        packer, identity = await unless_stopped(opening, stop)
+        packer = await unless_stopped(opened(), stop)
         health.answered = time.monotonic()
-        watching = _watch(identity, [c.topics.source for c in collections], health)
-        await _until_stopped(packer, stop, watching)
-
-
-async def _open(
-    connections: Connections,
-    config: Config,
-    collections: Sequence[CollectionConfig],
-    options: PackOptions,
-    metrics: PackMetrics,
-    on_assigned: Callable[[], None],
-) -> tuple[Packer, TopicIdentity]:
-    """Connect, check the topics, and return the packer and what its topics were."""
-    identity, group, kafka = TopicIdentity(), config.worker.pack_group, config.kafka
-    admin = await connections.admin()
-    await identity.open(admin, kafka, collections, group=group, needed=PACKER)
-    producer = LastingProducer(kafka.bootstrap, kafka.options)
-    await connections.producer(producer)
-    wait_ms = max(1, options.linger_ms // 2)
-    consumer = await connections.member(group_id=group, wait_ms=wait_ms, min_bytes=FETCH_BYTES)
-    take_whole(consumer)
-    packer = Packer(
-        collections,
-        {c.topics.source: identity.topic_id(c.topics.source) for c in collections},
-        consumer=consumer,
-        producer=producer,
-        options=options,
-        metrics=metrics,
-        on_assigned=on_assigned,
-    )
-    return packer, identity
+        await _until_stopped(packer, stop, _watch(identity, sources, health))
 
 
 async def _watch(identity: TopicIdentity, sources: Sequence[str], health: Health) -> None:
