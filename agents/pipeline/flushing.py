@@ -22,7 +22,6 @@ from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
 
 FLUSH_SECONDS: Final = 0.25
-_CELLS_A_STEP: Final = 1_000
 
 log = logging.getLogger(__name__)
 
@@ -57,14 +56,8 @@ class FlushWriter:
                 self.check_source(),
             )
             whole = (*cells, flush.head)
-            if len(cells) > _CELLS_A_STEP or not await producer.send_whole(
-                changelog, partition, whole
-            ):
-                # Send cells in steps: one message may have touched a hundred thousand.
-                for at in range(0, len(cells), _CELLS_A_STEP):
-                    await producer.send_records(
-                        changelog, partition, cells[at : at + _CELLS_A_STEP]
-                    )
+            if not await producer.send_whole(changelog, partition, whole):
+                await producer.send_records(changelog, partition, cells)
                 await self.check_source()
                 await producer.send_records(changelog, partition, (flush.head,))
         except KafkaError as error:
