@@ -55,6 +55,8 @@ class ChangelogReader:
         self._resumed = dict(resumed or {})
         self._on_read = on_read
         self._on_broken = on_broken
+        # To be read from the beginning, but not yet set to it.
+        self._restarted = [partition for partition in replicas if partition not in self._resumed]
         self._seen: dict[TopicPartition, tuple[int, int]] = {}
         self._short_since_ms: dict[TopicPartition, int] = {}
         self._looked = float("-inf")
@@ -62,17 +64,19 @@ class ChangelogReader:
     async def run(self) -> None:
         """Read from the beginning, or from where a replica was resumed, until cancelled."""
         self._consumer.assign(list(self._replicas))
-        await self._rewind(list(self._replicas))
         for partition, offset in self._resumed.items():
             self._consumer.seek(partition, offset)
         while True:
             began = time.monotonic()
             try:
+                if self._restarted:
+                    await self._consumer.seek_to_beginning(*self._restarted)
+                    self._restarted = []
                 found = await self._consumer.getmany(timeout_ms=_POLL_MS)
             except OffsetOutOfRangeError as error:
                 # A fetch may have been in flight when a partition was given up.
                 for partition in self._replicas.keys() & error.args[0]:
-                    await self._give_up(partition, "its end went back: it was created again or cut")
+                    self._give_up(partition, "its end went back: it was created again or cut")
             except KafkaError as error:
                 note_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -102,16 +106,6 @@ class ChangelogReader:
         self._looked = now
         return list(self._replicas)
 
-    async def _rewind(self, partitions: Sequence[TopicPartition]) -> None:
-        while True:
-            try:
-                await self._consumer.seek_to_beginning(*partitions)
-            except KafkaError as error:
-                note_error(error)
-                await asyncio.sleep(_RETRY_SECONDS)
-            else:
-                return
-
     async def _feed(
         self, partition: TopicPartition, found: Sequence[ConsumerRecord[bytes, bytes]]
     ) -> None:
@@ -121,7 +115,7 @@ class ChangelogReader:
         position = await self._consumer.position(partition)
         before = self._seen.get(partition, (0, 0))[1]
         if self._went_back(partition, end=end, known=max(before, position)):
-            await self._give_up(partition, f"its end went back from {before} to {end}")
+            self._give_up(partition, f"its end went back from {before} to {end}")
             return
         if end < self._resumed.get(partition, 0):
             return  # Nobody has confirmed yet that the log reaches the stored offset.
@@ -137,7 +131,7 @@ class ChangelogReader:
             except RecordError as error:
                 wrong.append(str(error))
         if wrong:
-            await self._give_up(partition, wrong[0])
+            self._give_up(partition, wrong[0])
         elif evaluated:
             self._resumed.pop(partition, None)
             self._on_read(partition)
@@ -156,7 +150,7 @@ class ChangelogReader:
         since_ms = self._short_since_ms.setdefault(partition, fetched_ms)
         return bool(fetched_ms - since_ms > _SHORT_MS)
 
-    async def _give_up(self, partition: TopicPartition, why: str) -> None:
+    def _give_up(self, partition: TopicPartition, why: str) -> None:
         if self._resumed.pop(partition, None) is not None:
             log.warning(
                 "the state of %s[%d] is read from the changelog's beginning: the stored one does "
@@ -166,7 +160,7 @@ class ChangelogReader:
             self._replicas[partition].restart()
             self._seen.pop(partition, None)
             self._short_since_ms.pop(partition, None)
-            await self._rewind([partition])
+            self._restarted.append(partition)
         else:
             del self._replicas[partition]
             self._consumer.pause(partition)
