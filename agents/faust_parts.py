@@ -226,12 +226,8 @@ class EvenAssignor(PartitionAssignor):
             for topic, partition in sorted(every):
                 actives.setdefault(topic, []).append(partition)
             found[member] = ClientAssignment(actives=actives, standbys={})
-        return self._protocol_assignments(
-            found,
-            self._get_changelog_distribution(found),
-            self._get_external_topic_distribution(found),
-            {topic: number for number, topic in enumerate(sorted(topics))},
-        )
+        # Without tables nobody asks which member has a key, or which topics go together.
+        return self._protocol_assignments(found, {}, {}, {})
 
 
 class WorkerApp(faust.App):

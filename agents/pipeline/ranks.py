@@ -38,23 +38,18 @@ def make_ranks(
     `frames` reads all frames topics. What is read of a collection goes through its channel, by
     name.
     """
-
-    def make_rank(found: Sequence[CollectionConfig], *, accepted: bool) -> Rank:
+    ranks, own = list[Rank](), dict[str, Engine]()
+    for place in range(1 + max((len(c.accept) for c in collections), default=0)):
+        found = [one for c in collections for one in (c, *c.accept)[place : place + 1]]
         sources = topic_partitions({c.topics.source: c for c in found})
         reader, engines = SourceReader(sources), list[Engine]()
         for one in found:
-            context = make_context(one, partitions=len(sources), accepted=accepted)
-            engines.append(Engine(one, context, reader, frames, channels[one.name], services))
-        return Rank(reader, tuple(engines))
-
-    ranks = [make_rank(collections, accepted=False)]
-    own = {engine.config.name: engine for engine in ranks[0].engines}
-    for place in range(max((len(c.accept) for c in collections), default=0)):
-        having = [c.accept[place] for c in collections if c.accept[place:]]
-        ranks.append(make_rank(having, accepted=True))
-        for engine in ranks[-1].engines:
-            over = own[engine.config.name]
-            over.accept((*over.accepted, engine))
+            context = make_context(one, partitions=len(sources), accepted=place > 0)
+            engine = Engine(one, context, reader, frames, channels[one.name], services)
+            engines.append(engine)
+            if (over := own.setdefault(one.name, engine)) is not engine:
+                over.accept((*over.accepted, engine))
+        ranks.append(Rank(reader, tuple(engines)))
     return ranks
 
 
