@@ -128,7 +128,7 @@ class Pipeline:
         self.broker_watch.silent = False
 
     async def start(self) -> None:
-        """Connect, check the topics, and start to read.
+        """Connect, check the topics, and start to read; call `stop` even if this fails.
 
         Raises:
             BrokerUnavailableError: if no broker answers, or it lacks a required feature.
@@ -136,15 +136,10 @@ class Pipeline:
             ClientOptionError: if `[kafka]` has a setting that no client knows.
             StoreError: if the store under `[worker]` cannot be opened.
         """
-        kafka = self.config.kafka
         try:
             await self._start()
         except KafkaError as error:
-            await self.stop()
-            raise BrokerUnavailableError(await explain(error, kafka)) from error
-        except BaseException:
-            await self.stop()
-            raise
+            raise BrokerUnavailableError(await explain(error, self.config.kafka)) from error
 
     async def _start(self) -> None:
         config, connections = self.config, self._connections
