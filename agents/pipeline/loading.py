@@ -107,8 +107,9 @@ class Loader:
         found = tuple(head for head in heads if head is not None)
         if len(found) < len(heads):
             return None
-        own = int(self._context.accepted)
-        return SiblingHeads(*found[:own], accepted=found[own:])
+        if self._context.accepted:
+            return SiblingHeads(found[0], found[1:])
+        return SiblingHeads(None, found)
 
     @property
     def problem(self) -> str:
