@@ -3,7 +3,7 @@
 The (125, 350) grid of Gowalla's check-ins with the blocks of the paper, and lines of ordered
 values for quantiles. Times are medians; one process, one core.
 
-Last, beside pure-LDP and multi-freq-ldpy on the same reports: root mean square errors and
+Last, the same of pure-LDP and multi-freq-ldpy on the same reports: root mean square errors and
 milliseconds from reports to all estimates, least processor time. They live in an environment of
 their own, as docs/performance.md says; `--ldp-python` is its Python, and none leaves them out.
 """

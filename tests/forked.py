@@ -197,10 +197,12 @@ def _server() -> str:
 
 def serve(listening: int, ends: int) -> None:
     """Fork a process for every order that comes in, until `ends` does."""
-    from ldpstream.agents.cli.main import COMMANDS
+    from ldpstream.agents.cli.main import COMMANDS, find_command
 
-    for name in (*_IMPORTED, *(f"cli.{command}" for command in COMMANDS)):
+    for name in _IMPORTED:
         importlib.import_module(f"ldpstream.agents.{name}")
+    for command in COMMANDS:
+        find_command(command)
     assert threading.active_count() == 1
     gc.freeze()
     # Nobody waits for those that wait for the forked.

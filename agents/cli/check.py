@@ -32,7 +32,7 @@ def check(config_file: str, shard: Shard) -> None:
             took = f"{collection.spec.fingerprint.hex()} and still takes"
             click.echo(f"{collection.name}: counts {took} {one.spec.fingerprint.hex()}")
     # What it needs takes three times as long to load as the configuration.
-    from ldpstream.agents.cli.checking import find_problems
+    from ldpstream.agents.cli.checking.problems import find_problems
 
     if problems := find_problems(config, config_file):
         raise Failed("\n".join(problems))

@@ -133,7 +133,7 @@ class _Run:
         bits = f"{words.lengths[asked.number]} bits"
         click.echo(
             f"round {number} of {words.rounds}, {span} {format_time(asked.end_ms)}: {what} of "
-            f"{bits} from {count(len(asked.prefixes), 'prefix').replace('xs', 'xes')}",
+            f"{bits} from {count(len(asked.prefixes), 'prefix')}",
             err=True,
         )
 

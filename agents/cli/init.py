@@ -44,7 +44,7 @@ origins = []                    # of pages that may upload, such as "https://sur
 # high-low:       only the values in `sensitive = [...]` are protected.
 # binary:         two values, `epsilon = [from first to second, from second to first]`.
 # lip:            two values and `prior = 0.1`, or `prior = { levels = 64 }` and each device's own
-#                 prior beside its value; `epsilon` may be a list to choose from, beside it too.
+#                 prior given with its value; `epsilon` may be a list to choose from, too.
 # l1-geometric:   ordered domains; values d index steps apart are protected by d times epsilon;
 #                 with `policy = { metric = "l2" }` d is their straight distance on a grid.
 # l1-bits:        the same with a noisy bit a position: for ranges at a small epsilon times size.

@@ -39,7 +39,16 @@ COMMANDS: Final = {
     "devbroker": "Run the embedded development broker on its own.",
     "demo": "Run broker, worker, simulated devices and page in one go.",
 }
-"""Every command: the module `ldpstream.agents.cli.NAME` holds it under the same name."""
+"""Every command with what it does, in the order of use."""
+_SHOWING: Final = frozenset({"keys", "spec", "status"})
+
+
+def find_command(name: str) -> click.Command:
+    """Import a command: that of its name in `ldpstream.agents.cli.NAME`, or in `.showing`."""
+    module = "showing" if name in _SHOWING else name
+    command = getattr(import_module(f"ldpstream.agents.cli.{module}"), name)
+    assert isinstance(command, click.Command)
+    return command
 
 
 class Commands(click.Group):
@@ -51,11 +60,7 @@ class Commands(click.Group):
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command; None for an unknown name."""
-        if cmd_name not in COMMANDS:
-            return None
-        command = getattr(import_module(f"ldpstream.agents.cli.{cmd_name}"), cmd_name)
-        assert isinstance(command, click.Command)
-        return command
+        return find_command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""

@@ -114,7 +114,7 @@ def plan(
         raise Refused(f"--{error}") from error
     _, collection = load_collection(config_file, name)
     # What it needs takes longer to load than the configuration.
-    from ldpstream.agents.cli.planning import Wanted, run_plan
+    from ldpstream.agents.plan.command import Wanted, run_plan
     from ldpstream.agents.plan.run import UNKNOWN_WORDS
 
     if isinstance(collection.spec.domain, Words):

@@ -12,8 +12,8 @@ import click
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
-from ldpstream.agents.cli.journal import Journal
-from ldpstream.agents.cli.once import FOLDER, Once, journal_path
+from ldpstream.agents.cli.once.journal import Journal
+from ldpstream.agents.cli.once.sending import FOLDER, Once, journal_path
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.device import Sender
 from ldpstream.agents.kafka.delivery import Acknowledged, Delivery

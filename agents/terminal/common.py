@@ -166,5 +166,7 @@ def refuse_words(collection: CollectionConfig) -> None:
 
 
 def count(number: int, what: str) -> str:
-    """Return a number of things: `1 broker`, `3 brokers`."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    """Return a number of things: `1 broker`, `3 brokers`, `2 prefixes`."""
+    if number != 1:
+        what += "es" if what.endswith("x") else "s"
+    return f"{number} {what}"

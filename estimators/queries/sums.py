@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.groups import Groups, all_in_one
 from ldpstream.estimators.queries.queries import Queries, Query
-from ldpstream.mechanisms.interface.decoder import Decoder, LinearDecoder, SingleValues
+from ldpstream.mechanisms.interface.decoder import Decoded, Decoder, LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
@@ -99,12 +99,11 @@ def value_sums(
     total = share_sums(mechanism, statistic, n) if decoded is None else decoded
     decoder = mechanism.decoder()
     of_value = decoder.groups()
+    at = slice(None) if values is None else values
+    single, total = decoder.single_values(Decoded(statistic, total), at), total[at]
     if values is None:
-        single = decoder.every_value(statistic, total)
         group = all_in_one(mechanism.size) if of_value is None else of_value
     else:
-        total = total[values]
-        single = decoder.single_values(statistic, values, total)
         group = np.zeros(values.size, dtype=np.int64) if of_value is None else of_value[values]
     of_group = decoder.group_reports(statistic)
     sizes = np.array([mechanism.size]) if of_value is None else np.bincount(of_value)

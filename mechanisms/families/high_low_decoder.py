@@ -7,6 +7,7 @@ from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.walsh import walsh_hadamard
 from ldpstream.mechanisms.interface.decoder import (
     CountDecoder,
+    Decoded,
     Floats,
     Integers,
     SingleValues,
@@ -77,15 +78,10 @@ class HighLowDecoder(CountDecoder):
         hidden = self._hidden[at]
         return np.where(hidden, -self._c, 0.0), np.full(hidden.size, self._c)
 
-    def single_values(
-        self,
-        statistic: Statistic,
-        values: Integers,
-        shares: Floats,  # noqa: ARG002  # nothing here depends on them
-    ) -> SingleValues:
-        """Return the same for some values only."""
-        moments = self._moments(statistic, values)
-        return SingleValues(moments, *self._extremes(values), *self._noise_extremes(values))
+    def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
+        """Return the same for some values."""
+        moments = self._moments(decoded.statistic, at)
+        return SingleValues(moments, *self._extremes(at), *self._noise_extremes(at))
 
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: weights in their places, the positions transformed."""

@@ -11,7 +11,7 @@ exactly unbiased.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,14 @@ PART = 1 << 17
 def parts(size: int) -> list[slice]:
     """Return consecutive slices of at most `PART` places that cover `0..size-1`."""
     return [slice(first, min(first + PART, size)) for first in range(0, size, PART)]
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A statistic, and the `Decoder.shares` of it: of every value, float64 `(k,)`."""
+
+    statistic: Statistic
+    shares: Floats
 
 
 @dataclass(frozen=True)
@@ -79,30 +87,15 @@ class Decoder(ABC):
     def extremes(self) -> tuple[Floats, Floats]:
         """Return `(min_y h_x(y), max_y h_x(y))` of every single value, float64 of shape `(k,)`."""
 
-    def single_values(
-        self,
-        statistic: Statistic,
-        values: Integers,
-        shares: Floats,  # for decoders that tell counts by them
-    ) -> SingleValues:
-        """Return what bounds of some values are made of, given by index, int64 `(q,)`.
+    def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
+        """Return what bounds of values are made of: of all, or of some by index, int64 `(q,)`.
 
-        `shares` are their entries of `shares(statistic)`, float64 `(q,)`. Equal, bit for bit, to
-        these entries of what is returned for all values. This general form takes them out of
-        that: mechanisms of large domains override it, so that a short list costs little.
+        Those of some are, bit for bit, these entries of all. This general form takes them out of
+        all: mechanisms of large domains override it, so that a short list costs little.
         """
-        of_all = self.every_value(statistic, shares)
-        return SingleValues(*(getattr(of_all, one.name)[values] for one in fields(of_all)))
-
-    def every_value(
-        self,
-        statistic: Statistic,
-        shares: Floats,  # noqa: ARG002  # for decoders that tell counts by them
-    ) -> SingleValues:
-        """Return the same of all values, `shares` being `shares(statistic)`: `(k,)` each."""
-        return SingleValues(
-            self.second_moments(statistic), *self.extremes(), *self.noise_extremes()
-        )
+        moments = self.second_moments(decoded.statistic)
+        of_all = (moments, *self.extremes(), *self.noise_extremes())
+        return SingleValues(*(column[at] for column in of_all))
 
     @abstractmethod
     def noise(self, weights: Floats) -> Floats:

@@ -7,8 +7,8 @@ last page as zeros: a ledger that was cut short would have spent nothing.
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 from ldpstream.mechanisms.ledger.errors import LedgerError
@@ -27,6 +27,9 @@ _TABLES = (
     PRIMARY KEY (fingerprint, start_ms)
 ) WITHOUT ROWID""",
 )
+
+
+Explain = Callable[[], AbstractContextManager[None]]
 
 
 def open_ledger_file(path: Path) -> sqlite3.Connection:
@@ -61,6 +64,25 @@ def open_ledger_file(path: Path) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection, explain: Explain) -> Iterator[None]:
+    """Change a file as a whole: durable when the block ends, undone if it raises.
+
+    Only one process at a time is inside. `explain` turns SQLite's errors into others.
+    """
+    with explain():
+        database.execute("BEGIN IMMEDIATE")
+    try:
+        with explain():
+            yield
+            database.execute("COMMIT")
+    except BaseException:
+        # A full disk may have ended the transaction already.
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
 
 
 @contextmanager

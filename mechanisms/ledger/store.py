@@ -6,14 +6,15 @@ transaction: after a kill -9 or a power failure it has happened entirely or not 
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from ldpstream.mechanisms.ledger.errors import LedgerError
-from ldpstream.mechanisms.ledger.file import explained, open_ledger_file
+from ldpstream.mechanisms.ledger.file import explained, open_ledger_file, transaction
 
 DrawnKey = tuple[bytes, str, int, int]
 """Fingerprint, start of the period or "rolling", number of windows, and of those drawn."""
@@ -84,23 +85,9 @@ class LedgerStore:
         """Close the file."""
         self._db.close()
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Change the file as a whole: durable when the block ends, undone if it raises.
-
-        Only one process at a time is inside.
-        """
-        with explained(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-        try:
-            with explained(self.path):
-                yield
-                self._db.execute("COMMIT")
-        except BaseException:
-            # A full disk may have ended the transaction already.
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
+    def writing(self) -> AbstractContextManager[None]:
+        """Change the file as a whole: see `transaction`."""
+        return transaction(self._db, partial(explained, self.path))
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.cli import once
 from tests.lab import Lab
 from tests.stream.cli import begin, invoke, refused
 
@@ -156,7 +155,7 @@ def test_what_the_broker_no_longer_knows_is_not_sent_again(
     async def forgotten(*_: object) -> None:
         return None
 
-    monkeypatch.setattr(once, "committed", forgotten)
+    monkeypatch.setattr(sending, "committed", forgotten)
     change(journal_of(lab), "sent = 0, begun_ms = 1")
     said = refused(invoke(*send(lab, few)), code=1)
     assert said.startswith("--id: the broker no longer knows how much of day-1 it has: between ")

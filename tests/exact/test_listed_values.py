@@ -22,6 +22,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface import decoder
+from ldpstream.mechanisms.interface.decoder import Decoded
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from tests.conformance.instances import INSTANCES
 from tests.seeded import SeededEntropy
@@ -101,7 +102,7 @@ def test_what_bounds_are_made_of_is_the_same_of_some_values(name: str):
     shares = reading.shares(statistic)
     columns = (reading.second_moments(statistic), *reading.extremes(), *reading.noise_extremes())
     for values in lists(mechanism.size):
-        single = reading.single_values(statistic, values, shares[values])
+        single = reading.single_values(Decoded(statistic, shares), values)
         found = (
             *(single.second_moments, single.least, single.largest),
             *(single.quietest, single.noisiest),

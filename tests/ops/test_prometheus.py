@@ -60,8 +60,8 @@ window = { size = "1s", idle = "off" }
 async def send(lab: Lab, stop: asyncio.Event) -> None:
     """Fill partition 0 of `trips` with good, late and bad messages, and `ill` with a wrong prior.
 
-    Some of `trips` are of the specification that is accepted beside its own. A partition of `doors`
-    falls silent half an hour before the other, and nothing is wrong with `calm`.
+    Some of `trips` are of the other specification that it accepts. A partition of `doors` falls
+    silent half an hour before the other, and nothing is wrong with `calm`.
 
     Nine in ten are ill where the prior says one: of 2,000 reports unnoticed with probability 0, to
     any number of digits.

@@ -6,7 +6,14 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.walsh import Number, walsh_hadamard
 from ldpstream.mechanisms.families.block.layout import BlockLayout
-from ldpstream.mechanisms.interface.decoder import Floats, Integers, SingleValues, Statistic, parts
+from ldpstream.mechanisms.interface.decoder import (
+    Decoded,
+    Floats,
+    Integers,
+    SingleValues,
+    Statistic,
+    parts,
+)
 from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 Indices = NDArray[np.int64]
@@ -80,16 +87,11 @@ class BlockDecoder(DisclosedBlocks):
         alone = self._layout.mask == 0
         return np.where(alone, 0.0, self._own_noise), np.where(alone, 0.0, self._c**2)
 
-    def single_values(
-        self,
-        statistic: Statistic,
-        values: Integers,
-        shares: Floats,  # noqa: ARG002  # nothing here depends on them
-    ) -> SingleValues:
-        """Return the same for some values only."""
-        alone = self._layout.mask[values] == 0
+    def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
+        """Return the same for some values."""
+        alone = self._layout.mask[at] == 0
         scale = np.where(alone, 1.0, self._c)
-        in_block = self.group_reports(statistic)[self._layout.blocks.of_value[values]]
+        in_block = self.group_reports(decoded.statistic)[self._layout.blocks.of_value[at]]
         return SingleValues(
             second_moments=scale**2 * in_block,
             least=np.where(alone, 0.0, -self._c),

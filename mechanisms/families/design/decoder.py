@@ -1,15 +1,23 @@
 """Linear queries of symmetric designs inside blocks: two-valued decoders, one transform."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.design.design import DesignLayout
+from ldpstream.mechanisms.families.design.incidence import Incidence, Sums
 from ldpstream.mechanisms.families.design.support import SupportTables
-from ldpstream.mechanisms.interface.decoder import Floats, Integers, SingleValues, Statistic, parts
+from ldpstream.mechanisms.interface.decoder import (
+    Decoded,
+    Floats,
+    Integers,
+    SingleValues,
+    Statistic,
+    parts,
+)
 from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 Indices = NDArray[np.int64]
@@ -17,31 +25,19 @@ _MAX_BATCH = 1 << 22
 _FEW = 1 << 31
 
 
-class Contract(Protocol):
-    """`(blocks, order)` over reports -> the same shape: sums over the reports that support a value.
-
-    The value at place i has the i-th sum. Exact in integers, and symmetric: it also gives, for each
-    report, the sum over the values that it supports. Sums of few counts are int32. Where only sums
-    `of_values` are wanted those of places beyond the values may be any numbers.
-    """
-
-    def __call__(self, reports: NDArray[Number], /, *, of_values: bool) -> NDArray[Number]:
-        """Return the sums."""
-        ...
-
-
 class DesignDecoder(DisclosedBlocks):
     """`h_x` is `high` at the reports of x's block that support x, `low` at its others, 0 elsewhere.
 
-    The value at place i of a block has the number i among the block's reports; `contracts` holds
-    one transform for each design of the layout.
+    The value at place i of a block has the number i among the block's reports; `incidences` holds
+    one for each design of the layout.
     """
 
-    def __init__(self, layout: DesignLayout, contracts: Sequence[Contract]) -> None:
+    def __init__(self, layout: DesignLayout, incidences: Sequence[Incidence]) -> None:
         # What the transforms of designs other than the trivial one take.
         self.scratch = 2.0 if all(d.inside == 1 for d in layout.designs) else 8.0
         self._layout = self.reports = layout
-        self._contracts = contracts
+        self._to_values: list[Sums] = [one.to_values for one in incidences]
+        self._to_reports: list[Sums] = [one.to_reports for one in incidences]
         self._place = layout.blocks.position
         self._tables = SupportTables.of([d.support for d in layout.designs])
         self._unlikely = np.array([float(d.unlikely) for d in layout.designs])
@@ -57,29 +53,28 @@ class DesignDecoder(DisclosedBlocks):
         """Return the report that has each of these values' place in its block."""
         return self._layout.offset[at] + self._place[at]
 
-    def _batches(self) -> Iterator[tuple[Contract, Indices, int]]:
+    def _batches(self, each: Sequence[Sums]) -> Iterator[tuple[Sums, Indices, int]]:
         """Yield each transform, the first reports of the blocks that it takes, and their order."""
         layout = self._layout
-        for kind, (design, contract) in enumerate(
-            zip(layout.designs, self._contracts, strict=True)
-        ):
+        for kind, (design, sums) in enumerate(zip(layout.designs, each, strict=True)):
             starts = layout.starts[layout.kinds == kind]
             step = max(1, _MAX_BATCH // design.order)
             for first in range(0, len(starts), step):
-                yield contract, starts[first : first + step], design.order
+                yield sums, starts[first : first + step], design.order
 
-    def _contract(self, reports: NDArray[Number], *, of_values: bool) -> NDArray[Number]:
+    def _sum(self, each: Sequence[Sums], vector: NDArray[Number]) -> NDArray[Number]:
+        """Return the sums of all blocks, those of each design by its own transform."""
         if self.step is not None:
-            (alone,) = self._contracts[0](reports[None], of_values=of_values)
+            (alone,) = each[0](vector[None])
             return np.asarray(alone)
-        out = np.empty_like(reports)
-        for contract, starts, order in self._batches():
+        out = np.empty_like(vector)
+        for sums, starts, order in self._batches(each):
             if len(starts) == 1:
                 block = slice(int(starts[0]), int(starts[0]) + order)
-                out[block] = contract(reports[None, block], of_values=of_values)[0]
+                out[block] = sums(vector[None, block])[0]
             else:
                 places = starts[:, None] + np.arange(order)
-                out[places] = contract(reports[places], of_values=of_values)
+                out[places] = sums(vector[places])
         return out
 
     def _in_block(self, sums: NDArray[Number], at: slice | Integers) -> NDArray[Number]:
@@ -88,7 +83,7 @@ class DesignDecoder(DisclosedBlocks):
 
     def shares(self, statistic: Statistic) -> Floats:
         """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
-        supporting = self._contract(statistic, of_values=True)
+        supporting = self._sum(self._to_values, statistic)
         in_block, tables = self.group_reports(statistic), self._tables
         if self.step is not None:
             alike: Floats = tables.step[0] * supporting[: self._place.size]
@@ -102,23 +97,16 @@ class DesignDecoder(DisclosedBlocks):
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return `high^2 S_x + low^2 (N_j - S_x)`."""
-        supporting = self._contract(statistic, of_values=True)
+        supporting = self._sum(self._to_values, statistic)
         in_block = self.group_reports(statistic)
         every = slice(None)
         found, of_block = supporting[self._slot(every)], self._in_block(in_block, every)
         return self._tables.single_values(self._kind(every), found, of_block).second_moments
 
-    def single_values(self, statistic: Statistic, values: Integers, shares: Floats) -> SingleValues:
-        """Return the same for some values only: their shares tell S_x."""
-        return self._told(statistic, values, shares)
-
-    def every_value(self, statistic: Statistic, shares: Floats) -> SingleValues:
-        """Return the same of all values, without another transform."""
-        return self._told(statistic, slice(None), shares)
-
-    def _told(self, statistic: Statistic, at: slice | Integers, shares: Floats) -> SingleValues:
-        kinds, in_block = self._kind(at), self._in_block(self.group_reports(statistic), at)
-        supporting = self._tables.supporting(kinds, shares, in_block)
+    def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
+        """Return the same for some values: their shares tell S_x, without another transform."""
+        kinds, in_block = self._kind(at), self._in_block(self.group_reports(decoded.statistic), at)
+        supporting = self._tables.supporting(kinds, decoded.shares[at], in_block)
         return self._tables.single_values(kinds, supporting, in_block)
 
     def extremes(self) -> tuple[Floats, Floats]:
@@ -133,7 +121,7 @@ class DesignDecoder(DisclosedBlocks):
         whole = _whole(weights)
         placed = np.zeros((len(weights), self._layout.outputs), whole.dtype)
         placed[:, : self._place.size] = whole
-        decoded: Floats = self._tables.step[0] * self._contracts[0](placed, of_values=False)
+        decoded: Floats = self._tables.step[0] * self._to_reports[0](placed)
         decoded += (self._tables.low[0] * weights).sum(axis=1)[:, None]
         return decoded
 
@@ -141,7 +129,7 @@ class DesignDecoder(DisclosedBlocks):
         """Return `expect` of each row; of one block by one transform of all."""
         if self.step is None:
             return super().expect_each(functions)
-        supporting = self._contracts[0](functions, of_values=True)[:, : self._place.size]
+        supporting = self._to_values[0](functions)[:, : self._place.size]
         means: Floats = self._excess[0] * supporting
         means += self._unlikely[0] * functions.sum(axis=1)[:, None]
         return means
@@ -158,7 +146,7 @@ class DesignDecoder(DisclosedBlocks):
             placed[self._slot(at)] = self._tables.step[kinds] * weights[at]
             moved[at] = self._tables.low[kinds] * weights[at]
         of_block = np.bincount(layout.blocks.of_value, moved, layout.blocks.count)
-        decoded: Floats = self._contract(placed, of_values=False)
+        decoded: Floats = self._sum(self._to_reports, placed)
         decoded += np.repeat(of_block, layout.orders)
         return decoded
 
@@ -168,10 +156,8 @@ class DesignDecoder(DisclosedBlocks):
         if self.step is not None:
             (alike,) = self.expect_each(reports[None])
             return np.asarray(alike)
-        supporting, in_block = (
-            self._contract(reports, of_values=True),
-            np.add.reduceat(reports, self.reports.starts),
-        )
+        supporting = self._sum(self._to_values, reports)
+        in_block = np.add.reduceat(reports, self.reports.starts)
         means = np.empty(self._place.size)
         for at in parts(means.size):
             kinds, found = self._kind(at), supporting[self._slot(at)]

@@ -4,18 +4,17 @@ from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
-from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
 from ldpstream.mechanisms.families.design.design import SINGLE, Design, DesignLayout
+from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 
@@ -39,12 +38,8 @@ class DesignMechanism(BlockSymbols):
         """Return the design of blocks of this many values, two or more."""
 
     @abstractmethod
-    def supporting(self, size: int, place: int) -> NDArray[np.int64]:
-        """Return the reports that support the value at a place of a block of this size."""
-
-    @abstractmethod
-    def contract(self, size: int, reports: NDArray[Number], *, of_values: bool) -> NDArray[Number]:
-        """Sum over the reports that support, in blocks of this size: see `decoder`."""
+    def incidence(self, size: int, /) -> Incidence:
+        """Return which reports support which values in blocks of this size."""
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -64,7 +59,7 @@ class DesignMechanism(BlockSymbols):
         if size == 1:
             return {first: Fraction(1)}
         row = dict.fromkeys(range(first, first + design.order), design.unlikely)
-        for report in self.supporting(size, int(self.blocks.position[value])).tolist():
+        for report in self.incidence(size).supporting(int(self.blocks.position[value])).tolist():
             row[first + report] = design.likely
         return row
 
@@ -110,4 +105,4 @@ class DesignMechanism(BlockSymbols):
 
     @cached_property
     def _decoder(self) -> DesignDecoder:
-        return DesignDecoder(self.layout, [partial(self.contract, size) for size in self.sizes])
+        return DesignDecoder(self.layout, [self.incidence(size) for size in self.sizes])

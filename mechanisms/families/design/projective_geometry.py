@@ -22,11 +22,10 @@ from ldpstream.mechanisms.exact.entropy import (
     bernoulli_each,
     uniform_below,
 )
-from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.design.design import Design
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_choice import choose, realise
-from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
+from ldpstream.mechanisms.families.design.incidence import OWN, Hyperplanes, Incidence
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 
@@ -49,17 +48,9 @@ class ProjectiveGeometry(DesignMechanism):
         """Return the mechanism with another budget and the spaces of this one."""
         return Stronger(epsilon, self.blocks, self)
 
-    def supporting(self, size: int, place: int) -> NDArray[np.int64]:
-        """Return the points orthogonal to the value's."""
-        geometry = self.geometry(size)
-        numbers = np.arange(geometry.inside, dtype=np.int64)
-        return geometry.complete(np.full_like(numbers, place), numbers)
-
-    def contract(self, size: int, reports: NDArray[Number], *, of_values: bool) -> NDArray[Number]:
-        """Sum over hyperplanes; a block of one value has one report."""
-        if size == 1:
-            return reports
-        return hyperplane_sums(self.geometry(size), reports, size if of_values else None)
+    def incidence(self, size: int, /) -> Incidence:
+        """Return points and hyperplanes; a block of one value has one report."""
+        return OWN if size == 1 else Hyperplanes(self.geometry(size), size)
 
     def parameters(self) -> Mapping[str, Json]:
         """Return epsilon, the space and threshold of each size of block, and the digest."""

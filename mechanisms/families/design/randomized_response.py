@@ -19,8 +19,8 @@ from ldpstream.mechanisms.exact.entropy import (
     bernoulli_each,
     uniform_below_each,
 )
-from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.design.design import Design
+from ldpstream.mechanisms.families.design.incidence import OWN, Own
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 
@@ -35,19 +35,9 @@ class RandomizedResponse(DesignMechanism):
         """Return the design in which each report supports one value."""
         return Design(size, 1, 0, set_threshold(budget(self.epsilon), 1, size - 1))
 
-    def supporting(self, size: int, place: int) -> NDArray[np.int64]:  # noqa: ARG002 - one design
-        """Return the value's own report."""
-        return np.array([place], dtype=np.int64)
-
-    def contract(
-        self,
-        size: int,  # noqa: ARG002 - the same for every size
-        reports: NDArray[Number],
-        *,
-        of_values: bool,  # noqa: ARG002 - reports are what they are
-    ) -> NDArray[Number]:
-        """Return the reports themselves: each supports the value of its number."""
-        return reports
+    def incidence(self, _: int, /) -> Own:
+        """Return the same for every size: reports are values."""
+        return OWN
 
     def parameters(self) -> Mapping[str, Json]:
         """Return epsilon, the realised threshold of each size of block, and the digest."""

@@ -9,6 +9,7 @@ import numpy as np
 from ldpstream.mechanisms.families.l1.geometric_axis import GeometricAxis
 from ldpstream.mechanisms.interface.decoder import (
     CountDecoder,
+    Decoded,
     Floats,
     Integers,
     SingleValues,
@@ -54,15 +55,12 @@ class L1GeometricDecoder(CountDecoder):
             low, high = reduce(np.minimum, ends), reduce(np.maximum, ends)
         return low, high
 
-    def single_values(
-        self,
-        statistic: Statistic,
-        values: Integers,
-        shares: Floats,  # noqa: ARG002  # nothing here depends on them
-    ) -> SingleValues:
+    def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         """Return what bounds of some values are made of."""
-        places = np.unravel_index(values, self._shape)
-        moments = self.second_moments(statistic)[values]
+        if isinstance(at, slice):
+            return super().single_values(decoded, at)
+        places = np.unravel_index(at, self._shape)
+        moments = self.second_moments(decoded.statistic)[at]
         return SingleValues(moments, *self._extremes(places), *self._noise_extremes(places))
 
     def _every(self) -> Places:

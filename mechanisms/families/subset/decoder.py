@@ -12,6 +12,7 @@ from ldpstream.mechanisms.families.subset.layout import SubsetLayout
 from ldpstream.mechanisms.families.subset.subsets import Subsets
 from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,
+    Decoded,
     Floats,
     Integers,
     LinearDecoder,
@@ -68,14 +69,9 @@ class SubsetDecoder(LinearDecoder):
         """Return `high^2 I_x + low^2 (N_j - I_x)`: the sums themselves, no estimates."""
         return self._single_values(statistic, slice(None)).second_moments
 
-    def single_values(
-        self,
-        statistic: Statistic,
-        values: Integers,
-        shares: Floats,  # noqa: ARG002  # nothing here depends on them
-    ) -> SingleValues:
-        """Return the same for some values only."""
-        return self._single_values(statistic, values)
+    def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
+        """Return the same for some values."""
+        return self._single_values(decoded.statistic, at)
 
     def _single_values(self, statistic: Statistic, at: slice | Integers) -> SingleValues:
         held, reports = self._split(statistic)

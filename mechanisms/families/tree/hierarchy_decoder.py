@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.design.decoder import Contract
+from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.families.tree.hierarchy import Depths, Hierarchy, Level
 from ldpstream.mechanisms.families.tree.pyramid import (
     Pyramid,
@@ -65,7 +65,7 @@ class LevelTable:
     reports: slice
     nodes: int
     order: int
-    contract: Contract
+    incidence: Incidence
     share: float
     noise: float
     precision: float
@@ -84,7 +84,7 @@ class LevelTable:
             reports=level.reports,
             nodes=channel.nodes,
             order=design.order,
-            contract=channel.contract,
+            incidence=channel.incidence,
             share=level.probability / WORD,
             noise=noise,
             precision=float(1 << (sum(heights) - sum(level.depths))) / noise,
@@ -127,7 +127,7 @@ class HierarchyDecoder:
             points = np.zeros((len(weights), level.order))
             points[:, : level.nodes] = on_nodes * level.step
             moved = centre + level.low * on_nodes.sum(axis=1)
-            decoded[:, level.reports] = level.contract(points, of_values=False) + moved[:, None]
+            decoded[:, level.reports] = level.incidence.to_reports(points) + moved[:, None]
         return decoded
 
     def _nodes(self, weights: Floats) -> tuple[Floats, list[Floats]]:
@@ -151,7 +151,7 @@ class HierarchyDecoder:
         for level in self._levels:
             part = np.ascontiguousarray(functions[:, level.reports])
             everywhere = level.unlikely * part.sum(axis=1)[:, None]
-            found = level.contract(part, of_values=True)[:, : level.nodes]
+            found = level.incidence.to_values(part)[:, : level.nodes]
             mean = level.excess * found + everywhere
             pyramid[level.depths] = level.share * mean.reshape(pyramid[level.depths].shape)
         add_from_above(pyramid, self._tree.heights)
@@ -166,7 +166,7 @@ class HierarchyDecoder:
         for level in self._levels:
             part = np.ascontiguousarray(counts[:, level.reports])
             everywhere = level.low * part.sum(axis=1)[:, None]
-            found = level.step * level.contract(part, of_values=True)[:, : level.nodes] + everywhere
+            found = level.step * level.incidence.to_values(part)[:, : level.nodes] + everywhere
             pyramid[level.depths] = found.reshape(pyramid[level.depths].shape) / level.noise
         add_from_below(pyramid, heights)
         project_changes(pyramid, heights)

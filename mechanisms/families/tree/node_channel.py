@@ -11,17 +11,14 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.exact.dyadic import set_threshold
 from ldpstream.mechanisms.exact.entropy import Entropy, uniform_below
-from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.design.design import Design
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_choice import primes_up_to, realise
-from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
+from ldpstream.mechanisms.families.design.incidence import OWN, Incidence, hyperplanes
 from ldpstream.mechanisms.families.design.projective_geometry import draw_points
 
 _MOST_POINTS = 4
 """For each node of a level."""
-_MOST_LISTED = 1 << 13
-"""Points times reports that support each: so few are added up one by one."""
 _COORDINATES = 3
 """At least: with two a space is randomised response on more points than there are nodes."""
 
@@ -49,26 +46,10 @@ class NodeChannel:
         spread = Fraction(design.inside - design.overlap, design.order)
         return spread / design.support.gap**2
 
-    def contract(self, reports: NDArray[Number], *, of_values: bool) -> NDArray[Number]:
-        """Sum over the reports that support each point: `(g, order)` -> `(g, order)`."""
-        if self.geometry is None:
-            return reports
-        if self.design.order * self.design.inside > _MOST_LISTED:
-            return hyperplane_sums(self.geometry, reports, self.nodes if of_values else None)
-        sums: NDArray[Number] = reports[:, self._supporting].sum(axis=2)
-        return sums
-
     @cached_property
-    def _supporting(self) -> Indices:
-        """The reports that support each point, `(order, inside)`."""
-        return np.stack([self.supporting(point) for point in range(self.design.order)])
-
-    def supporting(self, node: int) -> Indices:
-        """Return the reports that support a node."""
-        if self.geometry is None:
-            return np.array([node], dtype=np.int64)
-        numbers = np.arange(self.geometry.inside, dtype=np.int64)
-        return self.geometry.complete(np.full_like(numbers, node), numbers)
+    def incidence(self) -> Incidence:
+        """Which reports support which nodes."""
+        return OWN if self.geometry is None else hyperplanes(self.geometry, self.nodes)
 
     def draw(self, source: Entropy, nodes: Indices, wanted: NDArray[np.bool_]) -> Indices:
         """Return a uniform report for each node, of those that support it where `wanted`, else not.

@@ -126,7 +126,7 @@ class Tree(BlockSymbols):
             start = first + level.start
             row |= dict.fromkeys(range(start, start + design.order), share * design.unlikely)
             (node,) = tree.nodes(level, self.blocks.position[value : value + 1]).tolist()
-            for report in level.channel.supporting(node).tolist():
+            for report in level.channel.incidence.supporting(node).tolist():
                 row[start + report] = share * design.likely
         return row
 

@@ -17,7 +17,7 @@ from aiokafka.errors import KafkaError, ProducerFenced, UnknownError
 from aiokafka.structs import OffsetAndMetadata
 from rich.console import Console
 
-from ldpstream.agents.cli.journal import Digested, Input, Journal
+from ldpstream.agents.cli.once.journal import Digested, Input, Journal
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.kafka.delivery import Delivery
 from ldpstream.agents.kafka.metadata import describe

@@ -10,12 +10,13 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from ldpstream.agents.terminal.errors import Failed, Refused
+from ldpstream.mechanisms.ledger.file import transaction
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -218,19 +219,8 @@ class Journal:
             ).fetchone()
         return reports - int(rest)
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        with self._explained():
-            self._db.execute("BEGIN")
-        try:
-            yield
-            with self._explained():
-                self._db.execute("COMMIT")
-        except BaseException:
-            # A full disk may have ended it already.
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
+    def _writing(self) -> AbstractContextManager[None]:
+        return transaction(self._db, self._explained)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -1,0 +1,1 @@
+"""`send --id`: an input that is counted once, and the journal of its reports."""
