@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ldpstream.agents.cli.once import sending
 from tests.lab import Lab
 from tests.stream.cli import begin, invoke, refused
 
