@@ -70,8 +70,10 @@ class CollectionConfig:
     @cached_property
     def attributes(self) -> Mapping[str, "CollectionConfig"]:
         """Of records: this collection as if its devices gave one attribute alone, by its name."""
-        parts = self.spec.attributes
-        return {name: replace(self, spec=spec, accept=()) for name, spec in parts.items()}
+        return {
+            name: replace(self, spec=spec, accept=(), options=self.options.about(name))
+            for name, spec in self.spec.attributes.items()
+        }
 
     @cached_property
     def privacy(self) -> PrivacyStatement:

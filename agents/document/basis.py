@@ -66,13 +66,8 @@ class Basis:
             options.keywords(),
             domain,
             own,
-            own.estimated_indices(),
+            own.estimated_indices,
             hidden,
             merged_reports,
             fitted,
         )
-
-
-def members(given: Integers | None, values: Integers) -> Integers:
-    """Return the values that devices give, `Basis.given`, for some of what estimates are about."""
-    return values if given is None else np.flatnonzero(np.isin(given, values))

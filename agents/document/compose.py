@@ -16,7 +16,7 @@ from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.areas import find_areas
 from ldpstream.agents.document.attributes import of_attribute
-from ldpstream.agents.document.basis import Basis, Floats, Integers, members
+from ldpstream.agents.document.basis import Basis, Floats, Integers
 from ldpstream.agents.document.devices import of_devices
 from ldpstream.agents.document.entries import QuantileEstimate, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.linear import linear_estimates
@@ -35,6 +35,7 @@ from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
 from ldpstream.estimators.queries.counts import prepare_sets
 from ldpstream.estimators.queries.queries import PreparedSets
+from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_time
 from ldpstream.mechanisms.domains.base import Domain
@@ -200,12 +201,8 @@ def _value_estimates(basis: Basis, listed: Listed) -> list[ValueEstimate]:
 def _range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstimate]:
     ranges, n = basis.options.ranges, basis.n
     few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
-    if few:
-        sets, given, prepared = _kept_ranges(basis.mechanism, basis.domain, basis.own, ranges)
-    else:
-        sets = [asked.values(basis.domain) for asked in ranges]
-        given = [members(basis.given, values) for values in sets]
-        prepared = prepare_sets(basis.mechanism, given)
+    prepare = _kept_ranges if few else _prepare_ranges
+    sets, given, prepared = prepare(basis.mechanism, basis.own, ranges, keep=few)
     # The list of values has checked that the statistic counts n reports.
     estimate = estimate_prepared(
         basis.mechanism, basis.statistic, n, given, prepared, **basis.keywords
@@ -216,17 +213,20 @@ def _range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstima
     return [RangeEstimate(name=a.name, **r) for a, r in zip(ranges, rows, strict=True)]
 
 
-@lru_cache(maxsize=16)
-def _kept_ranges(
-    mechanism: Mechanism, domain: Domain, own: Domain, ranges: tuple[Range, ...]
+def _prepare_ranges(
+    mechanism: Mechanism, own: Domain, ranges: tuple[Range, ...], *, keep: bool
 ) -> tuple[list[Integers], list[Integers], PreparedSets]:
     """Return the values of each range, those that devices give for them, and their decoders.
 
     They are the same for every window.
     """
-    sets, of_own = [asked.values(domain) for asked in ranges], own.estimated_indices()
-    given = [members(of_own, values) for values in sets]
-    return sets, given, prepare_sets(mechanism, given, keep=True)
+    shape, of_own = own.estimated.shape, own.estimated_indices
+    sets = [range_values(shape, asked.bounds) for asked in ranges]
+    given = sets if of_own is None else [np.flatnonzero(np.isin(of_own, one)) for one in sets]
+    return sets, given, prepare_sets(mechanism, given, keep=keep)
+
+
+_kept_ranges = lru_cache(maxsize=16)(_prepare_ranges)
 
 
 def _quantile_estimates(basis: Basis) -> list[QuantileEstimate]:
@@ -255,7 +255,7 @@ def _quantile_estimates(basis: Basis) -> list[QuantileEstimate]:
 @lru_cache(maxsize=16)
 def _prefixes(mechanism: Mechanism, domain: Domain) -> Prefixes:
     """Prepare a mechanism's prefixes: costly, and the same for every document."""
-    return Prefixes.of(mechanism, domain.estimated_indices())
+    return Prefixes.of(mechanism, domain.estimated_indices)
 
 
 def _label(domain: Domain, position: float) -> Json:

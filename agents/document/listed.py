@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldpstream.agents.document.basis import Basis, Bools, Floats, Integers, members
+from ldpstream.agents.document.basis import Basis, Bools, Floats, Integers
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
@@ -44,7 +44,7 @@ def list_values(basis: Basis) -> Listed:
         return Listed(nothing, None, None, simultaneous)
     if basis.given is not None:
         # Where devices give more than estimates are about, a value is a set of theirs.
-        sets = [members(basis.given, np.array([value])) for value in range(size)]
+        sets = [np.flatnonzero(basis.given == value) for value in range(size)]
         everything = estimate_sets(mechanism, statistic, n, sets, **keywords)
         projected = _project(basis, everything.value)
         indices = _choose(options.top, everything.value, projected, None)

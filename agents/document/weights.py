@@ -12,6 +12,7 @@ from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import OptionKeywords
+from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.estimators.weights import estimate_public_weights, estimate_weights
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
@@ -56,7 +57,7 @@ def weigh_ranges(
     ranges: list[RangeEstimate],
 ) -> list[RangeEstimate]:
     """Return the ranges with their weights."""
-    sets = [asked.values(domain.estimated) for asked in options.ranges]
+    sets = [range_values(domain.estimated.shape, asked.bounds) for asked in options.ranges]
     return _weigh(ranges, _sums(mechanism, domain, totals, sets, options.keywords()))
 
 

@@ -75,7 +75,7 @@ class ComputeQueues:
         if not cheap and self._ending is not None:
             self._ending.cancel()
         try:
-            yield _in_thread if cheap else self._in_process
+            yield (lambda *job: asyncio.to_thread(answered, *job)) if cheap else self._in_process
         finally:
             queue.lock.release()
             if not cheap:
@@ -98,7 +98,3 @@ class ComputeQueues:
             return Answer(tag, await asyncio.to_thread(self._process.body, config, job))
         except EndedError as error:
             raise AnswerError(503, "its computation was ended: ask for less") from error
-
-
-def _in_thread(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> Awaitable[Answer]:
-    return asyncio.to_thread(answered, config, make, known)

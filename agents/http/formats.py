@@ -18,22 +18,19 @@ def wanted_format(request: web.Request) -> Format:
     """
     text = request.query.get("format")
     if text is None:
-        return "csv" if _prefers_csv(request.headers.get("Accept", "")) else "json"
+        # CSV where it is named, and JSON is not liked as much; a wildcard means JSON.
+        liked = {"text/csv": 0.0, "application/json": 0.0}
+        for part in request.headers.get("Accept", "").split(","):
+            kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
+            if kind in liked:
+                given = (_quality(one) for one in parameters if one.startswith("q="))
+                liked[kind] = max(given, default=1.0)
+        return "csv" if liked["text/csv"] > liked["application/json"] else "json"
     if text == "json":
         return "json"
     if text == "csv":
         return "csv"
     raise AnswerError(400, f"format: expected json or csv, got {text[:40]!r}")
-
-
-def _prefers_csv(accept: str) -> bool:
-    """Return whether CSV is named, and JSON is not liked as much; a wildcard means JSON."""
-    liked = {"text/csv": 0.0, "application/json": 0.0}
-    for part in accept.split(","):
-        kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        if kind in liked:
-            liked[kind] = max((_quality(p) for p in parameters if p.startswith("q=")), default=1.0)
-    return liked["text/csv"] > liked["application/json"]
 
 
 def _quality(parameter: str) -> float:

@@ -7,7 +7,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.http.limits import check_number, check_size, check_work
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.offered import asked_domain, read_options, request_options
+from ldpstream.agents.query.offered import read_options, request_options
 from ldpstream.agents.query.options import WORDS, EstimateOptions, EstimateRequest
 
 
@@ -21,8 +21,8 @@ def address_options(query: MultiMapping[str], config: CollectionConfig) -> Estim
     try:
         check_number(asked)
         options = read_options(config.options, config.spec, asked)
-        domain = asked_domain(config.spec, options.attribute)
-        check_size(options, config.options.about(options.attribute), domain)
+        about = config.attributes.get(options.attribute or "", config)
+        check_size(options, about.options, about.spec.domain.estimated)
     except QueryError as error:
         raise AnswerError(400, str(error)) from error
     return options
@@ -48,13 +48,13 @@ def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOp
     Raises:
         AnswerError: 400, naming the key and what was expected.
     """
-    domain = asked_domain(config.spec, asked.attribute)
-    published = config.options.about(asked.attribute)
+    about = config.attributes.get(asked.attribute or "", config)
+    domain = about.spec.domain.estimated
     try:
         # Weights by label take as much as the domain: refused before they are made.
-        check_work(len(asked.ranges or ()), len(asked.linear or ()), published, domain)
+        check_work(len(asked.ranges or ()), len(asked.linear or ()), about.options, domain)
         options = request_options(config.options, config.spec, asked)
-        check_size(options, published, domain)
+        check_size(options, about.options, domain)
     except QueryError as error:
         raise AnswerError(400, f"{WORDS[error.name].name}: expected {error.expected}") from error
     return options

@@ -18,6 +18,7 @@ from ldpstream.estimators.planning.priors import (
     zipf_shares,
 )
 from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -93,7 +94,7 @@ def ask(
         PriorError: for a file of counts that cannot be used.
     """
     spec, options = _of_values(collection.spec), collection.options
-    domain, estimated = spec.domain.estimated, spec.domain.estimated_indices()
+    domain, estimated = spec.domain.estimated, spec.domain.estimated_indices
     shares, text = read_prior(prior, domain)
     if estimated is not None:
         # What devices give beside the value is as likely as anything else beside it.
@@ -102,7 +103,7 @@ def ask(
         shape=domain.shape,
         ordered=domain.ordered,
         shares=shares,
-        ranges=tuple(asked.values(domain) for asked in options.ranges),
+        ranges=tuple(range_values(domain.shape, asked.bounds) for asked in options.ranges),
         quantiles=options.quantiles,
         top=domain.size if options.top is None else min(options.top, domain.size),
         estimated=estimated,

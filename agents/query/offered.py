@@ -10,7 +10,6 @@ from ldpstream.agents.query.settings import Setting
 from ldpstream.estimators.bounds.options import ANYTIME, OTHERWISE
 from ldpstream.estimators.bounds.power import CORRELATED
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
-from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -74,12 +73,6 @@ def _asked_about(spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]) -> 
         if setting is not None and value:
             raise QueryError(setting.word, f"attribute=NAME with it, one of {', '.join(known)}")
     return spec
-
-
-def asked_domain(spec: CollectionSpec, attribute: str | None) -> Domain:
-    """Return the domain that queries are about: of records that of the attribute asked about."""
-    about = spec if attribute is None else spec.attributes.get(attribute, spec)
-    return about.domain.estimated
 
 
 def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.query.errors import QueryError
-from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
 
 AREAS_LIMIT: Final = 100_000
@@ -24,10 +23,6 @@ class Range:
 
     name: str
     bounds: tuple[tuple[int, int], ...]
-
-    def values(self, domain: Domain) -> NDArray[np.int64]:
-        """Return the indices of its values, int64, ascending."""
-        return range_values(domain.shape, self.bounds)
 
 
 def parse_range(text: str, domain: Domain) -> Range:
@@ -60,7 +55,11 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
     dimensions = len(domain.shape)
     if dimensions == 1 and len(pairs) == 2 and not any(isinstance(p, list | tuple) for p in pairs):
         pairs = [pairs]
-    if len(pairs) != dimensions or not _are_pairs(pairs):
+    if (
+        len(pairs) != dimensions
+        or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs)
+        or not all(type(end) in (int, float) and abs(end) <= _LARGEST for p in pairs for end in p)
+    ):
         shape = "[low, high]" if dimensions == 1 else f"{dimensions} pairs [low, high]"
         raise QueryError("range", f"{shape}, of numbers")
     bounds = [_ends(low, high, domain, axis) for axis, (low, high) in enumerate(pairs)]
@@ -115,10 +114,3 @@ def _edge(number: float, edges: NDArray[np.float64]) -> int:
             "range", f"edges of bins, got {number:g}; the nearest edge is {edges[nearest]:g}"
         )
     return nearest
-
-
-def _are_pairs(pairs: Sequence[Any]) -> bool:
-    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
-        return False
-    ends = [end for pair in pairs for end in pair]
-    return not {*map(type, ends)} - {int, float} and all(map(_LARGEST.__ge__, map(abs, ends)))

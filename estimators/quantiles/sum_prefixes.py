@@ -89,7 +89,8 @@ class ChainPrefixes:
 
 def prepare_prefixes(queries: LinearQueries, positions: Integers) -> ChainPrefixes | SetPrefixes:
     """Prepare an order: the position of each value, int64 `(k,)`, >= 0."""
-    chain = queries.decoder.chain(positions)
+    decoder = queries.decoder
+    chain = decoder.chain(positions) if decoder.knows_chains else None
     if chain is None:
         return SetPrefixes(queries, positions)
-    return ChainPrefixes(queries.decoder, positions, chain)
+    return ChainPrefixes(decoder, positions, chain)

@@ -107,7 +107,8 @@ class SetDecoder(Queries):
         """Prepare a mechanism with its decoder: one decode, shared by all queries."""
         groups = Groups.of(mechanism)
         ones = decoder.decode(np.ones(mechanism.size))
-        mass, slack = decoder.output_mass(ones), 1.0 - ones
+        mass = decoder.output_mass(ones) if decoder.knows_mass else None
+        slack = 1.0 - ones
         outputs = Groups.known(decoder.output_groups(), slack.size)
         squares = np.square(slack, out=ones)
         if mass is None:
@@ -188,13 +189,13 @@ class SetDecoder(Queries):
         anchors = np.zeros((len(plain), self.groups.count))
         if not known.any():
             return anchors
-        mass = self.decoder.output_mass(1.0 - self.slack)
-        if mass is None:
-            expected = self.decoder.expect_each(plain * self.slack)
-            products = np.stack([-self.groups.sums(row) for row in expected])
-        else:
+        if self.decoder.knows_mass:
+            mass = self.decoder.output_mass(1.0 - self.slack)
             mass *= self.slack
             products = np.stack([-self.outputs.sums(row * mass) for row in plain])
+        else:
+            expected = self.decoder.expect_each(plain * self.slack)
+            products = np.stack([-self.groups.sums(row) for row in expected])
         np.divide(products, self.slack_noise, out=anchors, where=known)
         return anchors
 

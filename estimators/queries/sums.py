@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.groups import Groups, all_in_one
 from ldpstream.estimators.queries.queries import Queries, Query
-from ldpstream.mechanisms.interface.decoder import Decoded, Decoder, LinearDecoder, SingleValues
+from ldpstream.mechanisms.interface.decoder import Decoded, LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Floats = NDArray[np.float64]
@@ -100,16 +100,20 @@ def value_sums(
     decoder = mechanism.decoder()
     of_value = decoder.groups()
     at = slice(None) if values is None else values
-    single, total = decoder.single_values(Decoded(statistic, total), at), total[at]
+    of_group = decoder.group_reports(statistic)
+    single, total = decoder.single_values(Decoded(statistic, total, of_group), at), total[at]
     if values is None:
         group = all_in_one(mechanism.size) if of_value is None else of_value
     else:
         group = np.zeros(values.size, dtype=np.int64) if of_value is None else of_value[values]
-    of_group = decoder.group_reports(statistic)
     sizes = np.array([mechanism.size]) if of_value is None else np.bincount(of_value)
     reports, others = of_group[group], sizes[group] - 1
     quietest, noisiest = single.quietest, single.noisiest
     share = 1.0 / mechanism.size
+    deviations = decoder.value_deviations() if isinstance(decoder, LinearDecoder) else None
+    deviation = (
+        np.maximum(single.largest, 1.0 - single.least) if deviations is None else deviations[at]
+    )
     tossed, own, other = _value_tosses(single, reports, n)
     return Sums(
         total=total,
@@ -130,7 +134,7 @@ def value_sums(
         top=np.ones_like(total),
         fewest=np.zeros_like(total),
         most=reports.astype(np.float64),
-        deviation=_value_deviations(decoder, single, values),
+        deviation=deviation,
         tossed=tossed,
         own=own,
         other=other,
@@ -138,13 +142,6 @@ def value_sums(
         indicators=True,
         reach=np.ones(total.size) if isinstance(decoder, LinearDecoder) else None,
     )
-
-
-def _value_deviations(decoder: Decoder, single: SingleValues, values: Integers | None) -> Floats:
-    of_all = decoder.value_deviations() if isinstance(decoder, LinearDecoder) else None
-    if of_all is None:
-        return np.maximum(single.largest, 1.0 - single.least)
-    return of_all if values is None else of_all[values]
 
 
 def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floats, ...]:

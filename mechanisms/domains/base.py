@@ -107,7 +107,7 @@ class Domain(ABC):
         """Number of values k."""
         return prod(self.shape)
 
-    @property
+    @cached_property
     def estimated(self) -> "Domain":
         """The domain that queries and estimates are about: by default this one.
 
@@ -115,8 +115,9 @@ class Domain(ABC):
         """
         return self
 
+    @cached_property
     def estimated_indices(self) -> Indices | None:
-        """Return the index in `estimated` of each own value, int64 `(k,)`; None: the same."""
+        """The index in `estimated` of each own value, int64 `(k,)`; None: the same."""
         return None
 
     def outside(self, position: int) -> ValueOutsideDomainError:

@@ -35,10 +35,14 @@ def parts(size: int) -> list[slice]:
 
 @dataclass(frozen=True)
 class Decoded:
-    """A statistic, and the `Decoder.shares` of it: of every value, float64 `(k,)`."""
+    """A statistic, with what its decoder makes of it.
+
+    `shares` are those of every value, float64 `(k,)`, `reports` those of each group, int64.
+    """
 
     statistic: Statistic
     shares: Floats
+    reports: Integers
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,8 @@ class Decoder(ABC):
 class CountDecoder(Decoder):
     """Decoders over a statistic `N` that counts symbols `y = 0..outputs-1`."""
 
+    knows_mass: bool = False
+
     @abstractmethod
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: float64 `(k,)` -> float64 `(outputs,)`.
@@ -160,15 +166,12 @@ class CountDecoder(Decoder):
         """Return `expect` of each row, float64 `(q, outputs)` -> `(q, k)`."""
         return np.stack([self.expect(row) for row in function])
 
-    def output_mass(
-        self,
-        ones: Floats,  # noqa: ARG002  # for decoders that know it by this
-    ) -> Floats | None:
+    def output_mass(self, ones: Floats) -> Floats:
         """Return `sum_x Q[x, y]` of each output, `(outputs,)`, `ones` being `decode(1)`.
 
-        None, as by default, where it is not known without the whole channel.
+        Of decoders that `knows_mass` without the whole channel.
         """
-        return None
+        raise NotImplementedError
 
     def output_groups(self) -> Integers | None:
         """Return the group of each output, int64 `(outputs,)`; None if `groups` is."""
@@ -207,6 +210,8 @@ class Chain:
 class LinearDecoder(Decoder):
     """Decoders that are linear functions of a statistic of sums, with known noise."""
 
+    knows_chains: bool = False
+
     def noise_each(self, weights: Floats) -> Floats:
         """Return `noise` of each row, `(q, k)` -> `(q, k)`; by default one by one."""
         return np.stack([self.noise(row) for row in weights])
@@ -233,15 +238,13 @@ class LinearDecoder(Decoder):
         """Return the same of every single value, float64 `(k,)`; None: the most it is off."""
         return None
 
-    def chain(
-        self,
-        positions: Integers,  # noqa: ARG002  # a default that knows no order
-    ) -> Chain | None:
+    def chain(self, positions: Integers) -> Chain | None:
         """Return what is known of the m prefixes `{x : position of x <= i}` without a query each.
 
-        None, the default, if nothing is known: the prefixes are then sets like any other.
+        Of decoders that `knows_chains`; None of positions of which nothing is known: their prefixes
+        are sets like any other.
         """
-        return None
+        raise NotImplementedError
 
 
 def remove_rounding(moments: Floats, weights: Floats) -> Floats:

@@ -101,8 +101,9 @@ def test_what_bounds_are_made_of_is_the_same_of_some_values(name: str):
     reading, statistic = mechanism.decoder(), counted(mechanism, 40)
     shares = reading.shares(statistic)
     columns = (reading.second_moments(statistic), *reading.extremes(), *reading.noise_extremes())
+    decoded = Decoded(statistic, shares, reading.group_reports(statistic))
     for values in lists(mechanism.size):
-        single = reading.single_values(Decoded(statistic, shares), values)
+        single = reading.single_values(decoded, values)
         found = (
             *(single.second_moments, single.least, single.largest),
             *(single.quietest, single.noisiest),

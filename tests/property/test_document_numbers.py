@@ -10,6 +10,7 @@ from ldpstream.estimators.bounds.projection import project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
 from ldpstream.estimators.queries.groups import known_totals
+from ldpstream.estimators.queries.ranges import range_values
 from tests.property.documents import BLOCKS, LABELS, LINE, answer, collection, totals
 
 
@@ -70,7 +71,7 @@ def test_ranges_are_the_estimators_and_pointwise_unless_asked():
     ranges = tuple(parse_range(text, config.spec.domain) for text in ("3..9", "0..7", "0..39"))
     for simultaneous in (False, True):
         document = answer(config, given, top=5, ranges=ranges, simultaneous=simultaneous)
-        sets = [asked.values(config.spec.domain) for asked in ranges]
+        sets = [range_values(config.spec.domain.shape, asked.bounds) for asked in ranges]
         estimate = estimate_sets(
             config.spec.mechanism, given.statistic, 400, sets, simultaneous=simultaneous
         )

@@ -100,7 +100,7 @@ def test_labels_and_columns_find_the_level_that_holds_the_prior(prior: float, bi
     low, high = interval_around(*interval)
     assert low <= prior <= high
     assert (label, budget) == (word, epsilon)
-    assert spec.domain.estimated.label(int(spec.domain.estimated_indices()[index])) == word
+    assert spec.domain.estimated.label(int(spec.domain.estimated_indices[index])) == word
 
 
 BAD_ROWS = [

@@ -91,7 +91,7 @@ class BlockDecoder(DisclosedBlocks):
         """Return the same for some values."""
         alone = self._layout.mask[at] == 0
         scale = np.where(alone, 1.0, self._c)
-        in_block = self.group_reports(decoded.statistic)[self._layout.blocks.of_value[at]]
+        in_block = decoded.reports[self._layout.blocks.of_value[at]]
         return SingleValues(
             second_moments=scale**2 * in_block,
             least=np.where(alone, 0.0, -self._c),

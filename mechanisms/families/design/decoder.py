@@ -32,6 +32,8 @@ class DesignDecoder(DisclosedBlocks):
     one for each design of the layout.
     """
 
+    knows_mass = True
+
     def __init__(self, layout: DesignLayout, incidences: Sequence[Incidence]) -> None:
         # What the transforms of designs other than the trivial one take.
         self.scratch = 2.0 if all(d.inside == 1 for d in layout.designs) else 8.0
@@ -105,7 +107,7 @@ class DesignDecoder(DisclosedBlocks):
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
         """Return the same for some values: their shares tell S_x, without another transform."""
-        kinds, in_block = self._kind(at), self._in_block(self.group_reports(decoded.statistic), at)
+        kinds, in_block = self._kind(at), self._in_block(decoded.reports, at)
         supporting = self._tables.supporting(kinds, decoded.shares[at], in_block)
         return self._tables.single_values(kinds, supporting, in_block)
 

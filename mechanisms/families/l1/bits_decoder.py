@@ -38,6 +38,8 @@ class L1BitsDecoder(LinearDecoder):
     `extents` are the sizes of the dimensions of two values or more: others add nothing.
     """
 
+    knows_chains = True
+
     def __init__(self, threshold: int, extents: Sequence[int]) -> None:
         self._shape = tuple(extents)
         contrast = 2 * threshold - WORD

@@ -41,13 +41,14 @@ class PriorDomain(Domain):
     def _levels(self) -> int:
         return (len(self.prior.edges) - 1) * len(self.epsilons)
 
-    @property
+    @cached_property
     def estimated(self) -> Domain:
         """The collection's own domain."""
         return self.values
 
+    @cached_property
     def estimated_indices(self) -> Indices:
-        """Return the value's index of each pair, int64 `(k,)`."""
+        """The value's index of each pair, int64 `(k,)`."""
         return np.tile(np.arange(self.values.size), self._levels)
 
     @property

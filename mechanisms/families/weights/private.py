@@ -7,6 +7,7 @@ coordinate is, so two weights w apart are protected by w epsilon; public ones ar
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, ClassVar, Final
 
@@ -43,13 +44,14 @@ class WeightedDomain(Domain):
         """The shape of the values, and the number of weights."""
         return (*self.values.shape, self.largest + 1)
 
-    @property
+    @cached_property
     def estimated(self) -> Domain:
         """The collection's own domain."""
         return self.values
 
+    @cached_property
     def estimated_indices(self) -> Indices:
-        """Return the value's index of each pair, int64 `(k,)`."""
+        """The value's index of each pair, int64 `(k,)`."""
         return np.repeat(np.arange(self.values.size), self.largest + 1)
 
     @property
