@@ -31,7 +31,7 @@ from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.serving import Table, is_port
 from ldpstream.agents.config.worker import Name, WorkerConfig
 from ldpstream.agents.query.options import KEYS, SETTINGS
-from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
+from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS, OF_RECORDS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 from ldpstream.mechanisms.registry.attributes import ATTRIBUTE_KEYS
@@ -59,7 +59,7 @@ _ATTRIBUTE_SCHEMA: Final = {
     "properties": {
         key: {"description": said}
         for key, said in {**DOMAIN_KEYS, **MECHANISM_KEYS, **ATTRIBUTE_KEYS}.items()
-        if key != "attributes"
+        if key not in OF_RECORDS
     },
 }
 _DOMAIN_SCHEMA: Final = {

@@ -40,7 +40,8 @@ class CrowdOfRecords:
 
     def __init__(self, domain: Attributes, *, seed: int) -> None:
         self._domain = domain
-        self._crowds = [Crowd(one.shape, seed=seed + j) for j, one in enumerate(domain.domains)]
+        given = domain.given.values()
+        self._crowds = [Crowd(one.shape, seed=seed + j) for j, one in enumerate(given)]
 
     def draw(self, n: int, *, seconds: float) -> NDArray[np.int64]:
         """Return the values of n people at a time, each of one drawn attribute: int64 `(n,)`."""

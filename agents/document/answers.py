@@ -47,7 +47,8 @@ class DomainShape(Answer):
     """How the values of a collection lie: what ranges and charts need."""
 
     kind: str = Field(
-        description="values, size, grid, sizes, interval or attributes, as configured"
+        description="values, size, grid, sizes, interval or attributes, as configured; of two "
+        "attributes together pair"
     )
     shape: list[int] = Field(description="Values of each dimension; row-major order")
     ordered: bool = Field(description="Whether there are ranges")

@@ -189,6 +189,8 @@ class EstimateDocument(Part):
         """Return the entries of one part by column: labels, estimates, low, high and the rest.
 
         For tables of any library: `pyarrow.table` takes it. A withheld document has no entries.
+        Values of a pair of attributes have the labels of both in `first` and `second` too, so that
+        `frame.pivot(index="first", columns="second", values="share")` is a two-way table.
 
         Raises:
             ValueError: for a part that there is not, and of records without an attribute.
@@ -201,7 +203,11 @@ class EstimateDocument(Part):
             "quantiles": self.quantiles,
             "linear": self.linear,
         }
-        return to_columns(entries.get(part, ()), part)
+        columns = to_columns(entries.get(part, ()), part)
+        if part == "values" and ":" in (self.attribute or ""):
+            both = {"first": 0, "second": 1}.items()
+            columns |= {name: [label[at] for label in columns["label"]] for name, at in both}
+        return columns
 
     def to_frame(self, part: EntryPart = "values") -> "pd.DataFrame":
         """Return the same as a table of pandas; ImportError says what to install without it."""

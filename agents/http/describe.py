@@ -32,6 +32,7 @@ from ldpstream.agents.state.view import WindowInfo
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time
 from ldpstream.mechanisms.domains.attributes import Attributes
+from ldpstream.mechanisms.domains.pair import Pair
 from ldpstream.mechanisms.domains.parse import (
     Domain,
     Grid,
@@ -131,6 +132,8 @@ def _kind(domain: Domain) -> str:
         return "interval"
     if isinstance(domain, Attributes):
         return "attributes"
+    if isinstance(domain, Pair):
+        return "pair"
     if isinstance(domain, Size):
         return "size"
     if isinstance(domain, Grid):

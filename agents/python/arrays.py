@@ -45,11 +45,10 @@ def to_labels(given: Any, domain: Domain) -> Labels:
 def _records(given: Any, domain: Attributes) -> Columns:
     """Return the columns of a mapping or a table, found by the names of the attributes."""
     names = getattr(given, "columns", given)
-    missing = [name for name in domain.names if name not in names]
+    missing = [name for name in domain.given if name not in names]
     if missing:
         raise ValueError(f"{missing[0]}: expected a column of this name, one for each attribute")
-    pairs = zip(domain.names, domain.domains, strict=True)
-    return Columns({name: to_labels(given[name], own) for name, own in pairs})
+    return Columns({name: to_labels(given[name], own) for name, own in domain.given.items()})
 
 
 def _array(given: Any) -> NDArray[Any]:

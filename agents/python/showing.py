@@ -43,7 +43,7 @@ def to_frame(document: Document, part: Part = "values") -> "pd.DataFrame":
         found["start"] = [None if window is None else window.start] * entries
         found["end"] = [None if window is None else window.end] * entries
         for name, values in found.items():
-            columns[name] += values
+            columns.setdefault(name, []).extend(values)
     return as_frame(columns)
 
 

@@ -19,6 +19,7 @@ from ldpstream.agents.terminal.fitting import FittingTable
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
+_MOST_ACROSS: Final = 8
 
 
 def table_console() -> Console:
@@ -55,6 +56,9 @@ def show_document(
     if document.distribution:
         rows = [(label_text(one.value), one) for one in document.distribution]
         console.print(_shares("value", rows))
+    crossed = _crossed(document)
+    if crossed is not None:
+        console.print(crossed)
     if document.mmse is not None:
         console.print(_with_priors(document.mmse), markup=False)
     if document.calibration is not None:
@@ -166,7 +170,7 @@ def label_text(label: JsonValue) -> str:
     """Return a label as text: coordinates and bins as JSON writes them."""
     if label is None:
         return "undefined"
-    if isinstance(label, list):
+    if isinstance(label, list | tuple):
         return f"[{', '.join(label_text(part) for part in label)}]"
     return str(label)
 
@@ -195,6 +199,30 @@ def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimat
         forged = "" if one.forged is None else f"{one.forged:,}"
         cells = (percent(one.share), percent(one.low), percent(one.high), count, forged)
         table.add_row(Text(name), *cells)
+    return table
+
+
+def _crossed(document: EstimateDocument) -> Table | None:
+    """Return the two-way table of a pair of attributes: one down, the other across.
+
+    Only where every combination is listed, and few enough values are across.
+    """
+    found = document.to_columns()
+    if "second" not in found:
+        return None
+    down, across = (list(dict.fromkeys(found[place])) for place in ("first", "second"))
+    if len(found["label"]) < len(down) * len(across) or len(across) > _MOST_ACROSS:
+        return None
+    shares = zip(found["share"], found["low"], found["high"], strict=True)
+    cells = dict(zip(found["label"], shares, strict=True))
+    table = FittingTable()
+    table.add_column(document.attribute)
+    for label in across:
+        table.add_column(Text(label_text(label)), justify="right")
+    for label in down:
+        row = (map(percent, cells[label, other]) for other in across)
+        texts = (f"{share} ({low} to {high})" for share, low, high in row)
+        table.add_row(Text(label_text(label)), *texts)
     return table
 
 

@@ -2,7 +2,8 @@
 
 The values of the domain are those of all attributes, one attribute after the other. A device gives
 whole records. Of each one attribute is drawn, whatever its values are, and the record is placed at
-the value of that one.
+the value of that one. A pair of attributes is one more: its values follow from theirs, so that
+devices do not give it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.domains.base import Domain, Indices, check_size
+from ldpstream.mechanisms.domains.pair import Pair
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 
 
@@ -58,6 +60,8 @@ Records = Sequence[Any] | NDArray[Any] | Columns
 class Attributes(Domain):
     """Attributes `names` with their `domains`, drawn with `probabilities / 2^64`.
 
+    A `Pair` comes after the attributes that it is of.
+
     Raises:
         SpecError: for more values together than a domain may have.
     """
@@ -80,7 +84,13 @@ class Attributes(Domain):
     @property
     def expected(self) -> str:
         """Say that a record has a value for each attribute."""
-        return f"a record with a value for each of {', '.join(self.names)}"
+        return f"a record with a value for each of {', '.join(self.given)}"
+
+    @cached_property
+    def given(self) -> Mapping[str, Domain]:
+        """The attributes that records hold: all but pairs of them, in order."""
+        pairs = zip(self.names, self.domains, strict=True)
+        return {name: domain for name, domain in pairs if not isinstance(domain, Pair)}
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -91,7 +101,7 @@ class Attributes(Domain):
     def columns(self) -> tuple[str, ...]:
         """Name the columns of a row of text: of several dimensions `NAME.1`, `NAME.2`, ..."""
         found: list[str] = []
-        for name, domain in zip(self.names, self.domains, strict=True):
+        for name, domain in self.given.items():
             axes = len(domain.shape)
             found += [name] if axes == 1 else [f"{name}.{axis}" for axis in range(1, axes + 1)]
         return tuple(found)
@@ -166,11 +176,16 @@ class Attributes(Domain):
     def drawn(self, placed: Sequence[Indices], entropy: Entropy) -> Indices:
         """Return each record's value of the attribute that a word draws, int64 `(n,)`.
 
-        `placed` are the records' values of each attribute, int64 `(n,)`.
+        `placed` are the records' values of each attribute that is given, int64 `(n,)`.
         """
+        of = dict(zip(self.given, placed, strict=True))
+        for name, domain in zip(self.names, self.domains, strict=True):
+            if isinstance(domain, Pair):
+                of[name] = domain.joined(*(of[one] for one in domain.names))
         ends = np.array(list(accumulate(self.probabilities[:-1])), dtype=np.uint64)
         drawn = np.searchsorted(ends, entropy.words(len(placed[0])), side="right")
-        every = np.stack([start + own for start, own in zip(self.starts, placed, strict=True)])
+        starts = zip(self.names, self.starts, strict=True)
+        every = np.stack([start + of[name] for name, start in starts])
         found: Indices = every[drawn, np.arange(len(drawn))]
         return found
 
@@ -183,7 +198,7 @@ class Attributes(Domain):
         """Return the indices of each attribute's column; of all refusals raise the first."""
         found: list[Indices] = []
         bad: list[ValueOutsideDomainError] = []
-        for name, domain, column in zip(self.names, self.domains, columns, strict=True):
+        for (name, domain), column in zip(self.given.items(), columns, strict=True):
             try:
                 found.append(find(domain, column))
             except ValueOutsideDomainError as error:
@@ -194,15 +209,15 @@ class Attributes(Domain):
 
     def _columns(self, labels: Records) -> list[Sequence[Any] | NDArray[Any]]:
         """Return the labels of each attribute; a record that lacks any is refused."""
-        if isinstance(labels, Columns) and labels.columns.keys() >= set(self.names):
-            return [labels.columns[name] for name in self.names]
+        if isinstance(labels, Columns) and labels.columns.keys() >= set(self.given):
+            return [labels.columns[name] for name in self.given]
         for position, record in enumerate(labels):
-            for name in self.names:
+            for name in self.given:
                 if not (_is_table(record) and name in record):
                     self.check(labels[:position])  # what comes first is refused first
                     what = f"a value of the attribute {name}: {self.expected}"
                     raise ValueOutsideDomainError(position, what)
-        return [[record[name] for record in labels] for name in self.names]
+        return [[record[name] for record in labels] for name in self.given]
 
     def _cells(self, rows: Sequence[Sequence[str]]) -> list[list[Sequence[str]]]:
         for position, row in enumerate(rows):
@@ -210,7 +225,7 @@ class Attributes(Domain):
                 self.parse_columns(rows[:position])
                 what = f"{len(self.columns)} columns, {', '.join(self.columns)}"
                 raise ValueOutsideDomainError(position, what)
-        widths = [len(domain.shape) for domain in self.domains]
+        widths = [len(domain.shape) for domain in self.given.values()]
         ends = list(accumulate(widths, initial=0))
         return [[row[first:last] for row in rows] for first, last in pairwise(ends)]
 

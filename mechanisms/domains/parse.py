@@ -49,9 +49,14 @@ DOMAIN_KEYS: Final[Mapping[str, str]] = {
     "blocks": "A number of consecutive values, [h, w] on a grid, or lists of labels",
     "attributes": "Of records: a table for each attribute, with the keys of its domain, and of its "
     "mechanism where it is not the collection's",
+    "pairs": "Of records: attributes of which a table of two is asked for, as [[NAME, NAME], ...]; "
+    "each is one more attribute, NAME:NAME",
     "header": "Whether the file's first line names its columns",
 }
 """What each key of a `domain` table says; exactly one of the first seven is there."""
+_ONLY: Final = {"rounding": "interval", "header": "file", "pairs": "attributes"}
+OF_RECORDS: Final = frozenset({"attributes", "pairs"})
+"""Those of a table of records."""
 
 
 def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
@@ -71,10 +76,9 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
         raise SpecError(path, f"exactly one of {', '.join(_KINDS)}, got {got}")
     if ("bins" in table) != (kinds == ["interval"]):
         raise SpecError(f"{path}.bins", "bins with an interval, and only there")
-    if "rounding" in table and kinds != ["interval"]:
-        raise SpecError(f"{path}.rounding", "rounding with an interval, and only there")
-    if "header" in table and kinds != ["file"]:
-        raise SpecError(f"{path}.header", "header with a file, and only there")
+    for key, kind in _ONLY.items():
+        if key in table and kinds[0] != kind:
+            raise SpecError(f"{path}.{key}", f"{key} with {kind}, and only there")
     domain: Domain
     blocks: Blocks | None = None
     try:

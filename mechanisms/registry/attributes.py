@@ -1,7 +1,8 @@
 """Collections of records: `domain = { attributes = { NAME = { ... } } }` and what each is read by.
 
 The table of an attribute holds the keys of its domain and those of its mechanism, which it takes
-from the collection where it names none of its own.
+from the collection where it names none of its own. `pairs` of attributes become attributes, whose
+mechanisms follow (`registry.pairs`).
 """
 
 import re
@@ -16,18 +17,20 @@ from ldpstream.mechanisms.base.checks import check_keys, describe
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.base import Domain
-from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS, parse_domain
+from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS, OF_RECORDS, parse_domain
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.sampled.sampled import MOST_ATTRIBUTES, Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS, Settings
 from ldpstream.mechanisms.policies.lip_policy import LipPolicy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.registry.pairs import read_pairs
 from ldpstream.mechanisms.registry.registry import build
 
 ATTRIBUTE_KEYS: Final[Mapping[str, str]] = {
     "mechanism": "Where it is not the collection's, whose keys then do not count for it either",
-    "probability": "With which a report is about it; by default all have the same largest error",
+    "probability": "With which a report is about it; by default all have the same largest error. "
+    "What these leave of 1 is for the pairs",
 }
 """What the table of an attribute holds in addition to the keys of a domain and a mechanism."""
 
@@ -52,26 +55,33 @@ def build_attributes(
         SpecError: naming the attribute's key and what was expected.
     """
     where = f"{path}.domain"
-    tables = check_keys(mapping["domain"], frozenset({"attributes"}), where)["attributes"]
-    where = f"{where}.attributes"
+    keys = check_keys(mapping["domain"], frozenset({"attributes", "pairs"}), where)
+    tables, where = keys["attributes"], f"{where}.attributes"
     if not isinstance(tables, dict) or not 2 <= len(tables) <= MOST_ATTRIBUTES:
         got = f"{len(tables)} of them" if isinstance(tables, dict) else describe(tables)
         raise SpecError(where, f"2 to {MOST_ATTRIBUTES} tables by name, got {got}")
     if isinstance(tables.get("pairs"), list):
-        what = "a table, an attribute of all combinations of both for a table of two"
+        what = "a table; pairs of attributes are named in domain.pairs"
         raise SpecError(f"{where}.pairs", f"{what}, got {describe(tables['pairs'])}")
-    names, domains, parts = tuple(tables), [], []
-    for name, table in tables.items():
-        domain, part = _read(name, table, mapping, path=f"{where}.{name}", base=base)
-        domains.append(domain)
-        parts.append(part)
-    asked = [table.get("probability") for table in tables.values()]
-    probabilities = _units(_read_probabilities(names, asked, where) or default_weights(parts))
+    known = {
+        name: _read(name, table, mapping, path=f"{where}.{name}", base=base)
+        for name, table in tables.items()
+    }
+    if "pairs" in keys:
+        own = mapping.get("mechanism")
+        known |= read_pairs(keys["pairs"], known, mechanism=own, path=f"{path}.domain.pairs")
+    if len(known) > MOST_ATTRIBUTES:
+        what = f"at most {MOST_ATTRIBUTES} attributes and pairs together, got {len(known)}"
+        raise SpecError(f"{path}.domain.pairs", what)
+    names, domains = tuple(known), tuple(domain for domain, _ in known.values())
+    parts = tuple(part for _, part in known.values())
+    asked = {name: table.get("probability") for name, table in tables.items()}
+    probabilities = _units(_weights(asked, parts, where))
     try:
-        domain = Attributes(names, tuple(domains), probabilities)
+        domain = Attributes(names, domains, probabilities)
     except SpecError as error:
         raise error.within(f"{path}.domain") from None
-    return domain, Sampled(names, tuple(parts), probabilities)
+    return domain, Sampled(names, parts, probabilities)
 
 
 def _read(
@@ -83,7 +93,7 @@ def _read(
         raise SpecError(path, f"a table, of its domain and what differs, got {describe(given)}")
     if "attributes" in given:
         raise SpecError(f"{path}.attributes", "no attributes inside an attribute")
-    known = {*DOMAIN_KEYS, *MECHANISM_KEYS, *ATTRIBUTE_KEYS} - {"attributes"}
+    known = {*DOMAIN_KEYS, *MECHANISM_KEYS, *ATTRIBUTE_KEYS} - OF_RECORDS
     table = check_keys(given, frozenset(known), path)
     own = {key: table[key] for key in MECHANISM_KEYS if key in table}
     if "mechanism" not in table:
@@ -121,24 +131,28 @@ def worst_variance(part: Mechanism) -> float:
     return float(np.max(part.decoder().noise_extremes()[1])) + 0.25
 
 
-def _read_probabilities(
-    names: Sequence[str], asked: Sequence[object], path: str
-) -> list[Fraction] | None:
-    if all(one is None for one in asked):
-        return None
+def _weights(asked: Mapping[str, object], parts: Sequence[Mechanism], path: str) -> list[Fraction]:
+    """Return in which proportion attributes are drawn, and after them pairs.
+
+    `asked` are the probabilities that attributes were given.
+    """
+    default = default_weights(parts)
+    if all(one is None for one in asked.values()):
+        return default
     found = []
-    for name, one in zip(names, asked, strict=True):
+    for name, one in asked.items():
         number = isinstance(one, int | float) and not isinstance(one, bool)
         if not (number and 0 < float(one) < 1):  # type: ignore[arg-type]  # a number, as checked
             got = "none" if one is None else describe(one)
             what = f"a number above 0 and below 1 for each attribute or none, got {got}"
             raise SpecError(f"{path}.{name}.probability", what)
         found.append(Fraction(str(one)))
-    total = sum(found, Fraction(0))
-    if abs(total - 1) > _SUM:
-        what = f"probabilities with sum 1, got {float(total):g}"
-        raise SpecError(f"{path}.{names[0]}.probability", what)
-    return found
+    total, pairs = sum(found, Fraction(0)), default[len(found) :]
+    if (pairs and total > 1 - _SUM) or (not pairs and abs(total - 1) > _SUM):
+        sums = "a sum below 1, of which pairs have the rest" if pairs else "sum 1"
+        what = f"probabilities with {sums}, got {float(total):g}"
+        raise SpecError(f"{path}.{next(iter(asked))}.probability", what)
+    return found + [(1 - total) * one / sum(pairs) for one in pairs]
 
 
 def _units(weights: Sequence[Fraction]) -> tuple[int, ...]:

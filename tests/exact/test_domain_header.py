@@ -60,7 +60,7 @@ def test_other_first_lines_are_labels(tmp_path: Path, text: str):
     ("domain", "said"),
     [
         ({"file": "modes.csv", "header": 1}, "c.domain.header: expected true or false, got 1"),
-        ({"size": 3, "header": True}, "c.domain.header: expected header with a file, and only"),
+        ({"size": 3, "header": True}, "c.domain.header: expected header with file, and only"),
     ],
 )
 def test_a_header_is_said_of_a_file(tmp_path: Path, domain: dict[str, Any], said: str):

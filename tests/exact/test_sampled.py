@@ -274,7 +274,7 @@ def test_decoders_of_attributes_know_nothing_of_each_other():
         ({"attributes": {"a": {"size": 3}}}, "domain.attributes: expected 2 to 256 tables"),
         (
             {"attributes": {"a": {"size": 3}, "b": {"size": 2}, "pairs": [["a", "b"]]}},
-            "domain.attributes.pairs: expected a table, an attribute of all combinations",
+            "domain.attributes.pairs: expected a table; pairs of attributes are named in",
         ),
         ({"attributes": {"a": {"size": 3}, "b": 3}}, "domain.attributes.b: expected a table"),
         ({"attributes": {"a": {"size": 3}, "b c": {"size": 2}}}, "a name of at most 64 letters"),

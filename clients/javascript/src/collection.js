@@ -1,6 +1,6 @@
 // A collection as its devices see it, out of a device document (docs/wire.md).
 
-import { readDomain } from "./domain.js";
+import { readDomain, sizeOf } from "./domain.js";
 import { SystemEntropy } from "./entropy.js";
 import { SpecError } from "./errors.js";
 import { cutTime, encodeFrame } from "./frame.js";
@@ -30,7 +30,7 @@ export class Collection {
     this.hold = hold;
     this.words = words;
     this.reportBytes = mechanism.reportBytes;
-    this.size = domain.shape.reduce((product, extent) => product * extent, 1);
+    this.size = sizeOf(domain);
     this.#fingerprint = Uint8Array.from(fingerprint.match(/../g), (pair) => parseInt(pair, 16));
     this.#domain = domain;
     this.#mechanism = mechanism;

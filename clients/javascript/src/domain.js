@@ -24,10 +24,26 @@ function readValues(canonical) {
   return lattice(shape);
 }
 
-// What a record is placed at follows from the mechanism, which draws the attribute.
+// What a record is placed at follows from the mechanism, which draws the attribute. A pair of
+// attributes comes after both: `pair` are their numbers.
 function records(attributes) {
-  const parts = attributes.map(({ name, domain }) => ({ name, domain: readDomain(domain) }));
+  const parts = [];
+  for (const { name, domain } of attributes) {
+    parts.push({ name, domain: domain.pair ? pairOf(domain.pair, parts) : readDomain(domain) });
+  }
   return { shape: [0], attributes: parts };
+}
+
+function pairOf(names, known) {
+  const pair = names.map((name) => known.findIndex((one) => one.name === name));
+  if (pair.length !== 2 || pair.some((j) => j < 0 || known[j].domain.pair)) {
+    throw new SpecError("domain", "pairs of two attributes");
+  }
+  return { shape: pair.map((j) => sizeOf(known[j].domain)), pair };
+}
+
+export function sizeOf({ shape }) {
+  return shape.reduce((product, extent) => product * extent, 1);
 }
 
 function labels(values) {

@@ -4,7 +4,7 @@
 // follows from.
 
 import { SpecError } from "../errors.js";
-import { withPriors } from "../domain.js";
+import { sizeOf, withPriors } from "../domain.js";
 import { largestLoss } from "../loss.js";
 import { binary } from "./binary.js";
 import { blockHadamard } from "./block_hadamard.js";
@@ -49,7 +49,7 @@ export async function build(id, parameters, values, tables) {
   if (id === "sampled") return sampled(parameters, values, tables.attributes ?? {}, build);
   const domain = id === "lip" ? withPriors(values, levelsOf(parameters)) : values;
   const weights = parameters.weights ?? null;
-  const size = domain.shape.reduce((product, extent) => product * extent, 1);
+  const size = sizeOf(domain);
   const own = await builder(parameters, weights === null ? size : size / (weights + 1), tables);
   const mechanism = weights === null ? own : publicWeights(own, weights);
   return { mechanism, domain, loss: () => largestLoss(id, parameters, own.known) };

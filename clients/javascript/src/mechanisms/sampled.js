@@ -1,6 +1,7 @@
 // Records of several attributes: one is drawn, and reported by a mechanism of its own. A report is the
 // attribute's number, one byte, and that mechanism's report, filled up with zeros to one length.
 
+import { sizeOf } from "../domain.js";
 import { SpecError, ValueOutsideDomainError } from "../errors.js";
 import { isAbove } from "../rational.js";
 
@@ -34,16 +35,22 @@ function recordsOf(names, parts, ends) {
   let size = 0;
   const starts = parts.map(({ domain }) => {
     const start = size;
-    size += domain.shape.reduce((product, extent) => product * extent, 1);
+    size += sizeOf(domain);
     return start;
   });
+  const given = parts.findIndex(({ domain }) => domain.pair);
+  const [own, pairs] = given < 0 ? [parts, []] : [parts.slice(0, given), parts.slice(given)];
   return {
     shape: [size],
     starts,
     // Every attribute is placed: neither a refusal nor its time depends on which is drawn.
     index(records, entropy) {
       if (!Array.isArray(records)) throw new TypeError("expected an array of records");
-      const placed = columnsOf(names, parts, records, entropy);
+      const placed = columnsOf(names.slice(0, own.length), own, records, entropy);
+      for (const { domain } of pairs) {
+        const [first, second] = domain.pair;
+        placed.push(placed[first].map((value, i) => value * domain.shape[1] + placed[second][i]));
+      }
       const words = entropy.words(records.length);
       return records.map((_, i) => {
         const drawn = ends.findIndex((end) => words[i] < end);

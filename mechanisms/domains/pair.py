@@ -1,0 +1,78 @@
+"""Domains of two attributes together: every combination of their values, for two-way tables."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.domains.base import Domain, Indices, check_size
+
+
+@dataclass(frozen=True)
+class Pair(Domain):
+    """The attributes `names` with their domains `parts`: labels are `[first, second]`.
+
+    Raises:
+        SpecError: for more combinations than a domain may have values.
+    """
+
+    names: tuple[str, str]
+    parts: tuple[Domain, Domain]
+    ordered: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_size(self.size, "pairs")
+
+    @property
+    def name(self) -> str:
+        """The name under which a pair is an attribute: no other attribute's has a colon."""
+        return ":".join(self.names)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of values of each."""
+        return self.parts[0].size, self.parts[1].size
+
+    @property
+    def expected(self) -> str:
+        """Say what both must be."""
+        return " with ".join(part.expected for part in self.parts)
+
+    def joined(self, first: Indices, second: Indices) -> Indices:
+        """Return the indices of n combinations, int64 `(n,)`, from those of both attributes."""
+        return first * self.shape[1] + second
+
+    def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
+        """Return the indices of n labels `[first, second]`."""
+        for position, label in enumerate(labels):
+            if not isinstance(label, list | tuple) or len(label) != len(self.parts):
+                self.index(labels[:position])  # what comes first is refused first
+                raise self.outside(position)
+        first, second = ([label[place] for label in labels] for place in (0, 1))
+        return self._both(lambda part, own: part.index(own), first, second)
+
+    def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
+        """Return the indices of rows of text: the columns of the first, then of the second."""
+        width = len(self.parts[0].shape)
+        first, second = [row[:width] for row in rows], [row[width:] for row in rows]
+        return self._both(lambda part, own: part.parse_columns(own), first, second)
+
+    def _both(self, find: Callable[[Domain, Any], Indices], first: Any, second: Any) -> Indices:
+        try:
+            pairs = zip(self.parts, (first, second), strict=True)
+            return self.joined(*(find(part, own) for part, own in pairs))
+        except ValueOutsideDomainError as error:
+            raise self.outside(error.position) from None
+
+    def label(self, index: int) -> Json:
+        """Return the labels of both values."""
+        places = np.unravel_index(index, self.shape)
+        return [part.label(int(place)) for part, place in zip(self.parts, places, strict=True)]
+
+    def canonical(self) -> Json:
+        """Return the names of both: their domains are those of the attributes."""
+        return {"pair": list(self.names)}
