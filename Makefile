@@ -124,7 +124,7 @@ $(TOOLS)/uv: constraints-tools.txt | $(BIN)/python
 # Pages stand in the site as they stand here, so that a link leads to the same in both.
 docs: $(TOOLS)/uv
 	@rm -rf build/pages && mkdir -p build/pages
-	@cp --parents --recursive *.md docs clients/javascript/README.md clients/javascript/example agents/page/vendor/README.md build/pages
+	@cp --parents --recursive *.md docs clients/*/README.md clients/javascript/example agents/page/vendor/README.md build/pages
 	@sed -i 's/^```text numbers$$/```text/' build/pages/docs/*.md
 	@NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet
 

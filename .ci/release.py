@@ -1,7 +1,7 @@
 """Build a release into `dist`: `python .ci/release.py v0.1.0`, or `make release TAG=v0.1.0`.
 
 The tag has to be the package's version, and that of the newest heading of CHANGELOG.md, which then
-has a date. The wheel and the source distribution are built twice, and have to be equal byte for
+has a date. The wheels and the source distribution are built twice, and have to be equal byte for
 byte. Exits with 1 and a sentence where something is not so; nothing is uploaded.
 """
 
@@ -39,9 +39,10 @@ def problems(tag: str, *, source: str, changelog: str) -> list[str]:
 
 
 def build(folder: Path) -> None:
-    """Build the wheel and the source distribution into a folder."""
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 (our own)
+    """Build the wheel and the source distribution, and the wheel of devices, into a folder."""
+    for root, targets in ((ROOT, []), (ROOT / "clients" / "python", ["-t", "wheel"])):
+        command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), *targets]
+        subprocess.run(command, cwd=root, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 (our own)
 
 
 def main(tag: str) -> int:

@@ -52,8 +52,8 @@ class Block:
 
 def pages() -> list[str]:
     """Return the documentation's pages, by their paths below the root."""
-    clients = ROOT / "clients" / "javascript" / "README.md"
-    found = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), clients]
+    clients = (ROOT / "clients").glob("*/README.md")
+    found = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *clients]
     return sorted(str(page.relative_to(ROOT)) for page in found)
 
 

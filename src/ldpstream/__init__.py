@@ -77,7 +77,13 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
         from ldpstream.mechanisms.base.lazy import handed_on
 
-        return handed_on(__name__, _HOMES)(name)
+        try:
+            return handed_on(__name__, _HOMES)(name)
+        except ModuleNotFoundError as error:
+            if error.name != "ldpstream.agents":
+                raise
+            said = f"{__name__}.{name} needs more than ldpstream-device: pip install ldpstream"
+            raise ImportError(said, name=error.name) from error
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

@@ -7,38 +7,58 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
 import ldpstream
 import ldpstream.mechanisms
+from ldpstream.mechanisms import load_spec
+from ldpstream.mechanisms.wire.frame import decode_frame
+from tests.pages import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("agents", "mechanisms", "estimators")
+DEVICE = """
+[collection.modes]
+mechanism = "randomized-response"
+epsilon = 1.0
+domain = { values = ["bus", "walk"] }
+"""
+SHOW = """
+import urllib.request
+urllib.request.urlopen = lambda r: print(r.selector, r.headers["Content-type"], r.data.hex())
+"""
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("wheel")
+def build(project: Path, out: Path) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    subprocess.run(command, cwd=project, check=True, capture_output=True, text=True)
     (built,) = out.glob("*.whl")
     return built
 
 
-def expected() -> set[str]:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def expected(*rooms: str) -> set[str]:
     files = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *ROOMS],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *rooms],
         cwd=ROOT, check=True, capture_output=True, text=True,
     ).stdout.split()  # fmt: skip
-    rooms = {f"ldpstream/{name}" for name in files if (ROOT / name).exists()}
-    return rooms | {"ldpstream/__init__.py", "ldpstream/py.typed"}
+    found = {f"ldpstream/{name}" for name in files if (ROOT / name).exists()}
+    return found | {"ldpstream/__init__.py", "ldpstream/py.typed"}
+
+
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
 def test_the_wheel_holds_exactly_the_rooms(wheel: Path):
-    with zipfile.ZipFile(wheel) as archive:
-        names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert names == expected()
+    assert names(wheel) == expected(*ROOMS)
 
 
 def test_the_wheel_is_importable_without_the_repository(wheel: Path, tmp_path: Path):
@@ -55,6 +75,42 @@ def test_the_wheel_is_importable_without_the_repository(wheel: Path, tmp_path: P
     ).stdout.split()
     assert out[0] == ldpstream.__version__
     assert out[1].startswith(str(tmp_path))
+
+
+def test_a_device_installs_numpy_alone(tmp_path: Path):
+    """The program of its page runs where numpy is the only other package."""
+    wheel = build(ROOT / "clients" / "python", tmp_path)
+    assert names(wheel) == expected("mechanisms")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+        (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        needed = re.findall("^Requires-Dist: (.+)$", archive.read(metadata).decode(), re.MULTILINE)
+    assert [Requirement(one).name for one in needed] == ["numpy"]
+    for part in Path(np.__file__).parents[1].glob("numpy*"):
+        (tmp_path / "site" / part.name).symlink_to(part)
+    (tmp_path / "ldpstream.toml").write_text(DEVICE)
+    (program,) = (one for one in blocks("clients/python/README.md") if one.language == "python")
+    seen = alone(tmp_path, SHOW + program.code)
+    path, kind, frame = seen.stdout.split()
+    assert path == "/v1/collections/modes/reports", seen.stderr
+    assert kind == "application/vnd.ldpstream.frame"
+    spec = load_spec(tmp_path / "ldpstream.toml", "modes")
+    got = decode_frame(
+        bytes.fromhex(frame), fingerprint=spec.fingerprint, report_bytes=spec.report_bytes
+    )
+    assert got.counts.tolist() == [1]
+    # What needs a server's packages says which distribution has them.
+    refused = alone(tmp_path, "import ldpstream; ldpstream.privatize")
+    assert refused.stderr.endswith("needs more than ldpstream-device: pip install ldpstream\n")
+
+
+def alone(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that sees the standard library and `site` in its folder, and nothing else."""
+    start = f"import sys; sys.path.append({str(folder / 'site')!r})\n"
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "-c", start + code],
+        cwd=folder, check=False, capture_output=True, text=True,
+    )  # fmt: skip
 
 
 def test_the_working_copy_is_what_the_tests_import():

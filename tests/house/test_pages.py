@@ -42,6 +42,7 @@ RUN_BY: Final = {
     "docs/guide-bounds.md": PAGES,
     "docs/channel-files.md": PAGES,
     "clients/javascript/README.md": "tests/javascript/test_readme.py",
+    "clients/python/README.md": "tests/house/test_packaging.py",
     "docs/changes.md#Another spec under the same topic": README,
     "docs/changes.md#More partitions": "tests/stream/test_engine.py",
     "docs/http.md#Live updates": "tests/stream/test_http_events.py",
