@@ -4,6 +4,8 @@
 # make check               in a minute or two: lint, types, and the tests that start no process (PYTEST="-k wire")
 # make soak                before a release: many seeds where the tests take a few
 # make up | down           in Docker: Kafka, two workers, devices, Prometheus, Grafana (docker/compose.yaml)
+# make containers          the same in an engine of its own, on Debian 12 as root: counted exactly through a
+#                          killed worker, scraped, stopped in time, nothing left behind
 # make lint | format | clean
 # make constraints         exact versions and hashes of everything that is installed (docs/operations.md)
 # make images              at a release: the digests of the images in docker/, from their registries
@@ -24,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # More threads than cores wait for each other in busy loops: four times the time of a core.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test all-tests check check-tests soak up down lint style types format clean constraints sbom docs images release
+.PHONY: demo test all-tests check check-tests soak up down readable containers lint style types format clean constraints sbom docs images release
 
 demo: $(VENV)/.demo
 	@$(BIN)/ldpstream demo $(if $(SECONDS),--seconds $(SECONDS))
@@ -54,14 +56,20 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.stream.mutants
 
 # Containers read what is here under other users, whatever mode the umask of a checkout has left it.
-up: docker/secrets/read-token docker/secrets/grafana-password
+readable: docker/secrets/read-token docker/secrets/grafana-password
 	@chmod 644 $^ docker/ldpstream.toml docker/kafka/compose.properties
 	@chmod -R u=rwX,go=rX docker/grafana docker/prometheus
+
+up: readable
 	docker compose -f docker/compose.yaml up --build --wait
 	@echo "page http://localhost:6066, its token in docker/secrets/read-token; Grafana http://localhost:3000 (admin)"
 
 down:
 	docker compose -f docker/compose.yaml down
+
+# Says why and succeeds where it cannot run: docker/containers.sh.
+containers:
+	@docker/containers.sh test
 
 # The folder keeps others out, not the files' own mode: a container gets a file, not the folder.
 docker/secrets/%:

@@ -65,6 +65,16 @@ def healthy(port: int, *, of: dict[str, Any] | None = None) -> bool:
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
+def kafka_healthy(bootstrap: str) -> bool:
+    """Run the health check of Kafka's container against another address."""
+    command = SERVICES["kafka"]["healthcheck"]["test"]
+    assert command[:3] == ["CMD", "bash", "-c"]
+    text = command[3].replace("$$", "$")
+    assert text.count("kafka/9092") == 1
+    script = text.replace("kafka/9092", bootstrap.replace(":", "/"))
+    return subprocess.run(["bash", "-c", script], capture_output=True).returncode == 0
+
+
 def configured(folder: Path, bootstrap: str, token: Path, port: int) -> Path:
     """Return the containers' configuration for one worker, or the gateway, of this machine."""
     text = (DOCKER / "ldpstream.toml").read_text()
@@ -111,6 +121,8 @@ async def check_intake(server: Prometheus) -> None:
 
 async def test_the_containers_configuration_counts_and_is_scraped(bootstrap: str, tmp_path: Path):
     skip_without_prometheus()
+    await eventually(lambda: kafka_healthy(bootstrap))
+    assert not kafka_healthy(f"127.0.0.1:{free_ports(1)[0]}")
     token = tmp_path / "read-token"
     token.write_text("0123456789abcdef" * 4)
     ports = dict(zip((*_WORKERS, "gateway", "packer"), free_ports(4), strict=True))
