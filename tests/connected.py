@@ -14,6 +14,7 @@ from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.control import encode_control
 from tests.brokers import Broker
+from tests.processes import PATIENCE_SECONDS
 from tests.running import running
 
 
@@ -62,16 +63,22 @@ class Connected:
         replicas: int = 1,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a topic, over and over until a deletion of its namesake has gone through."""
+        """Create a topic, and wait until the broker tells of it."""
         new = NewTopic(topic, partitions, replicas, topic_configs=dict(configs or {}))
-        async with self.admin() as admin:
+        async with self.admin() as admin, asyncio.timeout(PATIENCE_SECONDS):
             while topic not in await describe(admin, [topic]):
                 await admin.create_topics([new])
                 await asyncio.sleep(0.1)
 
     async def delete(self, topic: str) -> None:
+        """Delete a topic, and wait until the broker no longer tells of it."""
         async with self.admin() as admin:
+            before = (await describe(admin, [topic]))[topic]
             await admin.delete_topics([topic])
+            # A running worker may have one of this name created again: its id is another one.
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while (left := (await describe(admin, [topic])).get(topic)) and left == before:  # noqa: ASYNC110 (the broker sends no event)
+                    await asyncio.sleep(0.05)
 
     async def delete_before(self, partition: TopicPartition, offset: int) -> None:
         async with self.admin() as admin:

@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.processes import Worker
+from tests.processes import PATIENCE_SECONDS, Worker
 
 FRAMES = 64
 
@@ -77,8 +77,10 @@ async def trickle(
             await _send(lab, producer, slow, number)
             end_ms = START_MS + number * WINDOW_MS
             while not _is_final(await reader.getmany(timeout_ms=50), end_ms):
-                if time.monotonic() - begun > 60:
-                    raise TimeoutError(f"no final of window {number} of {slow} within 60 s")
+                if time.monotonic() - begun > PATIENCE_SECONDS:
+                    raise TimeoutError(
+                        f"no final of window {number} of {slow} in {PATIENCE_SECONDS} s"
+                    )
             seen.finals.append(time.monotonic() - begun)
             if await asyncio.to_thread(decided, worker, fast) >= backlog:
                 if windows is None:

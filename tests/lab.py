@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.config import CollectionConfig, load_config
 from ldpstream.agents.document.compose import final_content
+from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
@@ -84,9 +85,12 @@ class Lab(Connected):
         return self.collection.spec.frame_reports(reports, times_ms=times_ms)
 
     async def add_partitions(self, total: int) -> None:
-        """Give the source more partitions, and say so in the configuration."""
-        async with self.admin() as admin:
-            await admin.create_partitions({self.collection.topics.source: NewPartitions(total)})
+        """Give the source more partitions, wait for them, and say so in the configuration."""
+        source = self.collection.topics.source
+        async with self.admin() as admin, asyncio.timeout(PATIENCE_SECONDS):
+            await admin.create_partitions({source: NewPartitions(total)})
+            while (await describe(admin, [source]))[source].partitions != total:  # noqa: ASYNC110 (the broker sends no event)
+                await asyncio.sleep(0.05)
         text = self.file.read_text()
         self.file.write_text(
             text.replace(f"partitions = {self.collection.partitions}", f"partitions = {total}")

@@ -23,6 +23,7 @@ from aiokafka.record.util import calc_crc32c
 
 from tests.attack.stand import Attack, Outcome, Stand, resident_bytes
 from tests.brokers import Broker
+from tests.processes import PATIENCE_SECONDS
 
 _COLLECTION: Final = """mechanism = "block-hadamard"
 epsilon = 1.0
@@ -146,6 +147,9 @@ async def _operators_topic(broker: Broker, topic: str) -> None:
     try:
         configs = {"compression.type": "producer"}
         await admin.create_topics([NewTopic(topic, 1, 1, topic_configs=configs)])
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while topic not in await admin.list_topics():  # noqa: ASYNC110 (the broker sends no event)
+                await asyncio.sleep(0.05)
     finally:
         await admin.close()
 
@@ -180,7 +184,7 @@ async def _judged(
     honest = b"".join(b"%d\n" % (number % 12) for number in range(_HONEST))
     sent = stand.run("send", "trips", "-c", str(file), stdin=honest)
     counted = 0.0
-    deadline = time.monotonic() + (30 if stand.short else 60)
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while counted < _HONEST and time.monotonic() < deadline:
         await asyncio.sleep(0.5)
         try:

@@ -12,7 +12,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 
 from tests.attack.stand import Attack, Outcome, Stand
-from tests.processes import Worker
+from tests.processes import PATIENCE_SECONDS, Worker
 from tests.unreadable import send_unreadable
 
 _COLLECTION = """mechanism = "block-hadamard"
@@ -25,7 +25,6 @@ window = { size = "1m" }"""
 _NAMES = ("honest", "poisoned")
 _REPORTS = 20
 _NOTICED_SECONDS = 3.0
-_PATIENCE_SECONDS = 30.0
 
 Poison = Callable[[AIOKafkaProducer, Mapping[str, str]], Awaitable[None]]
 """Writes with a plain producer, given the topics of the poisoned collection by their kind."""
@@ -97,7 +96,7 @@ async def _send(stand: Stand, file: Path, worker: Worker, *, total: int) -> list
     values = "".join(f"{number % 12}\n" for number in range(_REPORTS)).encode()
     for name in _NAMES:
         await _run(stand, "send", name, "-c", str(file), stdin=values)
-    left, deadline = list(_NAMES), time.monotonic() + _PATIENCE_SECONDS
+    left, deadline = list(_NAMES), time.monotonic() + PATIENCE_SECONDS
     while left and time.monotonic() < deadline:
         if worker.process.poll() is not None:
             return [*left, "the worker"]
@@ -113,7 +112,7 @@ async def _close(stand: Stand, file: Path, worker: Worker) -> bool:
     """Order the poisoned collection to close: what comes after the poison is read."""
     until = str((int(time.time()) + 120) * 1_000)
     await _run(stand, "close", "poisoned", "--until", until, "--yes", "-c", str(file))
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         windows = (await _get(worker, "poisoned/windows?all=true"))["windows"]
         if windows and all(window["final"] for window in windows):
@@ -131,7 +130,7 @@ async def _run(stand: Stand, *arguments: str, stdin: bytes = b"") -> None:
 async def _get(worker: Worker, path: str) -> Any:
     def get() -> Any:
         url = f"{worker.url}/api/collections/{path}"
-        with urllib.request.urlopen(url, timeout=30) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
             return json.loads(answer.read())
 
     return await asyncio.to_thread(get)

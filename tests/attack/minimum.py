@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from tests.attack.stand import Attack, Outcome, Stand
-from tests.processes import Worker
+from tests.processes import PATIENCE_SECONDS, Worker
 
 _MINIMUM: Final = 20
 _OF_BLOCK: Final = 10
@@ -59,6 +59,10 @@ async def provisional_steps(stand: Stand) -> Outcome:
             _until(worker, counted)
             await asyncio.sleep(0.4 if stand.short else 1)
             found += _spans(worker, panes=1)
+        end = time.monotonic() + PATIENCE_SECONDS
+        while all(one["withheld"] or one["final"] for one in found) and time.monotonic() < end:
+            await asyncio.sleep(0.1)
+            found += _spans(worker, panes=1)
         _send(stand, file, [(_DAY_MS + 9 * _PANE_MS, 3)] * 25)
         ran = stand.run("close", "city", "--until", _time(_DAY_MS + 9 * _PANE_MS), "-c", str(file))
         assert ran.returncode == 0, ran.stderr.decode()
@@ -102,7 +106,7 @@ def _time(time_ms: int) -> str:
 
 
 def _until(worker: Worker, counted: int) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_SECONDS
     while worker.get("/api/collections/city/status")["counted"] < counted:
         assert time.monotonic() < end
         time.sleep(0.1)
@@ -110,7 +114,7 @@ def _until(worker: Worker, counted: int) -> None:
 
 async def _published_to(worker: Worker, until_ms: int) -> None:
     """Wait until all windows that end by then are final, and a while for what else is told."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         listed = worker.get("/api/collections/city/windows?all=true")["windows"]
         closed = [one for one in listed if one["window"]["end"][:19] <= _time(until_ms)[:19]]
@@ -139,16 +143,18 @@ async def _published(stand: Stand, file: Any) -> list[Mapping[str, Any]]:
     topic = next(
         line.split('"')[1] for line in file.read_text().splitlines() if line.startswith("topic")
     )
-    consumer = AIOKafkaConsumer(
-        f"{topic}.estimates",
-        bootstrap_servers=stand.broker.bootstrap,
-        auto_offset_reset="earliest",
-        **stand.broker.options,
-    )
+    consumer = AIOKafkaConsumer(bootstrap_servers=stand.broker.bootstrap, **stand.broker.options)
+    partition = TopicPartition(f"{topic}.estimates", 0)
     await consumer.start()
     try:
-        found = await consumer.getmany(timeout_ms=3_000)
-        return [json.loads(one.value) for records in found.values() for one in records if one.value]
+        consumer.assign([partition])
+        end = (await consumer.end_offsets([partition]))[partition]
+        await consumer.seek_to_beginning(partition)
+        found: list[Mapping[str, Any]] = []
+        while await consumer.position(partition) < end:
+            records = (await consumer.getmany(timeout_ms=100)).get(partition, [])
+            found += [json.loads(one.value) for one in records if one.value]
+        return found
     finally:
         await consumer.stop()
 

@@ -31,7 +31,7 @@ async def test_counts_of_many_partitions_are_exact(running: Broker, tmp_path: Pa
                     await producer.send(lab.collection.topics.source, frame, partition=partition)
                 await producer.flush()
         await lab.close(START_MS + 2 * WINDOW_MS)
-        await lab.check_exact(seconds=60)
+        await lab.check_exact()
         assert worker.metrics("ldpstream_owned") == MANY
         assert worker.terminate() == 0
         assert worker.errors() == ""

@@ -111,8 +111,8 @@ async def test_an_accepted_spec_keeps_a_rule_and_partitions_of_its_own(
         assert of_new[0] > 150
         assert (of_old[1], of_new[1]) == (1, 0)
         await new.close(START_MS + WINDOW_MS)
-        await old.check_exact(seconds=40)
-        await new.check_exact(seconds=40)
+        await old.check_exact()
+        await new.check_exact()
         states = [await old.heads(of=new), await new.heads()]
         for heads, lab, (repeated, misplaced) in zip(states, labs, (of_old, of_new), strict=True):
             assert sum(head.n for head in heads) == lab.ledger.n

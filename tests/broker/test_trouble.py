@@ -1,7 +1,6 @@
 """Topics and brokers that are not as expected: a clear line, and nothing counted wrong."""
 
 import asyncio
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -18,7 +17,8 @@ from tests.brokers import Broker, KafkaServer, skip_without_kafka
 from tests.forked import Forked
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS, Ledger
-from tests.processes import Worker, eventually
+from tests.ports import free_ports
+from tests.processes import PATIENCE_SECONDS, Worker, eventually
 from tests.stream.cli import spawn
 
 pytestmark = pytest.mark.broker
@@ -255,8 +255,7 @@ async def test_the_groups_client_waits_for_a_broker_that_has_just_gone_away(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """It left after the topics were checked, before the app started."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    (port,) = free_ports(1)
     bootstrap = f"127.0.0.1:{port}"
     for comes in (True, False):
         app = WorkerApp("late", **faust_settings(bootstrap, {}), web_enabled=False)
@@ -264,7 +263,7 @@ async def test_the_groups_client_waits_for_a_broker_that_has_just_gone_away(
         starting = asyncio.create_task(thread.start())
         await asyncio.sleep(0.3)
         assert not starting.done()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             if comes:
                 with embedded_broker(port=port):
                     await starting

@@ -10,7 +10,7 @@ from tests.browser.chromium import need_chromium, start_chromium
 from tests.browser.showing import show_collections
 from tests.stream.serving import Pipeline
 
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
 expect.set_options(timeout=PATIENCE_MS)
 
 

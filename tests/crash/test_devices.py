@@ -10,6 +10,7 @@ import pytest
 from tests.crash.faults import devices
 from tests.crash.faults.device import Order
 from tests.crash.faults.devices import Devices
+from tests.processes import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.crash
 
@@ -29,7 +30,7 @@ async def test_a_device_that_is_killed_while_it_ends_was_killed(
     running = one(tmp_path, monkeypatch, "sleep", "60")
     (device,), before = running.all, None
     running.send(share=1.0, seconds=1.0)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         for _ in range(40):
             while device.process is before:
                 assert not running._tasks[0].done(), running._tasks[0].exception()

@@ -15,7 +15,7 @@ from ldpstream.agents.http.listening import HttpUnavailableError
 from ldpstream.agents.http.serve import server_tls
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.gateway.serving import KEY, Gateway, gateway
-from tests.processes import eventually
+from tests.processes import PATIENCE_SECONDS, eventually
 
 
 async def connect(
@@ -50,7 +50,7 @@ async def test_who_says_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.Mo
         line = await stuck[0].readline()
         assert line == b"HTTP/1.1 503 Service Unavailable\r\n"
         for reader, writer in (silent, slow, again, stuck):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while await reader.read(1000):
                     pass
             writer.close()
@@ -74,7 +74,7 @@ async def test_what_is_no_http_is_answered_and_leaves_no_trace(
     caplog.set_level("DEBUG")
     async with gateway(tmp_path) as running:
         reader, writer = await connect(running, sent)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert (await reader.read(12)).split()[1] == b"400"
         writer.close()
         assert (await running.post(running.frame()))[0] == 200
@@ -115,7 +115,7 @@ async def ask(running: Gateway, line: bytes, *, headers: bytes = b"") -> bytes:
     """Return the status line of the answer on a connection of its own."""
     request = line + b" HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n"
     reader, writer = await connect(running, request)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         said = await reader.readline()
     writer.close()
     return said

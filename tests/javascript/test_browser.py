@@ -25,7 +25,7 @@ async def test_a_browser_draws_the_vectors_and_uploads():
             page = await browser.new_page()
             await page.goto(f"{url}/tests/javascript/browser.html")
             said = page.locator("#said")
-            await expect(said).not_to_be_empty(timeout=60_000)
+            await expect(said).not_to_be_empty(timeout=120_000)
             found = json.loads(await said.inner_text())
     assert found == {
         "same": len(VECTORS),

@@ -23,7 +23,7 @@ from ldpstream.mechanisms.wire.frame import encode_frame
 from tests.mistakes.cases import MISTAKES, OTHERS, URL, Mistake
 from tests.stream.querying import five_minutes
 
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 120.0
 _LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
 _HEADING: Final = """# Mistakes, and what is said of them
 
