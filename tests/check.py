@@ -57,10 +57,9 @@ def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 def _others() -> dict[str, Mechanism]:
     """Return all instances but the first of each mechanism, by name."""
     # Here, for tests that need no instances should not build them all.
-    from tests.conformance.instances import INSTANCES
+    from tests.conformance.instances import FIRST, INSTANCES
 
-    first = {name.partition(":")[0]: name for name in reversed(INSTANCES)}
-    return {name: one for name, one in INSTANCES.items() if name not in first.values()}
+    return {name: one for name, one in INSTANCES.items() if name not in FIRST.values()}
 
 
 def _is_another(value: object) -> bool:

@@ -188,6 +188,14 @@ INSTANCES: dict[str, Mechanism] = {
     )
     for name, m in group.items()
 }
+FIRST = {name.partition(":")[0]: name for name in reversed(INSTANCES)}
+"""The first instance of each mechanism, by the mechanism's id."""
+FEW = {
+    name: INSTANCES[name]
+    for name in INSTANCES
+    if name in FIRST.values() or name.endswith((":unequal", ":plane", ":blocks", ":both"))
+}
+"""Those, and some of several blocks or dimensions: where budgets and sizes do not matter."""
 LISTED = {name: m for name, m in INSTANCES.items() if is_listed(m)}
 """Those whose channels are tested entry by entry."""
 SYMBOLS = {name: m for name, m in INSTANCES.items() if isinstance(m, SymbolMechanism)}

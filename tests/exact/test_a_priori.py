@@ -85,8 +85,9 @@ def test_worst_noise_and_spread_bound_those_of_every_prefix(mechanism: Mechanism
 @pytest.mark.grid
 @each
 @both
-@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-@pytest.mark.parametrize("error", [0.003, 0.05, 0.7, 30.0])
+@pytest.mark.parametrize(
+    ("confidence", "error"), [(0.5, 0.003), (0.95, 0.05), (0.999, 0.7), (0.95, 30.0)]
+)
 def test_the_number_needed_is_the_least_that_suffices(
     mechanism: Mechanism, estimand: str, confidence: float, error: float
 ):

@@ -27,7 +27,7 @@ from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.lip.settings import Prior
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from tests.conformance.instances import INSTANCES
+from tests.conformance.instances import FEW, INSTANCES
 from tests.exact.dense import Dense, block_channel, random_channel
 from tests.exact.paths import failing
 from tests.exact.test_quantiles import CASES, statistic_of
@@ -36,7 +36,7 @@ from tests.seeded import SeededEntropy
 ESTIMANDS = ("respondents", "population")
 ANYTIME = ("anytime", "anytime-exact")
 WARNER = Dense(np.array([[3.0, 1.0], [1.0, 3.0]]) / 4.0)
-SINGLE = [name for name, mechanism in INSTANCES.items() if not isinstance(mechanism, Sampled)]
+SINGLE = [name for name, mechanism in FEW.items() if not isinstance(mechanism, Sampled)]
 """Of records each attribute has estimates of its own."""
 
 

@@ -18,15 +18,16 @@ from ldpstream.agents.query.ranges import Range
 from tests.property.documents import collection, totals
 
 SIZE = 1_000_000
+LARGE_SIZE = 200_000
 LARGE: dict[str, dict[str, Any]] = {
-    "block-hadamard": {"domain": {"size": SIZE}},
-    "blocks": {"mechanism": "block-hadamard", "domain": {"size": SIZE, "blocks": 999}},
-    "randomized-response": {"domain": {"size": SIZE}},
-    "projective-geometry": {"domain": {"size": 50_000}},
-    "subset-selection": {"domain": {"size": SIZE, "blocks": 100}},
-    "l1-geometric": {"domain": {"size": SIZE}},
-    "tree": {"domain": {"size": 50_000}},
-    "high-low": {"domain": {"size": SIZE}, "sensitive": [1, 2]},
+    "block-hadamard": {"domain": {"size": LARGE_SIZE}},
+    "blocks": {"mechanism": "block-hadamard", "domain": {"size": LARGE_SIZE, "blocks": 999}},
+    "randomized-response": {"domain": {"size": LARGE_SIZE}},
+    "projective-geometry": {"domain": {"size": 20_000}},
+    "subset-selection": {"domain": {"size": LARGE_SIZE, "blocks": 100}},
+    "l1-geometric": {"domain": {"size": LARGE_SIZE}},
+    "tree": {"domain": {"size": 20_000}},
+    "high-low": {"domain": {"size": LARGE_SIZE}, "sensitive": [1, 2]},
 }
 DEAR: dict[str, Any] = {"method": "anytime", "simultaneous": True, "project": "power"}
 
@@ -34,12 +35,12 @@ DEAR: dict[str, Any] = {"method": "anytime", "simultaneous": True, "project": "p
 def queries(kind: str, size: int) -> dict[str, Any]:
     if kind == "list":
         return {"top": 4_000, **DEAR}
-    asked = {"top": 0, "ranges": (Range("half", ((0, size // 2),)),)}
-    return asked if kind == "ranges" else asked | {"linear": (Linear("a", np.arange(size) / 7.0),)}
+    ranges = (Range("half", ((0, size // 2),)),)
+    return {"top": 0, "ranges": ranges, "linear": (Linear("a", np.arange(size) / 7.0),)}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["list", "ranges", "both"])
+@pytest.mark.parametrize("kind", ["list", "both"])
 @pytest.mark.parametrize("name", LARGE)
 def test_an_answer_takes_no_more_than_it_is_said_to_cost(name: str, kind: str):
     config = collection({"mechanism": name, "epsilon": 1.0, **LARGE[name]})
