@@ -40,13 +40,11 @@ COMMANDS: Final = {
     "demo": "Run broker, worker, simulated devices and page in one go.",
 }
 """Every command with what it does, in the order of use."""
-_SHOWING: Final = frozenset({"keys", "spec", "status"})
 
 
 def find_command(name: str) -> click.Command:
-    """Import a command: that of its name in `ldpstream.agents.cli.NAME`, or in `.showing`."""
-    module = "showing" if name in _SHOWING else name
-    command = getattr(import_module(f"ldpstream.agents.cli.{module}"), name)
+    """Import a command, which is that of its name in `ldpstream.agents.cli.NAME`."""
+    command = getattr(import_module(f"ldpstream.agents.cli.{name}"), name)
     assert isinstance(command, click.Command)
     return command
 
