@@ -118,12 +118,8 @@ class PackedIntake(Intake):
 
     def _messages(self, held: OwnedPartition, session: Session, batch: Batch) -> None:
         """Take packed messages one by one; those that do not fit wait."""
-        now_ms = self._clock.now_ms()
-        dates = batch.dates.times_ms or [now_ms] * len(batch.records)
-        for place, ((offset, value), packed_ms) in enumerate(
-            zip(batch.records, dates, strict=True)
-        ):
-            taken = self._take_packed(held, offset, value, packed_ms)
+        for place, (offset, value) in enumerate(batch.records):
+            taken = self._take_packed(held, offset, value)
             if taken is Taken.FULL:
                 held.waiting.appendleft(batch.rest(place))
             if taken in {Taken.FULL, Taken.HOLE}:
@@ -185,9 +181,7 @@ class PackedIntake(Intake):
 
     # --- one packed message ---------------------------------------------------------------------
 
-    def _take_packed(
-        self, held: OwnedPartition, offset: int, value: bytes | None, packed_ms: int
-    ) -> Taken | None:
+    def _take_packed(self, held: OwnedPartition, offset: int, value: bytes | None) -> Taken | None:
         """Take a packed message; return None for an unusable one."""
         frames, partition, state = held.frames, held.partition, held.state
         try:
@@ -197,7 +191,7 @@ class PackedIntake(Intake):
             return None
         self.end_offsets[partition] = max(packed.end, self.end_offsets.get(partition, 0))
         before, now = state.next, self._clock.seconds()
-        taken = take(state, packed, now_ms=self._clock.now_ms(), packed_ms=packed_ms)
+        taken = take(state, packed, now_ms=self._clock.now_ms())
         frames.note_own(now, held.decided)
         if state.next > before:
             self._owner.took(held)

@@ -25,11 +25,8 @@ class Taken(Enum):
     """Some of it may have been taken; the rest waits until a flush has made room."""
 
 
-def take(state: Partition, packed: Packed, *, now_ms: int, packed_ms: int | None = None) -> Taken:
-    """Take in what is new in a packed message, as if it had been read from the source.
-
-    `packed_ms` is when it was packed, None if not known.
-    """
+def take(state: Partition, packed: Packed, *, now_ms: int) -> Taken:
+    """Take in what is new in a packed message, as if it had been read from the source."""
     if packed.next <= state.next:
         return Taken.REPEAT
     if packed.after > state.next:
@@ -39,18 +36,15 @@ def take(state: Partition, packed: Packed, *, now_ms: int, packed_ms: int | None
         if state.full:
             return Taken.FULL
         part = records[start : start + _SLICE]
-        state.ingest(part, now_ms=now_ms, arrived=_arrivals(part, now_ms, packed_ms))
+        state.ingest(part, now_ms=now_ms, arrived=_arrivals(part, now_ms))
     state.pass_over(packed.next)
     return Taken.TAKEN
 
 
-def _arrivals(records: PackedRecords, now_ms: int, packed_ms: int | None) -> Arrivals:
-    """Return when packed messages arrived: as stated by their packer, but never after now.
-
-    Packers of earlier releases do not state it; then all had arrived by the time of packing.
-    """
+def _arrivals(records: PackedRecords, now_ms: int) -> Arrivals:
+    """Return when packed messages arrived: as stated by their packer, but never after now."""
     if records.arrived is None:
-        return Arrivals(now_ms, now_ms if packed_ms is None else min(now_ms, packed_ms))
+        return Arrivals.at(now_ms)
     if records.appended:
         return Arrivals(records.arrived, records.arrived)
     return Arrivals(now_ms, np.minimum(records.arrived, now_ms))

@@ -60,8 +60,7 @@ class PackedRecords(Sequence[Record]):
     - `offsets` int64 `(N,)`; `lengths` int64 `(N,)`, -1 for a message without a value; `data`
       uint8, all values concatenated. `length` is the common length, None if lengths differ.
     - `arrived` int64 `(N,)`: when each reached the broker, epoch ms, as far as the packer knew and
-      never later than that; None in messages of earlier releases. `appended`: the broker itself set
-      these times.
+      never later than that; None if not stated. `appended`: the broker itself set these times.
     """
 
     offsets: Int64s

@@ -219,7 +219,7 @@ def test_what_is_packed_long_after_its_arrival_makes_nothing_late_and_lets_no_fo
         data = packed(list(enumerate(values)), after=0, stop=5, **dated)
         part = loaded(context)
         found = decode_packed(data, partition=3, topic_id=ID)
-        take(part, found, now_ms=2 * hour_ms, packed_ms=hour_ms)
+        take(part, found, now_ms=2 * hour_ms)
         late.append((part.work.late, part.work.rejected.get("future", 0)))
     # So it was where packed messages did not say when what they hold arrived.
     assert late == [(2, 0), (0, 0), (0, 1)]
