@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from aiohttp import web
@@ -17,7 +17,6 @@ from ldpstream.agents.metrics.packing import PackMetrics
 
 PATIENCE_SECONDS: Final = 10.0
 """A broker that has not answered for this long is away; it is asked every two seconds."""
-_BOUNDS: Final = Bounds(connections=100, per_peer=50)
 
 
 @dataclass
@@ -76,6 +75,6 @@ async def serving_page(
     app.router.add_get("/metrics", exposition)
     app.router.add_get("/healthz", healthy)
     app.router.add_get("/readyz", readiness)
-    bounds = replace(_BOUNDS, trusted_proxies=access.trusted_proxies)
+    bounds = Bounds(connections=100, per_peer=50, trusted_proxies=access.trusted_proxies)
     async with listening(app, address=address, bounds=bounds, tls=None, setting="--http"):
         yield
