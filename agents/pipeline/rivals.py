@@ -24,7 +24,6 @@ class Rivals:
         self._config = config
         self._seen: dict[tuple[int, int, int], int] = {}
         self._moved: dict[tuple[int, int], float] = {}
-        self._said: set[tuple[int, int]] = set()
         self.problem = ""
         """The problem, as text; empty if there is none."""
 
@@ -34,13 +33,11 @@ class Rivals:
             for windows, seq in replica.rivals.items():
                 if self._seen.get((replica.partition, *windows)) != seq:
                     self._seen[replica.partition, *windows] = seq
+                    if windows not in self._moved:
+                        log.error("collection %s: %s", self._config.name, self._describe(windows))
                     self._moved[windows] = seconds
         recent = [w for w, moved in self._moved.items() if seconds - moved < RECENT_SECONDS]
         self.problem = self._describe(recent[0]) if recent else ""
-        for windows in recent:
-            if windows not in self._said:
-                self._said.add(windows)
-                log.error("collection %s: %s", self._config.name, self._describe(windows))
 
     def _describe(self, windows: tuple[int, int]) -> str:
         return (
