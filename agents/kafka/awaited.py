@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from aiokafka.errors import KafkaConnectionError
@@ -11,19 +10,17 @@ from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.probe import why_not
 from ldpstream.agents.kafka.refusals import describe_error
+from ldpstream.agents.served.health import BrokerWatch
 
 _RETRY_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
 
-async def broker_answers(kafka: KafkaConfig) -> bool:
+async def _answers(kafka: KafkaConfig) -> bool:
     """Return whether a broker answers at all; False only if there is none.
 
     A broker that answers but refuses us counts: connecting to it will report why.
-
-    Raises:
-        ClientOptionError: if the settings are impossible.
     """
     connections = Connections(kafka)
     try:
@@ -38,18 +35,17 @@ async def broker_answers(kafka: KafkaConfig) -> bool:
     return True
 
 
-async def wait_for_broker(kafka: KafkaConfig, *, on_wait: Callable[[], None]) -> None:
-    """Wait until a broker answers; if it does not at once, log that and call `on_wait`.
+async def wait_for_broker(kafka: KafkaConfig, watch: BrokerWatch) -> None:
+    """Wait until a broker answers; if it does not at once, `watch` and one line of the log say so.
 
     Raises:
         ClientOptionError: if the settings are impossible.
     """
-    waiting = False
-    while not await broker_answers(kafka):
-        if not waiting:
+    while not await _answers(kafka):
+        if not watch.silent:
             log.warning("%s The worker waits for it", describe_error(KafkaConnectionError(), kafka))
-            on_wait()
-        waiting = True
+        watch.silent = True
         await asyncio.sleep(_RETRY_SECONDS)
-    if waiting:
+    if watch.silent:
+        watch.silent = False
         log.info("a broker answers at %s", kafka.bootstrap)

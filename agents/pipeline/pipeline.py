@@ -120,12 +120,7 @@ class Pipeline:
         Raises:
             ClientOptionError: if `[kafka]` has a setting that no client knows.
         """
-
-        def wait() -> None:
-            self.broker_watch.silent = True
-
-        await wait_for_broker(self.config.kafka, on_wait=wait)
-        self.broker_watch.silent = False
+        await wait_for_broker(self.config.kafka, self.broker_watch)
 
     async def start(self) -> None:
         """Connect, check the topics, and start to read; call `stop` even if this fails.
