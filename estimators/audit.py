@@ -7,11 +7,9 @@ as long as it draws independently, a bound above the budget is a violation.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 
 def realised_losses(first: Integers, second: Integers, *, significance: float) -> Floats:

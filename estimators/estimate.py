@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import OTHERWISE, OptionKeywords, Options
@@ -26,10 +25,8 @@ from ldpstream.estimators.queries.sums import (
     share_sums,
     value_sums,
 )
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def estimate_values(

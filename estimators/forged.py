@@ -1,11 +1,9 @@
 """How many forged reports it would take to move an estimate beyond its bounds."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import Estimate
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 
 def forged_reports(estimate: Estimate) -> Floats:

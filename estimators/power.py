@@ -3,16 +3,14 @@
 from typing import Final, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.bounds.power import shrink_to_power_law
 from ldpstream.estimators.bounds.projection import project_blocks
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.queries.groups import known_totals
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
 
 _PART: Final = 1 << 15
 

@@ -14,18 +14,15 @@ from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import Estimand, OptionKeywords, Options
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, set_sums, value_sums
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def estimate_weights(

@@ -3,21 +3,15 @@
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.likelihood.curve import Curve, curve
 from ldpstream.estimators.likelihood.line import Line
+from ldpstream.mechanisms.base.arrays import Bools, Integers
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.areas import find_areas
 from ldpstream.agents.document.attributes import of_attribute
-from ldpstream.agents.document.basis import Basis, Floats, Integers
+from ldpstream.agents.document.basis import Basis
 from ldpstream.agents.document.devices import of_devices
 from ldpstream.agents.document.entries import QuantileEstimate, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.linear import linear_estimates
@@ -36,6 +36,7 @@ from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positio
 from ldpstream.estimators.queries.counts import prepare_sets
 from ldpstream.estimators.queries.queries import PreparedSets
 from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_time
 from ldpstream.mechanisms.domains.base import Domain

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from ldpstream.agents.document.basis import Basis, Floats
+from ldpstream.agents.document.basis import Basis
 from ldpstream.agents.document.entries import LinearEstimate
 from ldpstream.agents.document.merged import whole_queries
 from ldpstream.agents.document.numbers import numbers
 from ldpstream.estimators.estimate import estimate_linear
+from ldpstream.mechanisms.base.arrays import Floats
 
 
 def linear_estimates(basis: Basis, projected: Floats | None) -> list[LinearEstimate]:

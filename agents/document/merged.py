@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.document.basis import Bools, Floats, Integers
 from ldpstream.agents.document.model import MergedBlocks
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 LISTED: Final = 1_000
 """Most runs of blocks that a document names."""

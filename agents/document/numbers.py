@@ -4,15 +4,12 @@ import math
 from typing import Final, TypedDict, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.agents.document.part import Number
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Form
 from ldpstream.estimators.forged import forged_reports
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Bools, Floats
 
 
 class Numbers(TypedDict):

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate, WeightEstimate
 from ldpstream.agents.query.options import EstimateOptions
@@ -14,11 +13,11 @@ from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.estimators.weights import estimate_public_weights, estimate_weights
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
-Integers = NDArray[np.int64]
 Entry = TypeVar("Entry", ValueEstimate, RangeEstimate)
 
 

@@ -12,13 +12,13 @@ from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.priors import (
     ZIPF_EXPONENT,
-    Floats,
     counted_shares,
     uniform_shares,
     zipf_shares,
 )
 from ldpstream.estimators.planning.workload import Workload
 from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.policies.metric import MetricPolicy

@@ -25,8 +25,9 @@ from ldpstream.agents.plan.verdict import verdict
 from ldpstream.estimators.planning.compare import Candidate, Comparison, Refused
 from ldpstream.estimators.planning.cost import Cost
 from ldpstream.estimators.planning.optimum import Optimum
-from ldpstream.estimators.planning.predictions import Floats, prefix_bound, sampling_variances
+from ldpstream.estimators.planning.predictions import prefix_bound, sampling_variances
 from ldpstream.estimators.planning.workload import Queries
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec

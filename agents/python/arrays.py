@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.times import parse_time, read_times
 from ldpstream.mechanisms.domains.attributes import Attributes, Columns
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.lattice import Lattice
 
 Labels: TypeAlias = Sequence[Any] | NDArray[Any]
-Integers = NDArray[np.int64]
 
 
 def to_labels(given: Any, domain: Domain) -> Labels:

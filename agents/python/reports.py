@@ -10,13 +10,14 @@ import numpy as np
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.agents.python.arrays import Integers, to_labels, to_times_ms
+from ldpstream.agents.python.arrays import to_labels, to_times_ms
 from ldpstream.agents.python.asked import asked_options
 from ldpstream.agents.query.options import EstimateRequest
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.reports import read_reports as read_lines
 from ldpstream.agents.terminal.reports import write_reports as write_lines
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.domains.fitting import Number, fit, has_ends, nearest
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy

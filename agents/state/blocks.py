@@ -18,11 +18,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-Integers = NDArray[np.int64]
 Merged = NDArray[np.bool_]
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.record_time import now_ms
@@ -14,12 +13,11 @@ from ldpstream.agents.terminal.ledgers import releases
 from ldpstream.agents.terminal.reading import Reading
 from ldpstream.agents.terminal.reports import read_reports
 from ldpstream.agents.terminal.values import read_values
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger, Release
 from ldpstream.mechanisms.wire.one_report import Tokens
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,17 +11,15 @@ from itertools import islice
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.agents.terminal.bad_lines import BadLines
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.times import NearNow
 from ldpstream.agents.terminal.values import source_name, unreadable
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.times import format_time, parse_time
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

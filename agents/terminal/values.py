@@ -13,17 +13,16 @@ from typing import BinaryIO
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.agents.terminal.bad_lines import BadLines
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.reading import Reading
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.fitting import fit, nearest
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 
-Integers = NDArray[np.int64]
 Row = Sequence[str]
 
 

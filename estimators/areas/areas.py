@@ -17,17 +17,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.areas.sums import area_sums
 from ldpstream.estimators.areas.tree import AreaTree
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import CUT, OptionKeywords, Options
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 MOST_NAMED: Final = 2_000
 """Areas below the roots: no picture shows more. They are the ones that differ most."""

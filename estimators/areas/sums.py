@@ -9,16 +9,13 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.areas.tree import AreaTree
 from ldpstream.estimators.queries.counts import CountQuery, SetDecoder, prepare_queries
 from ldpstream.estimators.queries.queries import Query
 from ldpstream.estimators.queries.sums import ROUNDING, Sums, set_sums, value_sums
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def area_sums(

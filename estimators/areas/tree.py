@@ -12,12 +12,10 @@ from math import prod
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.counts import SetDecoder, prepare_queries
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-
-Integers = NDArray[np.int64]
 
 _WORK: Final = 1 << 22
 """Entries of decoders that all areas of more than one value may take together."""

@@ -5,7 +5,6 @@ noise that the reports can have. `anytime-exact` holds at every n, whatever the 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.confidence_sequences import (
     mean_ceiling,
@@ -14,8 +13,7 @@ from ldpstream.estimators.bounds.confidence_sequences import (
 )
 from ldpstream.estimators.bounds.options import Options
 from ldpstream.estimators.queries.sums import Sums
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 VARIANCE_PART = 0.1
 """The part of the level that is spent on the variance, where that is estimated."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.choose import Ends, Forms, choose_bounds
 from ldpstream.estimators.bounds.clustered import stretched, thinned, with_sampling
@@ -13,9 +12,7 @@ from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH
 from ldpstream.estimators.bounds.variance import variance
 from ldpstream.estimators.queries.distinct import taken
 from ldpstream.estimators.queries.sums import Sums
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,6 @@ from ldpstream.estimators.bounds.padded import noisy, padded
 from ldpstream.estimators.bounds.two_valued import (
     FEW,
     FEW_IN_BLOCK,
-    Bools,
-    Floats,
     Pair,
     Tosses,
     clopper_pearson,
@@ -54,6 +52,7 @@ from ldpstream.estimators.bounds.two_valued import (
 )
 from ldpstream.estimators.bounds.variance import sample_variance
 from ldpstream.estimators.queries.sums import Sums
+from ldpstream.mechanisms.base.arrays import Bools, Floats
 
 Forms = NDArray[np.object_]
 """Their names, each one of a few texts that all queries share."""

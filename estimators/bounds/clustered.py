@@ -4,12 +4,10 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.variance import variance
 from ldpstream.estimators.queries.sums import Sums
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 _EXTENSIVE: Final = (
     *("total", "squares", "offset", "floor", "ceiling", "noisy", "moment"),

@@ -8,9 +8,8 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 _SCALES: Final = 4.0 ** -np.arange(8.0)
 _FINER: Final = np.arange(1.0, 8.0) ** -2

@@ -8,12 +8,10 @@ every N (the test of each a is exact, and a is one of them).
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
-from ldpstream.estimators.bounds.two_valued import Floats, Pair, Tosses
-
-Integers = NDArray[np.int64]
+from ldpstream.estimators.bounds.two_valued import Pair, Tosses
+from ldpstream.mechanisms.base.arrays import Floats
 
 _REACH: Final = 8.0
 """Standard deviations that are summed on either side, and so many whole numbers more:"""

@@ -3,10 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 
 def normal_half_width(standard_error: Floats, level: float) -> Floats:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from ldpstream.estimators.bounds.options import Options
 from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.queries.sums import Sums
-
-Bools = NDArray[np.bool_]
+from ldpstream.mechanisms.base.arrays import Bools
 
 THRESHOLDS: Final = ((0.9, 17.0), (0.95, 20.0), (0.99, 25.0))
 """By confidence: how far twice the log-likelihood of a set's share may be below the largest.

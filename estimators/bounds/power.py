@@ -9,9 +9,8 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 CORRELATED: Final = ("l1-geometric", "l1-bits", "matrix", "lip")
 """Mechanisms whose values share their noise, or are two: there means one by one err together."""

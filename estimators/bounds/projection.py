@@ -7,12 +7,9 @@ as the total variation, and always a choice of the user.
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.groups import all_in_one
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 _PART: Final = 1 << 17
 """Values that are worked on at a time."""

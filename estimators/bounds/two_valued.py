@@ -15,11 +15,10 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from ldpstream.mechanisms.base.arrays import Bools, Floats
+
 Pair = tuple[Floats, Floats]
 
 FEW: Final = 4.0

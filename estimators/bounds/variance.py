@@ -3,12 +3,10 @@
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.queries.sums import Sums
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 _ROUNDING: Final = 1e-14
 """Reports without noise, one of n unlike the others, have more of their mean square up to 10^14."""

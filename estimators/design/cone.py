@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 
 class Cone(ABC):

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.design.cone import Cone, scaled
 from ldpstream.estimators.design.hyperplanes import hyperplanes
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 _MOST_ENUMERATED = 16
 _MOST_ROUNDS = 100

@@ -13,12 +13,10 @@ Cholesky factor of as many rows as there are columns, a second's work in all for
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ldpstream.estimators.design.errors import DesignError
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 _MOST_STEPS = 150
 _SHORT_OF_BOUNDARY = 0.995

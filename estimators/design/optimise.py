@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.design.cone import Cone, scaled
 from ldpstream.estimators.design.errors import DesignError
@@ -23,10 +22,10 @@ from ldpstream.estimators.design.search import search, search_all
 from ldpstream.estimators.design.thin import thin
 from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.estimators.design.workloads import Workload
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 
-Floats = NDArray[np.float64]
 Status = Literal["proved", "searched", "unfinished"]
 
 TOLERANCE = 1e-6

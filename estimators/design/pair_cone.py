@@ -6,16 +6,13 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from ldpstream.estimators.design.cone import Cone, scaled
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.pivots import Pairs, ascend, moved, moves_at
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 _ROUNDING = 1e-12
 _MOST_KICKS = 4

@@ -10,10 +10,8 @@ a local optimum in a stronger sense than one that no linear program leaves.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 _TIGHT = 1e-9
 _MOST_STEPS = 12

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.optimise import Design
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.channels.channel_file import save_channel
 from ldpstream.mechanisms.channels.designed import DesignedChannel
@@ -24,7 +24,6 @@ from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.tabled import tabled
 
-Floats = NDArray[np.float64]
 Keeps = Callable[[list[int]], bool]
 
 _NEGLIGIBLE = 2.0**-40

@@ -8,12 +8,10 @@ finds local optima. Where all extreme rays can be enumerated the largest gain is
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.design.cone import Cone, gains, scaled
 from ldpstream.estimators.design.master import Master
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 _MOST_STEPS = 50
 _ROUNDING = 1e-10

@@ -7,13 +7,11 @@ program over all weights that give I.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.master import Master, solve
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 _NEGLIGIBLE = 1e-10
 _MOST_VALUES = 32

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from ldpstream.estimators.design.cone import gains, scaled
 from ldpstream.estimators.design.hyperplanes import hyperplanes
 from ldpstream.estimators.design.pair_cone import PairCone, essential_pairs
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Bits = NDArray[np.bool_]
 
 _MOST_CHOICES = 23

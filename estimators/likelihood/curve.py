@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.solver import Fit, maximise
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 _STEPS: Final = 3_000
 _HALVINGS: Final = 40

@@ -11,15 +11,13 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpttrf, dpttrs  # type: ignore[attr-defined]  # (compiled)
 
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.geometric_axis import GeometricAxis
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.bounds.pays import threshold
@@ -26,10 +25,7 @@ from ldpstream.estimators.likelihood.curve import curve
 from ldpstream.estimators.likelihood.halves import halves
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.solver import Fit, Tangent, maximise
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Integers = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 _TRIALS: Final = 16
 _NEAR: Final = 0.02

@@ -13,13 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpbtrf, dpbtrs  # type: ignore[attr-defined]  # (compiled)
 
 from ldpstream.estimators.likelihood.line import Line
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from ldpstream.mechanisms.base.arrays import Bools, Floats
 
 CLOSE: Final = 0.02
 """Of a log-likelihood: how near its largest value a solver goes."""

@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc
 
 from ldpstream.estimators.lip.binomial_sums import MAX_WEIGHT, tail_at_least
 from ldpstream.estimators.lip.methods import Suspicion
 from ldpstream.estimators.lip.mmse import report_probabilities
 from ldpstream.estimators.queries.sums import check_counts
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.interface.mechanism import Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SIGNIFICANCE = 0.001
 """Below this p-value a prior is called wrong: at most one false alarm in a thousand windows."""

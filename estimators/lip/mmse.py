@@ -17,11 +17,10 @@ from ldpstream.estimators.bounds.confidence_sequences import mixture_half_width
 from ldpstream.estimators.bounds.options import SHARPEST
 from ldpstream.estimators.lip.methods import CredibleMethod
 from ldpstream.estimators.queries.sums import check_counts
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.interface.mechanism import Statistic
-
-Floats = NDArray[np.float64]
 
 _NEXT_TO_1: Final = math.nextafter(1.0, 0.0)
 

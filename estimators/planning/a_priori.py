@@ -9,7 +9,6 @@ than d from `(sigma(x - 1), sigma(x)]` (`quantiles.quantile_errors`).
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.intervals import (
     bernstein_worst_half_width,
@@ -17,8 +16,7 @@ from ldpstream.estimators.bounds.intervals import (
 )
 from ldpstream.estimators.bounds.options import Estimand, Options
 from ldpstream.estimators.quantiles.prefixes import Prefixes
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 
 def prefix_half_widths(

@@ -5,12 +5,10 @@ totals, `n sum_j v_j (B^T B)[j, j]` with the noise's variances v_j: whatever the
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
-
-Floats = NDArray[np.float64]
 
 
 def gram_of(workload: str | Floats, size: int) -> Floats:

@@ -9,17 +9,14 @@ from functools import partial
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.queries.counts import TOGETHER, prepare_queries
 from ldpstream.estimators.queries.linear import LinearQueries
 from ldpstream.estimators.queries.queries import Queries, Query
 from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def predicted_value_variances(

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.intervals import hoeffding_half_width
 from ldpstream.estimators.bounds.options import Estimand
@@ -18,9 +17,8 @@ from ldpstream.estimators.planning.workload import Queries, Workload
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.sum_prefixes import SetPrefixes
 from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-
-Floats = NDArray[np.float64]
 
 _MOST_PREFIXES = 4_096
 """As many as a collection with quantiles may have."""

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 ZIPF_EXPONENT = 1.1
 """As in [ML] Figure 1."""

@@ -10,9 +10,8 @@ optimum it is, which the general solvers of scipy do not give. Dense: P times m 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats
 
 _GROWTH = 20.0
 _STEPS = 400

@@ -14,17 +14,15 @@ from decimal import ROUND_CEILING, Context, Decimal
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.planning.counting import gram_of
 from ldpstream.estimators.planning.scale_solver import ConvergenceError, solve_rates
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.wire.spec import load_spec
-
-Floats = NDArray[np.float64]
 
 _MOST_CELLS = 1 << 23
 _SLACK = 1e-9

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
@@ -12,6 +11,7 @@ from ldpstream.estimators.planning.compare import Candidate
 from ldpstream.estimators.planning.predictions import mean_variance, query_variances
 from ldpstream.estimators.planning.progress import Progress
 from ldpstream.estimators.planning.workload import Workload
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -19,8 +19,6 @@ from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.scale import scaled
 from ldpstream.mechanisms.registry.proposals import Proposal, propose
-
-Floats = NDArray[np.float64]
 
 SWEPT_QUERIES = 128
 """The objective's queries, thinned to so many: a sweep predicts them at every budget."""

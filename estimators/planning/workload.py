@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.quantiles.quantiles import check_probabilities
 from ldpstream.estimators.queries.ranges import range_values
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 MOST_QUERIES = 2_100
 """Of all values or ranges so many are predicted at most, evenly spaced or drawn at random."""

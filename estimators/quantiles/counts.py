@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.quantiles.cuts import Cuts
 from ldpstream.estimators.queries.counts import TOGETHER, SetDecoder
 from ldpstream.estimators.queries.sums import Sums
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import remove_rounding
 from ldpstream.mechanisms.interface.mechanism import Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _KEPT: Final = 1 << 21
 """Entries of decoders that are kept, 16 MiB: a thousand values of one group."""

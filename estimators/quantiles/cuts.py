@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.groups import Groups
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Self, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import OptionKeywords, Options
@@ -13,10 +12,8 @@ from ldpstream.estimators.quantiles.sum_prefixes import ChainPrefixes, SetPrefix
 from ldpstream.estimators.queries.counts import SetDecoder, prepare_queries
 from ldpstream.estimators.queries.linear import LinearQueries
 from ldpstream.estimators.queries.sums import check_counts
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

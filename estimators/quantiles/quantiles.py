@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from ldpstream.estimators.bounds.bounded import Estimate
@@ -14,10 +13,8 @@ from ldpstream.estimators.bounds.pays import quantiles_pay
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.linear import LinearQueries
 from ldpstream.estimators.queries.sums import Sums, set_sums
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import Chain, LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from itertools import islice
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.groups import Groups
 from ldpstream.estimators.queries.linear import LinearQueries
 from ldpstream.estimators.queries.queries import PreparedSets, Queries, Query
 from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,
     CountDecoder,
@@ -29,9 +29,6 @@ from ldpstream.mechanisms.interface.decoder import (
     remove_rounding,
 )
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TOGETHER: Final = 1 << 18
 """Entries of decoders that are worked on at a time."""

@@ -3,15 +3,11 @@
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ldpstream.estimators.queries.groups import Groups
 from ldpstream.estimators.queries.queries import Queries, Query
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ldpstream.estimators.queries.groups import Groups
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.mechanism import Decoder, Statistic
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

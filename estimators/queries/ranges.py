@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 
 def range_values(shape: Sequence[int], bounds: Sequence[Sequence[int]]) -> Integers:

@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.groups import Groups, all_in_one
 from ldpstream.estimators.queries.queries import Queries, Query
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import Decoded, LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 ROUNDING: Final = 1e-9
 """Of a squared spread: noise so near to the most is that of a query of two values."""

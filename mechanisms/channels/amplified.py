@@ -24,11 +24,11 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.channels.blanket import Blanket, any_channel
 from ldpstream.mechanisms.exact.dyadic import float_above
 
 Bound = Literal["report", "any-channel", "blanket"]
-Floats = NDArray[np.float64]
 
 MOST_REPORTS: Final = 1_000_000
 """More reports hide more: beyond this number as many are taken."""

@@ -7,8 +7,8 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.checks import is_whole
 from ldpstream.mechanisms.base.errors import SpecError
@@ -22,8 +22,6 @@ from ldpstream.mechanisms.policies.tabled import policy_document
 
 MAX_OUTPUTS = 1 << 16
 """Most reports of a table."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, TypeGuard, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.domains.base import Domain, Indices, check_size
+from ldpstream.mechanisms.domains.base import Domain, check_size
 from ldpstream.mechanisms.domains.pair import Pair
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 

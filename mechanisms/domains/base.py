@@ -10,9 +10,9 @@ from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
@@ -20,8 +20,6 @@ from ldpstream.mechanisms.exact.entropy import Entropy
 
 MAX_VALUES = 10_000_000
 """Largest number of values of a domain: a statistic of int64 counts then takes some 160 MB."""
-
-Indices = NDArray[np.int64]
 
 
 def check_size(size: int, key: str) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.checks import parse_real, real_number
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
-from ldpstream.mechanisms.domains.base import Domain, Indices
+from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.interval import Interval
 from ldpstream.mechanisms.domains.lattice import Lattice
 from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval

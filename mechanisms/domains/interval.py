@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import number_text, parse_real, real_number
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.domains.base import Domain, Indices, check_extents
+from ldpstream.mechanisms.domains.base import Domain, check_extents
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.domains.base import Domain, Indices, check_extents, check_size
+from ldpstream.mechanisms.domains.base import Domain, check_extents, check_size
 
 
 class Lattice(Domain):

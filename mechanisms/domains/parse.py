@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain, Indices
+from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain
 from ldpstream.mechanisms.domains.blocks import (
     Blocks,
     box_blocks,

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.domains.base import Domain, Indices, check_size
+from ldpstream.mechanisms.domains.base import Domain, check_size
 from ldpstream.mechanisms.domains.interval import Interval, width_below
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.exact.rounding import round_at_random

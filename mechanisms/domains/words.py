@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.domains.base import MAX_VALUES, Indices
+from ldpstream.mechanisms.domains.base import MAX_VALUES
 from ldpstream.mechanisms.domains.lattice import Lattice
 from ldpstream.mechanisms.exact.entropy import Entropy
 

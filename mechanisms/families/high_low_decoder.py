@@ -3,19 +3,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.walsh import walsh_hadamard
 from ldpstream.mechanisms.interface.decoder import (
     CountDecoder,
     Decoded,
-    Floats,
-    Integers,
     SingleValues,
     Statistic,
     parts,
 )
-
-Indices = NDArray[np.int64]
 
 
 class HighLowDecoder(CountDecoder):

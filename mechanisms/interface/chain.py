@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.held import Blend
 from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_rational, uniform_below_each
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Integers
+
 Statistic = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Noise below this part of the second moment is rounding in float64, not noise.
 ROUNDING = 1e-12

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ldpstream.mechanisms.interface.decoder import CountDecoder, Floats, Statistic
+from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
 
 
 class DenseDecoder(CountDecoder):

@@ -3,12 +3,10 @@
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
-
-Indices = NDArray[np.int64]
 
 
 class ReportsOfBlocks(Protocol):

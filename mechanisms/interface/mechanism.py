@@ -26,7 +26,6 @@ from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.interface.chain import Chain
 from ldpstream.mechanisms.interface.decoder import Decoder as Decoder
-from ldpstream.mechanisms.interface.decoder import Floats as Floats
 from ldpstream.mechanisms.interface.decoder import Statistic as Statistic
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.policy import Policy

@@ -13,8 +13,8 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
@@ -22,8 +22,6 @@ from ldpstream.mechanisms.policies.lip_policy import LipPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-
-Indices = NDArray[np.int64]
 
 MAX_LISTED_VALUES = 1000
 """Of other kinds of policies every budget is looked at: they list few values anyway."""

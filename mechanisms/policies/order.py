@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.domains.base import Indices
 from ldpstream.mechanisms.policies.algebra import closure
 from ldpstream.mechanisms.policies.budgets import by_entries
 from ldpstream.mechanisms.policies.graph import GraphPolicy

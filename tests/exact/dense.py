@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.decoder import CountDecoder
-from ldpstream.mechanisms.interface.mechanism import Floats, Mechanism, Statistic
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 Groups = tuple[np.ndarray, np.ndarray] | None
 

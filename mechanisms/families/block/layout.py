@@ -1,12 +1,10 @@
 """Where the positions of each block lie among the reports of `block-hadamard`."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.walsh import sign_order
-
-Indices = NDArray[np.int64]
 
 
 class ReportLayout:

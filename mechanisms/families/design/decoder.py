@@ -6,21 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.design.design import DesignLayout
 from ldpstream.mechanisms.families.design.incidence import Incidence, Sums
 from ldpstream.mechanisms.families.design.support import SupportTables
-from ldpstream.mechanisms.interface.decoder import (
-    Decoded,
-    Floats,
-    Integers,
-    SingleValues,
-    Statistic,
-    parts,
-)
+from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic, parts
 from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
-Indices = NDArray[np.int64]
 _MAX_BATCH = 1 << 22
 _FEW = 1 << 31
 

@@ -13,9 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD, Words
-from ldpstream.mechanisms.families.block.layout import Indices, ReportLayout
+from ldpstream.mechanisms.families.block.layout import ReportLayout
 from ldpstream.mechanisms.families.design.support import ALONE, Support
 
 

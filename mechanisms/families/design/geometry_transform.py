@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.design.geometry import Geometry, count_points
 
@@ -31,7 +32,6 @@ _TOGETHER = 16
 """Vectors: from so many on, each entry's of all of them lie in a row."""
 
 Table = NDArray[Any]
-Integers = NDArray[np.int64]
 
 
 def hyperplane_sums(

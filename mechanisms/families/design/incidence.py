@@ -11,11 +11,10 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
-
-Indices = NDArray[np.int64]
 
 _MOST_LISTED: Final = 1 << 13
 """Points times reports that support each: so few are added up one by one."""

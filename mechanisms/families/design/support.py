@@ -14,11 +14,9 @@ from fractions import Fraction
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.interface.decoder import Integers, SingleValues, Statistic
-
-Floats = NDArray[np.float64]
+from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.interface.decoder import SingleValues, Statistic
 
 
 @dataclass(frozen=True)

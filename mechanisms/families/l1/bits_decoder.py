@@ -19,14 +19,9 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.interface.decoder import (
-    Chain,
-    Floats,
-    Integers,
-    LinearDecoder,
-    Statistic,
-)
+from ldpstream.mechanisms.interface.decoder import Chain, LinearDecoder, Statistic
 
 Pair = tuple[Floats, Floats]
 """The least and the largest of something."""

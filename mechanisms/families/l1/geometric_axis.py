@@ -14,10 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.interface.mechanism import Floats
 
-Integers = NDArray[np.int64]
 Pair = tuple[float, float]
 
 

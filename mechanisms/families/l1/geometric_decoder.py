@@ -6,15 +6,9 @@ from itertools import product
 
 import numpy as np
 
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.l1.geometric_axis import GeometricAxis
-from ldpstream.mechanisms.interface.decoder import (
-    CountDecoder,
-    Decoded,
-    Floats,
-    Integers,
-    SingleValues,
-    Statistic,
-)
+from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoded, SingleValues, Statistic
 
 Pair = tuple[Floats, Floats]
 """The least and the largest of something."""

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.interface.decoder import CountDecoder, Floats, Statistic
+from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
 
 
 class LipDecoder(CountDecoder):

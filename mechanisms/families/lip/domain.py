@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import number_text, parse_real, real_number
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
-from ldpstream.mechanisms.domains.base import Domain, Indices
+from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.families.lip.settings import Prior
 
 _PRIOR_EXPECTED = "a prior above 0 and below 1"

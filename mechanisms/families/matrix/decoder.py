@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
-from ldpstream.mechanisms.interface.decoder import Floats, Integers, LinearDecoder, Statistic
+from ldpstream.mechanisms.interface.decoder import LinearDecoder, Statistic
 
 _LARGEST_RESIDUAL = 1e-6
 

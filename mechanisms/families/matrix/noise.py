@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.exact.dyadic import log_bounds
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
 
-Integers = NDArray[np.int64]
 Rows = NDArray[np.int32]
 
 _CELLS = 1 << 20

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.budgets import by_entries
@@ -18,8 +19,6 @@ from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Rows = NDArray[np.int32]
 
 LARGEST_BUDGET = Fraction(512)

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Integers
 
 
 @dataclass(frozen=True, eq=False)

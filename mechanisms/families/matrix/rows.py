@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import geometric_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
@@ -20,8 +21,6 @@ from ldpstream.mechanisms.families.matrix.scales import (
     uniform_rate,
 )
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.mechanisms.interface.decoder import Floats
+from ldpstream.mechanisms.base.arrays import Floats
 
 
 def _values(size: int) -> Floats:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ldpstream.mechanisms.interface.decoder import Decoder, Floats, Integers, Statistic
+from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.interface.decoder import Decoder, Statistic
 
 
 class SampledDecoder(Decoder):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.support import SupportTables
 from ldpstream.mechanisms.families.subset.layout import SubsetLayout
@@ -13,15 +13,11 @@ from ldpstream.mechanisms.families.subset.subsets import Subsets
 from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,
     Decoded,
-    Floats,
-    Integers,
     LinearDecoder,
     SingleValues,
     Statistic,
     parts,
 )
-
-Indices = NDArray[np.int64]
 
 
 class SubsetDecoder(LinearDecoder):

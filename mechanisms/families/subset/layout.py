@@ -15,11 +15,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import Words
 from ldpstream.mechanisms.families.subset.subsets import Subsets
 
-Indices = NDArray[np.int64]
 Payload = NDArray[np.uint8]
 _BATCH_BITS = 1 << 22
 

@@ -3,14 +3,12 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.families.tree.hierarchy_decoder import HierarchyDecoder, Singles
 from ldpstream.mechanisms.families.tree.layout import TreeLayout
-from ldpstream.mechanisms.interface.decoder import Floats, Statistic
+from ldpstream.mechanisms.interface.decoder import Statistic
 from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
-
-Indices = NDArray[np.int64]
 
 
 class TreeDecoder(DisclosedBlocks):

@@ -8,14 +8,13 @@ from itertools import product
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.exact.entropy import WORD, Words
 from ldpstream.mechanisms.families.tree.node_channel import NodeChannel, choose_channel
 from ldpstream.mechanisms.families.tree.probabilities import level_probabilities
 from ldpstream.mechanisms.families.tree.workload import Workload, height, mean_squares
 
-Indices = NDArray[np.int64]
 Depths = tuple[int, ...]
 """How often each dimension has been halved: a level has `2^sum` nodes, in row-major order."""
 

@@ -14,8 +14,8 @@ from math import prod
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.families.tree.hierarchy import Depths, Hierarchy, Level
@@ -27,9 +27,8 @@ from ldpstream.mechanisms.families.tree.pyramid import (
     means,
     project_changes,
 )
-from ldpstream.mechanisms.interface.decoder import Floats, Statistic, remove_rounding
+from ldpstream.mechanisms.interface.decoder import Statistic, remove_rounding
 
-Indices = NDArray[np.int64]
 _MOST_LISTED = 1 << 23
 """Values times reports up to which all single values' decoders are tables."""
 _PART = 1 << 20

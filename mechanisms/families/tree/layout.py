@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.families.block.layout import Indices, ReportLayout
+from ldpstream.mechanisms.families.block.layout import ReportLayout
 from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy
 
 

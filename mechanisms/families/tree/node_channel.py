@@ -9,6 +9,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.exact.dyadic import set_threshold
 from ldpstream.mechanisms.exact.entropy import Entropy, uniform_below
 from ldpstream.mechanisms.families.design.design import Design
@@ -21,8 +22,6 @@ _MOST_POINTS = 4
 """For each node of a level."""
 _COORDINATES = 3
 """At least: with two a space is randomised response on more points than there are nodes."""
-
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

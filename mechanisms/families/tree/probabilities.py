@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.interface.decoder import Floats
 
 _STEPS: Final = 200
 _UNITS: Final = 1 << 20

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.families.tree.hierarchy import Depths
-from ldpstream.mechanisms.interface.decoder import Floats
 
 Pyramid = dict[Depths, Floats]
 

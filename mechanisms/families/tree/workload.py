@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.interface.decoder import Floats
 
 Box = tuple[tuple[int, int], ...]
 """First and last place in each dimension."""

@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain, Indices
+from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.metric import MetricPolicy

@@ -9,14 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.mechanisms.interface.decoder import (
-    CountDecoder,
-    Decoder,
-    Floats,
-    Integers,
-    LinearDecoder,
-    Statistic,
-)
+from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoder, LinearDecoder, Statistic
 
 MOST_TOLD_APART: Final = 3
 """The most weights, 0 included."""
