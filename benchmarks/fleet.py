@@ -277,17 +277,8 @@ def main() -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with broker(given.broker) as running, tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        found = run(
-            running,
-            Path(folder),
-            devices=given.devices,
-            windows=given.windows,
-            period=given.period,
-            reports=given.reports,
-            processes=given.processes,
-            killed=given.killed,
-            seed=given.seed,
-        )
+        asked = {name: one for name, one in vars(given).items() if name not in ("broker", "folder")}
+        found = run(running, Path(folder), **asked)
     return 1 if found.problems else 0
 
 

@@ -28,8 +28,7 @@ _LEAST_CENTRING = 1e-3
 class Master:
     """Weights theta and slacks s of columns `(n, k)`: `(n,)` each; lambda `(k,)`; M `(k, k)`.
 
-    `trace` is f, and `complementarity` is `sum_y theta_y s_y / f`: how far f is above the best for
-    these columns at most, relative to f.
+    `trace` is f.
     """
 
     columns: Floats
@@ -38,7 +37,6 @@ class Master:
     multipliers: Floats
     trace: float
     form: Floats
-    complementarity: float
 
 
 def solve(
@@ -51,7 +49,8 @@ def solve(
     """Return the best weights of columns, from given positive ones, `(n,)`.
 
     `multipliers` are those of a solution for nearly the same columns, None at first. Stops where
-    the complementarity and the dual residual are below `tolerance`, relative to f.
+    the complementarity `sum_y theta_y s_y`, which is how far f is above the best for these columns
+    at most, and the dual residual are below `tolerance`, relative to f.
 
     Raises:
         DesignError: where it does not converge, or the columns cannot tell all values apart.
@@ -73,7 +72,7 @@ def solve(
         if not np.isfinite(f):
             break
         if max(gap, np.abs(dual).max()) <= tolerance * f and np.abs(primal).max() <= _FEASIBLE:
-            return Master(columns, theta, s, lam, f, form, gap / f)
+            return Master(columns, theta, s, lam, f, form)
         newton = _Newton.of(columns, solved, form, theta, s)
         steps = newton.step(dual, primal, -theta * s)
         reached = _length(theta, steps[0]), _length(s, steps[2])

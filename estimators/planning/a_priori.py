@@ -3,7 +3,7 @@
 All prefixes of n reports err by at most d at once, with the confidence, whatever the shares are.
 Made monotone they still do: isotonic regression keeps the largest error. So a quantile found in
 them, however it is searched for and however many are asked for, errs by at most d: p is no further
-than d from `(sigma(x - 1), sigma(x)]` (`quantiles.quantile_errors`).
+than d from `(sigma(x - 1), sigma(x)]`.
 """
 
 import math

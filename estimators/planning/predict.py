@@ -19,25 +19,6 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 
-def predicted_value_variances(
-    mechanism: Mechanism,
-    n: int,
-    values: Iterable[int],
-    *,
-    shares: Floats | None = None,
-    estimand: Estimand = "respondents",
-) -> Floats:
-    """Return the variances of some single values' estimates, one decode each.
-
-    `shares` are the values' true shares, float64 `(k,)`, by default uniform.
-
-    Raises:
-        ValueError: where n < 1, or the shares are no distribution over the domain.
-    """
-    sets = [np.array([value]) for value in values]
-    return predicted_set_variances(mechanism, n, sets, shares=shares, estimand=estimand)
-
-
 def predicted_set_variances(
     mechanism: Mechanism,
     n: int,
@@ -46,7 +27,13 @@ def predicted_set_variances(
     shares: Floats | None = None,
     estimand: Estimand = "respondents",
 ) -> Floats:
-    """Return the variances of sets' estimates; arguments and errors as for single values."""
+    """Return the variances of sets' estimates.
+
+    `shares` are the values' true shares, float64 `(k,)`, by default uniform.
+
+    Raises:
+        ValueError: where n < 1, or the shares are no distribution over the domain.
+    """
     queries = prepare_queries(mechanism)
     indicators = (indicator(mechanism.size, members) for members in sets)
     noises = _noises(queries, indicators, queries.set_queries)

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.estimators.planning.counting import gram_of
 from ldpstream.estimators.planning.scale_solver import ConvergenceError, solve_rates
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.wire.spec import load_spec
 
@@ -29,6 +29,21 @@ _SLACK = 1e-9
 _ROUNDS = 8
 _ENOUGH = 1e-4
 _DIGITS = 6
+
+
+def gram_of(workload: str | Floats, size: int) -> Floats:
+    """Return `W^T W`, float64 `(k, k)`, of a workload by name or of its queries, `(q, k)`.
+
+    Raises:
+        ValueError: for an unknown name, another shape, or weights that are not finite.
+    """
+    if isinstance(workload, str):
+        if workload not in WORKLOADS:
+            raise ValueError(f"workload: expected one of {', '.join(WORKLOADS)}, got {workload!r}")
+        return WORKLOADS[workload](size)
+    if workload.ndim != 2 or workload.shape[1] != size or not np.isfinite(workload).all():
+        raise ValueError(f"workload: expected finite weights of shape (q, {size})")
+    return np.asarray(workload.T @ workload, dtype=np.float64)
 
 
 @dataclass(frozen=True)

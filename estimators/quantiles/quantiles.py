@@ -152,24 +152,6 @@ def monotone(prefixes: Estimate) -> Floats:
     return out
 
 
-def quantile_errors(
-    cumulative: Floats, positions: Sequence[float], probabilities: Sequence[float]
-) -> Floats:
-    """Return how far each p is from `(sigma(x - 1), sigma(x)]`, float64 `(q,)`: [ML] V's error.
-
-    `cumulative` is the true sigma, float64 `(m,)`, ending in 1; x are positions, 0-based.
-
-    >>> quantile_errors(np.array([0.2, 0.7, 1.0]), [1, 1, 0], [0.5, 0.1, 0.5]).round(9).tolist()
-    [0.0, 0.1, 0.3]
-
-    Raises:
-        ValueError: where a probability is not in (0, 1).
-    """
-    p, at = check_probabilities(probabilities), np.asarray(positions, dtype=np.int64)
-    below = np.where(at > 0, cumulative[at - 1], 0.0)
-    return np.maximum(0.0, np.maximum(below - p, p - cumulative[at]))
-
-
 def check_probabilities(probabilities: Sequence[float]) -> Floats:
     """Return the probabilities of quantiles, float64 `(q,)`.
 

@@ -10,7 +10,7 @@ from ldpstream.estimators.design.pair_cone import PairCone, closed, essential_pa
 from ldpstream.estimators.design.realise import realise
 from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.estimators.design.workloads import Workload, histogram, prefixes, ranges, sets
-from ldpstream.estimators.planning.predict import predicted_set_variances, predicted_value_variances
+from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.channels.prior_certificate import certify_prior
 from ldpstream.mechanisms.domains.blocks import Blocks
@@ -29,6 +29,7 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from tests.exact.policies import classical
+from tests.exact.predicting import predicted_value_variances
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.planning.predict import predicted_set_variances, predicted_value_variances
+from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.mechanisms import Blocks, SpecError
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
@@ -27,6 +27,7 @@ from tests.exact.enumeration import (
     times,
     variance_of,
 )
+from tests.exact.predicting import predicted_value_variances
 
 CASES = [
     kind(epsilon, blocks)

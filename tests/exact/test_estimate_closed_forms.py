@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.planning.predict import predicted_set_variances, predicted_value_variances
+from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -14,6 +14,7 @@ from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.dense import dense_of
+from tests.exact.predicting import predicted_value_variances
 
 OF_VALUE = np.array([0, 0, 2, 0, 1, 2, 2, 2, 0, 2, 3, 3])
 N = 1000

@@ -15,7 +15,6 @@ from ldpstream.estimators.bounds.variance import plug_in
 from ldpstream.estimators.planning.predict import (
     predicted_linear_variances,
     predicted_set_variances,
-    predicted_value_variances,
 )
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.ranges import indicator
@@ -25,6 +24,7 @@ from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from tests.exact.dense import Dense, block_channel, random_channel
+from tests.exact.predicting import predicted_value_variances
 from tests.seeded import SeededEntropy
 
 CHANNELS = {

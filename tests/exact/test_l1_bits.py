@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.planning.predict import predicted_set_variances, predicted_value_variances
+from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import boxes
@@ -20,6 +20,7 @@ from tests.exact.l1_bits_reference import (
     probabilities,
     reports,
 )
+from tests.exact.predicting import predicted_value_variances
 
 N = 1000
 CASES = [

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.planning.predict import predicted_set_variances, predicted_value_variances
+from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.enumeration import boxes
 from tests.exact.geometric_channel import by_definition, matrix_times, over_shape, printed_inverse
+from tests.exact.predicting import predicted_value_variances
 
 N = 1000
 CASES = [

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from benchmarks.total_error import predicted_total_error
 
-from ldpstream.estimators.planning.counting import gram_of, predicted_total_error
+from ldpstream.estimators.planning.scales import gram_of
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.families.matrix.workload import WORKLOADS

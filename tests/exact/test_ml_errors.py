@@ -12,10 +12,11 @@ from benchmarks.ml_errors import (
     paper_expression,
 )
 
-from ldpstream.estimators.planning.predict import predicted_set_variances, predicted_value_variances
+from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.estimators.planning.priors import zipf_shares
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
+from tests.exact.predicting import predicted_value_variances
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.id)

@@ -12,7 +12,6 @@ from ldpstream.estimators.quantiles.quantiles import (
     estimate_quantiles,
     invert,
     monotone,
-    quantile_errors,
 )
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
@@ -224,8 +223,6 @@ def test_probabilities_outside_the_open_interval_are_refused_by_name(p: float):
     expected = "quantile: expected a number above 0 and below 1, got"
     with pytest.raises(ValueError, match=expected):
         estimate_quantiles(ONE, statistic_of(ONE), N, [0.5, p])
-    with pytest.raises(ValueError, match=expected):
-        quantile_errors(np.array([0.5, 1.0]), [0], [p])
     with pytest.raises(ValueError, match=expected):
         Workload((6,), True, np.full(6, 1 / 6), quantiles=(p,))
 

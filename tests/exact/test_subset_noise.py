@@ -11,7 +11,6 @@ from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.planning.predict import (
     predicted_linear_variances,
     predicted_set_variances,
-    predicted_value_variances,
 )
 from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
@@ -21,6 +20,7 @@ from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.families.subset.subsets import Subsets, best_subsets
 from ldpstream.mechanisms.interface.decoder import Decoder
 from tests.exact.enumeration import rising_shares, rows_of, variance_of
+from tests.exact.predicting import predicted_value_variances
 from tests.exact.subset_reference import EVERY, decoders_of
 from tests.seeded import SeededEntropy
 

@@ -8,10 +8,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from benchmarks.total_error import predicted_total_error
 from scipy.stats import binom
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.planning.counting import predicted_total_error
 from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.matrix.matrix import Matrix

@@ -6,24 +6,9 @@ totals, `n sum_j v_j (B^T B)[j, j]` with the noise's variances v_j: whatever the
 
 import numpy as np
 
+from ldpstream.estimators.planning.scales import gram_of
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
-from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
-
-
-def gram_of(workload: str | Floats, size: int) -> Floats:
-    """Return `W^T W`, float64 `(k, k)`, of a workload by name or of its queries, `(q, k)`.
-
-    Raises:
-        ValueError: for an unknown name, another shape, or weights that are not finite.
-    """
-    if isinstance(workload, str):
-        if workload not in WORKLOADS:
-            raise ValueError(f"workload: expected one of {', '.join(WORKLOADS)}, got {workload!r}")
-        return WORKLOADS[workload](size)
-    if workload.ndim != 2 or workload.shape[1] != size or not np.isfinite(workload).all():
-        raise ValueError(f"workload: expected finite weights of shape (q, {size})")
-    return np.asarray(workload.T @ workload, dtype=np.float64)
 
 
 def predicted_total_error(
