@@ -1,9 +1,9 @@
 """Check the keys of `[kafka]` other than `bootstrap`: names, values, and combinations."""
 
+import importlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ldpstream.agents.config.kerberos import KerberosError, check_kerberos
 from ldpstream.agents.config.secret import Secret, SecretError
 
 FILES: Final = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile"})
@@ -128,3 +128,26 @@ def _check_together(options: Mapping[str, Any]) -> None:
                 )
     if "ssl_keyfile" in options and "ssl_certfile" not in options:
         raise ClientOptionError("kafka.ssl_certfile: expected a file with ssl_keyfile, got none")
+
+
+class KerberosError(ValueError):
+    """A Kerberos login is impossible; the text says what is missing."""
+
+
+def check_kerberos() -> None:
+    """Refuse a login without the package `gssapi`, or without a currently valid ticket or key.
+
+    Raises:
+        KerberosError: saying which is missing.
+    """
+    try:
+        gssapi = importlib.import_module("gssapi")
+    except ImportError as error:
+        raise KerberosError("expected the package gssapi (pip install gssapi), got none") from error
+    try:
+        # From where KRB5CCNAME and KRB5_CLIENT_KTNAME say; the lifetime is 0 once it has expired.
+        lifetime = gssapi.Credentials(usage="initiate").lifetime
+    except gssapi.exceptions.GSSError as error:
+        raise KerberosError("expected a Kerberos ticket, got none: run kinit") from error
+    if lifetime is not None and lifetime <= 0:
+        raise KerberosError("expected a Kerberos ticket, got an expired one: run kinit")

@@ -16,7 +16,7 @@ from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.kafka import KafkaConfig, read_options
 from ldpstream.agents.config.shard import Shard
 from ldpstream.agents.config.tables import FileTable, KafkaTable, known_keys
-from ldpstream.agents.config.topics import check_topics
+from ldpstream.agents.config.topic_names import check_topics
 from ldpstream.agents.config.worker import WorkerConfig
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"

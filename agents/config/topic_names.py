@@ -1,6 +1,9 @@
 """The names of a collection's topics, all derived from the source topic and the worker's id."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+
+from ldpstream.agents.config.errors import ConfigError, key_path, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,3 +56,31 @@ class Topics:
         """Return all names, the source first."""
         names = (getattr(self, field.name) for field in fields(self))
         return tuple(name for name in names if name is not None)
+
+
+def check_topics(
+    collections: Iterable[tuple[str, Topics]], uses: Mapping[str, str] | None = None
+) -> None:
+    """Refuse topics that are used twice; `uses` are further topics, and what each is.
+
+    Names that differ only in dots and underscores count as equal: brokers refuse such pairs,
+    because their metrics cannot distinguish them.
+
+    Raises:
+        ConfigError: at the later collection's `topic`, naming the topic's first use.
+    """
+    taken = {topic.replace(".", "_"): use for topic, use in (uses or {}).items()}
+    for name, topics in collections:
+        path = key_path(["collection", name])
+        for field in fields(topics):
+            topic = getattr(topics, field.name)
+            if topic is None:
+                continue
+            use = f"the {field.name} topic of {path}"
+            other = taken.setdefault(topic.replace(".", "_"), use)
+            if other != use:
+                raise ConfigError(
+                    f"{path}.topic",
+                    f"expected topics of its own, got {shown(topic)} as {use}, "
+                    f"which is also {other}",
+                )

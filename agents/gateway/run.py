@@ -3,23 +3,23 @@
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.config import CollectionConfig, Config, GatewayConfig
 from ldpstream.agents.config.secret import Secret, SecretError
 from ldpstream.agents.device.sender import Sender
-from ldpstream.agents.gateway.app import Served
-from ldpstream.agents.gateway.listen import taking_uploads
+from ldpstream.agents.gateway.app import Served, build_gateway
 from ldpstream.agents.gateway.remembered import Remembered, RememberedError
 from ldpstream.agents.gateway.rounds import NewestRounds
 from ldpstream.agents.gateway.topics import SourceTopics
 from ldpstream.agents.gateway.uploads import FRAME_BYTES, Uploads
 from ldpstream.agents.http.access import Access, TokenError, is_loopback
-from ldpstream.agents.http.listening import HttpUnavailableError
+from ldpstream.agents.http.connection import Bounds
+from ldpstream.agents.http.listening import HttpUnavailableError, listening
 from ldpstream.agents.http.serve import server_tls
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.producing import NoIdempotenceError
@@ -208,3 +208,29 @@ async def _open(
         accepted=metrics.accepted,
     )
     return topics, await stack.enter_async_context(uploads)
+
+
+@asynccontextmanager
+async def taking_uploads(
+    served: Served, config: GatewayConfig, *, tls: ssl.SSLContext | None
+) -> AsyncIterator[str]:
+    """Serve the gateway's application for the duration of a block, which gets the URL.
+
+    Raises:
+        HttpUnavailableError: if the address cannot be listened on.
+    """
+    bounds = Bounds(
+        connections=config.connections,
+        per_peer=config.connections_per_peer,
+        trusted_proxies=config.trusted_proxies,
+    )
+    async with listening(
+        build_gateway(served),
+        address=config.http,
+        bounds=bounds,
+        tls=tls,
+        setting="`http` in [gateway]",
+        auto_decompress=False,
+    ) as (url, limiter):
+        served.connections = limiter.count
+        yield url

@@ -14,6 +14,7 @@ from typing import Final
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import ERROR
 
 from ldpstream.agents.http.connection import (
@@ -24,7 +25,6 @@ from ldpstream.agents.http.connection import (
 )
 from ldpstream.agents.http.connections import ConnectionLimiter
 from ldpstream.agents.http.entrance import END_SECONDS, Entrance
-from ldpstream.agents.http.quiet import server_log
 
 _BACKLOG: Final = 1024
 _HELD_BYTES: Final = 64 << 10
@@ -164,3 +164,27 @@ def _make_request(
 async def _say_no_server(_: web.BaseRequest, response: web.StreamResponse) -> None:
     """Leave out aiohttp's and Python's versions."""
     response.headers.pop("Server", None)
+
+
+_NAME: Final = "ldpstream.agents.http.server"
+
+
+class _Quiet(logging.Filter):
+    """Drops what others do wrong, which they are told, and takes addresses out of the rest."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is kept."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            return False
+        if record.args:
+            record.msg, record.args = "a request failed", ()
+        return True
+
+
+def server_log() -> logging.Logger:
+    """Return the server's log: its own failures, and nothing about who asked."""
+    log = logging.getLogger(_NAME)
+    if not any(isinstance(one, _Quiet) for one in log.filters):
+        log.addFilter(_Quiet())
+    return log

@@ -12,8 +12,9 @@ and for all sets and quantiles at once, since all compare with the same shares.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from typing import Final, Self
 
 import numpy as np
@@ -22,7 +23,6 @@ from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.bounds.pays import threshold
 from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.likelihood.curve import curve
-from ldpstream.estimators.likelihood.halves import halves
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.solver import Fit, Tangent, maximise
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
@@ -211,3 +211,14 @@ def _told(reference: float, fit: Fit) -> bool:
 
 def _guess(line: Line, best: Fit) -> Floats:
     return curve(line, 0.95, best=best).shares
+
+
+def halves(line: Line) -> tuple[Line, Line]:
+    """Return the likelihoods of the reports whose coin fell on one side, and on the other.
+
+    Coins are seeded by a hash of the counts, so that the same counts give the same halves.
+    """
+    counts = line.counts.astype("<i8")
+    coins = np.random.default_rng(int.from_bytes(sha256(counts.tobytes()).digest()))
+    one = coins.binomial(counts, 0.5).astype(np.float64)
+    return replace(line, counts=one), replace(line, counts=line.counts - one)

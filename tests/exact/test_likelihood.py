@@ -13,9 +13,8 @@ from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.likelihood import solver
 from ldpstream.estimators.likelihood.curve import curve
-from ldpstream.estimators.likelihood.halves import halves
 from ldpstream.estimators.likelihood.line import Line
-from ldpstream.estimators.likelihood.profile import Profile
+from ldpstream.estimators.likelihood.profile import Profile, halves
 from ldpstream.estimators.likelihood.solver import maximise
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
 from ldpstream.mechanisms.domains.blocks import Blocks

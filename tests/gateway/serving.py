@@ -16,8 +16,8 @@ from aiokafka.errors import KafkaTimeoutError
 from ldpstream.agents.config import Config, read_config
 from ldpstream.agents.device import Sender
 from ldpstream.agents.gateway.app import MEDIA_TYPE, Served
-from ldpstream.agents.gateway.listen import taking_uploads
 from ldpstream.agents.gateway.remembered import Remembered
+from ldpstream.agents.gateway.run import taking_uploads
 from ldpstream.agents.gateway.uploads import Uploads
 from ldpstream.agents.http.access import Access
 from ldpstream.agents.metrics.gateway import GatewayMetrics

@@ -6,11 +6,11 @@ which leaks through the rounding of floats, integer rows take the discrete one: 
 on the scales, and slightly less noise (docs/theory.md section 4).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from ldpstream.mechanisms.channels.certificate import (
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.families.matrix.channel import channel_of_rows, refuse_many
-from ldpstream.mechanisms.families.matrix.choice import least_error
 from ldpstream.mechanisms.families.matrix.decoder import MatrixDecoder
 from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
 from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
@@ -34,6 +33,7 @@ from ldpstream.mechanisms.families.matrix.row_codec import RowCodec
 from ldpstream.mechanisms.families.matrix.rows import RealisedRows, realise
 from ldpstream.mechanisms.families.matrix.settings import read_matrix_settings
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy, strategy_tables
+from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.tables import policy_tables
@@ -241,3 +241,21 @@ class Matrix(Mechanism):
         return [
             f"which of {self._groups} groups the value is in: the policy lets them be told apart"
         ]
+
+
+_TIE: Final = 1e-6
+
+
+def least_error(decoders: Sequence[MatrixDecoder], workload: str, *, size: int) -> int:
+    """Return the place of the decoder with the least predicted error for a workload.
+
+    `size` is the number of values. Of equally good ones, up to 1e-6, the first: floats decide
+    nothing that rounding could turn. The chosen strategy is part of the fingerprint.
+    """
+    gram = WORKLOADS[workload](size)
+    best, least = 0, decoders[0].total_error(gram)
+    for place, decoder in enumerate(decoders):
+        error = decoder.total_error(gram)
+        if error < least * (1.0 - _TIE):
+            best, least = place, error
+    return best
