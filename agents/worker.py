@@ -18,7 +18,7 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import Config, Shard
 from ldpstream.agents.config.warnings import nominal_warnings
-from ldpstream.agents.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerApp
+from ldpstream.agents.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerApp, add_agent
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.kafka.addresses import telling_addresses
@@ -132,7 +132,7 @@ def _add_agent(app: faust.App, engine: Engine, lane: Lane, *, declares: bool) ->
             # Every slice takes some milliseconds: yield to others in between.
             await asyncio.sleep(0)
 
-    app.agent(lane, name=f"ldpstream.{collection.name}")(ingest)
+    add_agent(app, lane, f"ldpstream.{collection.name}", ingest)
 
 
 def _refuse_other_agents(app: faust.App, config: Config) -> None:

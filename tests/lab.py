@@ -145,18 +145,18 @@ class Lab(Connected):
         """Return the statistic of every window of the ledger as the changelog tells it."""
         replicas, size_ms = await self._replicas(self.collection), self.collection.window.size_ms
         return {
-            start: totals(self._context, replicas, start, start + size_ms).statistic
+            start: totals(self.context, replicas, start, start + size_ms).statistic
             for start in self.ledger.windows
         }
 
     @property
-    def _context(self) -> Context:
+    def context(self) -> Context:
         compose = final_content(self.collection)
         return Context(spec=self.collection.spec, window=self.collection.window, compose=compose)
 
     async def _replicas(self, topics: CollectionConfig) -> list[Replica]:
         async with self.reader() as reader:
-            return await read_replicas(reader, topics, self._context)
+            return await read_replicas(reader, topics, self.context)
 
     async def check_exact(self, *, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until every window of the ledger is final, and compare with the ledger.

@@ -68,12 +68,16 @@ class TopicIdentity:
         """
         factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
         missing: list[str] = []
-        for collection in collections:
+
+        async def declare(collection: CollectionConfig) -> None:
             named = [getattr(collection.topics, field) for field in needed]
             only = [name for name in named if name is not None]
             found = await declare_topics(client, collection, replication_factor=factor, only=only)
             self._ids.update({name: state.id for name, state in found.items()})
-            missing += missing_on_topics(collection, found, needed=needed)
+            missing.extend(missing_on_topics(collection, found, needed=needed))
+
+        # At once: the broker takes its time to show a topic that it has created.
+        await asyncio.gather(*map(declare, collections))
         missing += await missing_on_group(client, group)
         if missing:
             raise not_permitted(kafka, missing)

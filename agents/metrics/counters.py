@@ -12,13 +12,13 @@ from contextlib import suppress
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from ldpstream import __version__
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.delays import DelayCollector
+from ldpstream.agents.metrics.exposition import expose
 from ldpstream.agents.metrics.gauges import PipelineCollector
 from ldpstream.agents.partition.delays import Delays
 from ldpstream.agents.partition.flushes import Outcome
@@ -217,8 +217,7 @@ class Metrics:
 
     def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics and their media type, in the format that an Accept header requests."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type
+        return expose(self.registry, accept=accept)
 
 
 def _start_ms(document: EstimateDocument) -> int:

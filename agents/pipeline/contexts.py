@@ -10,7 +10,7 @@ from ldpstream.agents.state.context import Context
 _FINALS_A_STEP: Final = 128
 _ENTRIES_A_STEP: Final = 1 << 18
 _SOURCE_WAIT_MS: Final = 250
-_MOST_SOURCE_WAIT_MS: Final = 1_000
+_MOST_SOURCE_WAIT_MS: Final = 2_000
 _LEAST_GAP_MS: Final = 2_000
 
 

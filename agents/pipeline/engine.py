@@ -25,7 +25,6 @@ from ldpstream.agents.pipeline.loading import Loader, waits_for
 from ldpstream.agents.pipeline.rivals import Rivals
 from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.reading.intake import Channel, Intake
-from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import SourceReader
@@ -33,10 +32,7 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
 
-TICK_SECONDS: Final = 0.1
-_MOST_TICK_SECONDS: Final = 0.5
 REVOKE_SECONDS: Final = 3.0
-_WATCH_SECONDS: Final = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +80,7 @@ class Engine:
             self.title,
             self._writer,
             self,
+            services.pace,
             every_seconds=min(FLUSH_SECONDS, config.publish_every_seconds),
         )
         self._controls: list[Control] = []
@@ -204,29 +201,19 @@ class Engine:
 
     # --- periodic work --------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Load partitions, advance time and flush, until cancelled."""
-        while True:
-            before = self._decided
-            self.tick()
-            # A replay decides thousands of windows, some at a time: yield to others in between.
-            pause = scaled_interval(TICK_SECONDS, len(self._held), most=_MOST_TICK_SECONDS)
-            await asyncio.sleep(0 if self._decided > before else pause)
+    def tick(self) -> bool:
+        """Do everything that is due, without waiting; return whether windows were decided.
 
-    @property
-    def _decided(self) -> int:
-        return NEVER if self.first is None else self.first.work.final
-
-    def tick(self) -> None:
-        """Do everything that is due, without waiting."""
+        A replay decides thousands of them, some at a time.
+        """
         self._rivals.look(self.replicas, time.monotonic())
         if self._problem or self._services.clock.problem:
-            return
+            return False
+        before = self._decided
         self._load()
         # No record is read during a tick, so the heads are the same for all partitions.
         known = self._loader.known_partitions()
         seen = SeenHeads.of(self.replicas[:known])
-        self._flights.tick(time.monotonic(), len(self._held))
         for held in list(self._held.values()):
             if held.flight is None and held.state.settle() is Settled.LOST:
                 self.lost(held)
@@ -240,6 +227,11 @@ class Engine:
                 seen=seen,
             )
             self._flights.start(held)
+        return self._decided > before
+
+    @property
+    def _decided(self) -> int:
+        return NEVER if self.first is None else self.first.work.final
 
     def _load(self) -> None:
         for partition in self._loader.worth_trying(self.owned - self._held.keys()):
@@ -252,16 +244,14 @@ class Engine:
                 held = self._held[partition] = OwnedPartition(state)
                 self.intake.begin(held)
 
-    async def watch_source(self) -> None:
-        """Check now and then that the topics are still the same, until it stops."""
-        while not self.stopped:
-            await asyncio.sleep(_WATCH_SECONDS)
-            try:
-                await self._writer.check_source()
-            except SourceChangedError as error:
-                self.fail(str(error))
-            except KafkaError as error:
-                log.debug("no topic ids: %r", error)
+    async def check_topics(self) -> None:
+        """Check that source and changelog are still the same topics."""
+        try:
+            await self._writer.check_source()
+        except SourceChangedError as error:
+            self.fail(str(error))
+        except KafkaError as error:
+            log.debug("no topic ids: %r", error)
 
     # --- what happens to held partitions --------------------------------------------------------
 

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -18,7 +19,7 @@ from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush, Settled
 from ldpstream.agents.reading.contained import run_contained
-from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
+from ldpstream.agents.reading.interval import PARTITIONS
 from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
 
 FLUSH_SECONDS: Final = 0.25
@@ -84,10 +85,44 @@ class FlushWriter:
             await self.producer.send_all(topic, partition, chosen)
 
 
+class FlushPace:
+    """Bounds how often a worker flushes: each flush costs about the same, however little it holds.
+
+    `PARTITIONS` flushes start as soon as they are due. With more of them in `FLUSH_SECONDS`,
+    partitions flush together, in rounds, so that they share requests to the broker and all have
+    their turn; the larger a round was, the later the next one begins.
+    """
+
+    def __init__(self) -> None:
+        self._free = -math.inf
+        self._crowded = False
+        self._round = False
+
+    @contextmanager
+    def round(self, now: float) -> Iterator[None]:
+        """Look at all partitions: each may flush now, unless it is too early for a round."""
+        self._crowded = self._crowded and now < self._free
+        self._round = not self._crowded
+        try:
+            yield
+        finally:
+            self._round = False
+
+    @property
+    def open(self) -> bool:
+        """Whether a partition that is due may flush now."""
+        return self._round or not self._crowded
+
+    def started(self, now: float) -> None:
+        """Count a flush that has started."""
+        self._free = max(self._free, now) + FLUSH_SECONDS / PARTITIONS
+        self._crowded |= self._free - now > FLUSH_SECONDS
+
+
 class InFlightFlushes:
     """The flushes of one collection, at most one in flight for each partition.
 
-    A partition flushes at most every `every_seconds`.
+    A partition flushes at most every `every_seconds`, all together by `pace`.
     """
 
     def __init__(
@@ -95,37 +130,30 @@ class InFlightFlushes:
         title: str,
         writer: FlushWriter,
         owner: Owner,
+        pace: FlushPace,
         *,
         every_seconds: float = FLUSH_SECONDS,
     ) -> None:
         self._title = title
         self._writer = writer
         self._owner = owner
+        self._pace = pace
         self._complaints = Complaints()
-        self._least_seconds = self._every_seconds = every_seconds
-        self._last_round = -math.inf
-
-    def tick(self, now: float, partitions: int) -> None:
-        """Set the time, on the monotonic clock, and the number of held partitions.
-
-        Many partitions flush together, in rounds, so that they share requests to the broker.
-        """
-        if partitions <= PARTITIONS:
-            self._every_seconds = self._least_seconds
-        elif now - self._last_round < scaled_interval(self._least_seconds, partitions):
-            self._every_seconds = math.inf
-        else:
-            self._every_seconds, self._last_round = 0.0, now
+        self._every_seconds = every_seconds
 
     def start(self, held: OwnedPartition) -> None:
         """Flush a partition that is due or full, if it has something new and no flush in flight."""
-        now = time.monotonic()
-        soon = now - held.flushed < self._every_seconds and not held.state.full
-        if held.flight is not None or soon or held.leaving:
+        due = time.monotonic() - held.flushed >= self._every_seconds and self._pace.open
+        if due or held.state.full:
+            self._start(held)
+
+    def _start(self, held: OwnedPartition) -> None:
+        if held.flight is not None or held.leaving:
             return
         flush = held.state.flush()
         if flush is not None:
-            held.flushed = now
+            held.flushed = time.monotonic()
+            self._pace.started(held.flushed)
             # An unexpected error stops the collection: its partition must not seem alive.
             flying = run_contained(partial(self._fly, held, flush), self._owner.fail)
             held.flight = asyncio.create_task(flying)
@@ -135,7 +163,7 @@ class InFlightFlushes:
         wait = held.flushed + self._every_seconds - time.monotonic()
         if wait <= 0 or held.state.full:
             self.start(held)
-        elif held.timer is None and wait < math.inf:
+        elif held.timer is None:
             held.timer = asyncio.get_running_loop().call_later(wait, self._due, held)
 
     def _due(self, held: OwnedPartition) -> None:
@@ -162,8 +190,7 @@ class InFlightFlushes:
             # It started before the newest data arrived.
             await asyncio.wait([held.flight])
         if any(one is held for one in partitions):
-            self._every_seconds = 0.0
-            self.start(held)
+            self._start(held)
             held.leaving = True
         if held.flight is not None:
             await asyncio.wait([held.flight])

@@ -27,6 +27,7 @@ from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.publisher import Publisher
 from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
+from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
 from ldpstream.agents.pipeline.services import Group, Progress, Services
 from ldpstream.agents.pipeline.tombstones import collect_tombstones
 from ldpstream.agents.reading.changelog import ChangelogReader
@@ -69,6 +70,7 @@ class Pipeline:
         kafka = config.kafka
         self._producer = LastingProducer(kafka.bootstrap, kafka.options, watch=self.clock)
         services = Services(self._producer, self._identity, self._progress, metrics, self.clock)
+        self._pace = services.pace
         packed = topic_partitions({c.topics.frames: c for c in found if c.topics.frames})
         self._frames = SourceReader(packed)
         self._ranks = make_ranks(found, self._frames, channels, services)
@@ -162,9 +164,14 @@ class Pipeline:
                 self._spawn(watching, self._fail)
         for engine, publisher in zip(self._all, self._publishers, strict=True):
             sweep = partial(collect_tombstones, engine, self._producer)
-            for run in (engine.run, publisher.run, sweep, engine.watch_source):
+            for run in (publisher.run, sweep):
                 self._spawn(run, engine.fail)
-        self._spawn(self._progress.run, self._fail)
+        for run in (
+            partial(keep_ticking, self._all, self._pace),
+            partial(keep_checking_topics, self._all),
+            self._progress.run,
+        ):
+            self._spawn(run, self._fail)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
         resumed = self._stores.open(rank.engines, self._identity.topic_id, others=self._all)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from aiokafka import TopicPartition
@@ -11,6 +11,7 @@ from aiokafka import TopicPartition
 from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.served.clock import Clock
 
@@ -76,3 +77,4 @@ class Services:
     progress: Progress
     metrics: Metrics
     clock: Clock
+    pace: FlushPace = field(default_factory=FlushPace)

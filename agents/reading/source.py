@@ -63,6 +63,9 @@ class Batch:
 
     def slices(self) -> "Iterator[Batch]":
         """Yield slices, at least one, each of which takes a few milliseconds to ingest."""
+        if not self.records:
+            yield self
+            return
         first = length = size = 0
         for place, (_, value) in enumerate(self.records):
             added = len(value or b"")

@@ -13,6 +13,8 @@ from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.clock import ORDERS, Control
 from ldpstream.agents.pipeline.contexts import finals_a_step
+from ldpstream.agents.pipeline.flushing import FlushPace
+from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
 from ldpstream.agents.reading.source import Batch, Outside
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
@@ -79,15 +81,17 @@ async def test_a_topic_that_was_created_again_is_said_once_by_whoever_notices_fi
     async def changed(*_: object, then: str) -> None:
         raise SourceChangedError("topic city.reports was deleted and created again")
 
-    monkeypatch.setattr("ldpstream.agents.pipeline.engine._WATCH_SECONDS", 0.0)
+    monkeypatch.setattr("ldpstream.agents.pipeline.rounds._WATCH_SECONDS", 0.0)
     monkeypatch.setattr(Same, "check", changed)
     engine = make_engine()
     engine.assign([0])
     engine.tick()
-    watching = asyncio.create_task(engine.watch_source())
+    watching = asyncio.create_task(keep_checking_topics([engine]))
     await asyncio.sleep(0)
     engine.intake.take(engine._held[0], Outside(SESSION, 1, 0))
-    await watching
+    for _ in range(9):
+        await asyncio.sleep(0)
+    watching.cancel()
     (problem,) = engine.problems
     assert problem.startswith("topic city.reports ends before offset ")
     assert caplog.messages == [f"collection city stops: {problem}"]
@@ -169,8 +173,8 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
     await eventually(lambda: all(replica.head and replica.head.n for replica in engine.replicas))
     assert composed == 0
     # Nothing is due by the clock: it is only because there is more to decide that it goes on.
-    monkeypatch.setattr("ldpstream.agents.pipeline.engine.TICK_SECONDS", 3_600)
-    running = asyncio.create_task(engine.run())
+    monkeypatch.setattr("ldpstream.agents.pipeline.rounds.TICK_SECONDS", 3_600)
+    running = asyncio.create_task(keep_ticking([engine], FlushPace()))
     seen = [0]
     while seen[-1] < WINDOWS and len(seen) < 1_000:
         await asyncio.sleep(0)

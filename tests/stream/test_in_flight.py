@@ -8,7 +8,13 @@ import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOutError
 
 from ldpstream.agents.partition.flushes import Settled
-from ldpstream.agents.pipeline.flushing import FlushWriter, InFlightFlushes
+from ldpstream.agents.pipeline.flushing import (
+    FLUSH_SECONDS,
+    FlushPace,
+    FlushWriter,
+    InFlightFlushes,
+)
+from ldpstream.agents.reading.interval import PARTITIONS
 from ldpstream.agents.reading.owned_partition import OwnedPartition
 from tests.stream.owning import Holder
 
@@ -39,7 +45,7 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
 ) -> None:
     carrier = Refusing([MessageSizeTooLargeError(), MessageSizeTooLargeError()])
     carrier.errors.append(RequestTimedOutError())
-    flights = InFlightFlushes("trips", cast("FlushWriter", carrier), Holder())
+    flights = InFlightFlushes("trips", cast("FlushWriter", carrier), Holder(), FlushPace())
     partitions = [held(partition) for partition in range(4)]
 
     async def rounds(number: int) -> None:
@@ -75,7 +81,7 @@ class Slow:
 
 async def test_a_partition_that_is_given_up_begins_no_flush_while_others_drain() -> None:
     slow, partitions = Slow(), [held(0), held(1)]
-    flights = InFlightFlushes("trips", cast("FlushWriter", slow), Holder())
+    flights = InFlightFlushes("trips", cast("FlushWriter", slow), Holder(), FlushPace())
     draining = asyncio.create_task(flights.drain(partitions, 60))
     for _ in range(50):
         await asyncio.sleep(0)
@@ -88,3 +94,25 @@ async def test_a_partition_that_is_given_up_begins_no_flush_while_others_drain()
     await draining
     assert slow.carried == [0, 1]
     assert all(one.flight is None for one in partitions)
+
+
+def test_many_flushes_go_in_rounds_and_few_at_once() -> None:
+    pace, rounds, last = FlushPace(), list[float](), -1.0
+    # Ten times as many partitions as may flush at once always have something, for ten seconds.
+    for step in range(100):
+        now = step / 10
+        with pace.round(now):
+            if pace.open:
+                rounds.append(now)
+                for _ in range(10 * PARTITIONS):
+                    assert pace.open
+                    pace.started(now)
+        assert not pace.open
+    assert rounds == pytest.approx([0.0, 2.5, 5.0, 7.5], abs=0.21)
+    # One alone flushes as soon as it is due, whatever was before.
+    for step in range(100):
+        last = 20 + step * FLUSH_SECONDS
+        with pace.round(last):
+            assert pace.open
+        assert pace.open
+        pace.started(last)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client import REGISTRY, CollectorRegistry, Gauge
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_openmetrics,
 )
@@ -73,6 +74,24 @@ def newest(served: Served, start_ms: int = START_MS) -> EstimateDocument:
     span = start_ms, start_ms + served.config.window.size_ms
     counted = totals(served.context, served.replicas, *span)
     return compose(served.config, counted, window=span, final=False)
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        *("", "text/plain; version=1.0.0; escaping=underscores"),
+        "application/openmetrics-text; version=1.0.0; escaping=allow-utf-8",
+        "application/openmetrics-text; version=2.0.0",
+    ],
+)
+def test_the_exposition_is_that_of_the_library(accept: str) -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry=registry)
+    metrics.track(serve_collections({"city": CITY, "rides": RIDES}))
+    metrics.answered('a "quoted"\n\\ operation', 200, seconds=0.25)
+    Gauge("no_labels", "None, and no\nnumber", registry=registry).set(float("nan"))
+    encode, content_type = choose_encoder(accept)
+    assert metrics.exposition(accept=accept) == (encode(registry), content_type)
 
 
 def test_counters_start_at_zero_and_advance_by_what_heads_won(metrics: Metrics) -> None:
