@@ -5,13 +5,15 @@
 Each device spreads its budget over the windows of a period and sends by `Sender.send_once`, one
 message a report; half of them change their value in every window, 30% come when 40% of the windows
 are over and differ. Devices live in processes of thousands, which are killed with SIGKILL
-at random moments of their work and started again, until at least `--killed` of all devices had a
-report in their ledger that was not marked as sent. Windows are of event time, replayed. At the end
+and started again, until at least `--killed` of all devices had a report in their ledger that was
+not marked as sent: by turns at a random moment of their work, and as soon as the broker has
+acknowledged a report that its ledger has not marked. Windows are of event time, replayed. At the
+end
 
 - nobody has spent more than the budget: by the ledgers, and by the topic, whose tokens are told
   from each other with the devices' secrets;
 - no device has two different reports in a window, and the final of each window has counted every
-  device that takes part in it once;
+  device that takes part in it once, those whose report came again too;
 - the truth lies within the finals' bounds as often as they say: for respondents, active devices
   and the population, of each value over all windows (Bonferroni over the values, at 0.1%).
 
@@ -20,10 +22,8 @@ Exit status 1 where one of these is not so.
 
 import argparse
 import asyncio
-import json
 import random
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -41,6 +41,7 @@ from tests.lab import Lab
 from tests.processes import Worker
 
 from benchmarks.fleet_devices import NAME, SIZE, Fleet
+from benchmarks.fleet_process import Process
 from benchmarks.fleet_topic import Topic, bounds, shares_of, wait_for_finals
 from ldpstream.mechanisms.policies.spending import largest_loss
 
@@ -50,49 +51,6 @@ WINDOW_MS: Final = 10_000
 CONFIDENCE: Final = 0.95
 ESTIMANDS: Final = ("respondents", "active", "population")
 _KILL_EVERY: Final = 2
-
-
-@dataclass
-class Process:
-    """Devices `first..end - 1` in a process of their own."""
-
-    fleet: Path
-    first: int
-    end: int
-    running: subprocess.Popen[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.start()
-
-    def start(self) -> None:
-        """Start it, for the first time or again."""
-        words = "benchmarks.fleet_devices", str(self.fleet), str(self.first), str(self.end)
-        self.running = subprocess.Popen(
-            [sys.executable, "-m", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def tell(self, line: str) -> None:
-        """Say what to do next."""
-        assert self.running.stdin is not None
-        self.running.stdin.write(f"{line}\n")
-        self.running.stdin.flush()
-
-    def answer(self) -> dict[str, int]:
-        """Return what it says when it has done so."""
-        assert self.running.stdout is not None
-        line = self.running.stdout.readline()
-        if not line:
-            raise RuntimeError(f"devices {self.first} to {self.end} ended by themselves")
-        found: dict[str, int] = json.loads(line)
-        return found
-
-    def kill(self) -> None:
-        """Kill it with SIGKILL, whatever it is doing."""
-        self.running.kill()
-        self.running.communicate()
 
 
 def body(reports: int, windows: int) -> str:
@@ -118,6 +76,7 @@ class Run:
 
     participants: list[int] = field(default_factory=list)
     kills: int = 0
+    at_arrival: int = 0
     interrupted: int = 0
     problems: list[str] = field(default_factory=list)
 
@@ -127,20 +86,20 @@ class Run:
         """Let all devices go through the windows, and kill processes until enough were hit."""
         lasted = 1.0
         for window in range(fleet.windows):
-            victim = None
-            enough = self.kills > 0 and self.interrupted >= killed * fleet.devices
-            if window % _KILL_EVERY and not enough:
-                victim = rng.choice(processes)
-            began = time.monotonic()
+            enough = self.at_arrival > 0 and self.interrupted >= killed * fleet.devices
+            victim = rng.choice(processes) if window % _KILL_EVERY and not enough else None
+            dies = victim is not None and self.kills % 2 == 1
+            began, answered = time.monotonic(), None
             for process in processes:
-                process.tell(str(window))
+                process.tell(f"{window} die" if dies and process is victim else f"{window}")
             if victim is not None:
-                time.sleep(rng.uniform(0.0, lasted))
-                victim.kill()
-                victim.start()
-                victim.tell(f"{window} again")
-                self.kills += 1
-            found = [process.answer() for process in processes]
+                after_seconds = None if dies else rng.uniform(0.0, lasted)
+                answered = self._strike(victim, after_seconds)
+                if answered is None:
+                    victim.tell(f"{window} again")
+            others = processes if answered is None else [p for p in processes if p is not victim]
+            found = [process.answer() for process in others]
+            found += [] if answered is None else [answered]
             if victim is None:
                 lasted = time.monotonic() - began
             self.interrupted += sum(one["interrupted"] for one in found)
@@ -149,6 +108,25 @@ class Run:
             self.problems.append(
                 f"{self.interrupted} devices killed between ledger and acknowledgement"
             )
+        if not self.at_arrival:
+            self.problems.append("no device killed between the broker's answer and its mark")
+
+    def _strike(self, victim: Process, after_seconds: float | None) -> dict[str, int] | None:
+        """Kill a process after some time, or let it die at an arrival (None), and start it again.
+
+        Return its answer, and let it live, where it had nothing that could arrive.
+        """
+        if after_seconds is None:
+            answered = victim.answer_or_death()
+            if answered is not None:
+                return answered
+            self.at_arrival += 1
+        else:
+            time.sleep(after_seconds)
+        self.kills += 1
+        victim.kill()
+        victim.start()
+        return None
 
     def check_budgets(self, fleet: Fleet, topic: Topic, spent: Floats) -> None:
         """Check what devices have spent, by their ledgers and by what the topic has of them."""
@@ -160,6 +138,10 @@ class Run:
         if topic.strangers or topic.different:
             self.problems.append(
                 f"{topic.strangers} tokens of nobody, {topic.different} windows of two reports"
+            )
+        if topic.copies < self.at_arrival:
+            self.problems.append(
+                f"{topic.copies} copies after {self.at_arrival} kills between arrival and mark"
             )
         periods = np.add.reduceat(topic.there, range(0, fleet.windows, spread.windows), axis=1)
         loss = float(int(periods.max()) * largest_loss(spec.mechanism.policy))
@@ -249,8 +231,9 @@ def run(
         f"{devices:,} devices, {windows} windows, {reports} of {period} each, "
         f"{sum(found.participants):,} reports in {topic.messages:,} messages "
         f"({topic.copies} copies), {processes} processes\n"
-        f"{found.kills} kills, {found.interrupted} devices killed between their ledger's write and "
-        f"the mark of arrival\nlargest spent {spent.max():g} of the budget of "
+        f"{found.kills} kills, {found.at_arrival} of them between the broker's answer and the "
+        f"ledger's mark; {found.interrupted} devices had written a report and not marked it\n"
+        f"largest spent {spent.max():g} of the budget of "
         f"{float(fleet.collection.spread.budget(fleet.collection.spec)):g}"  # type: ignore[union-attr]  # (has one)
     )
     for estimand, shares in covered.items():

@@ -4,17 +4,28 @@
 
 The process is driven by numbers of windows on standard input: it lets each of its devices report
 in one, and says so with a line of JSON. It may be killed at any moment, and started again for the
-same window: what a device has written and not sent is then sent, and nothing is drawn twice. The
-line `end` makes it tell what the ledgers have spent, and the tokens of all windows, in a file.
+same window: what a device has written and not sent is then sent, and nothing is drawn twice. With
+the word `die` it kills itself, by SIGKILL, as soon as the broker has acknowledged a report, so
+before the ledger knows. The line `end` makes it tell what the ledgers have spent, and the tokens of
+all windows, in a file.
+
+Ledgers are synced one by one, and a disk takes milliseconds for each: devices live in threads, so
+that many wait for it at the same time.
 """
 
 import asyncio
 import json
+import os
+import signal
 import sys
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +41,10 @@ Booleans = NDArray[np.bool_]
 
 NAME: Final = "fleet"
 SIZE: Final = 8
-AT_ONCE: Final = 250
-"""Devices that report at the same time: all have written their ledgers before any has sent."""
+AT_ONCE: Final = 64
+"""Devices of a thread that report at the same time: all have written their ledgers before any has
+sent."""
+THREADS: Final = 16
 _OLD: Final = np.array([0.3, 0.2, 0.15, 0.1, 0.1, 0.08, 0.05, 0.02])
 _NEW: Final = _OLD[::-1]
 _NEWCOMERS: Final = 0.3
@@ -94,14 +107,34 @@ class Fleet:
         return np.where(self._newcomers, of[1], of[0])
 
 
-class Devices:
-    """The devices `first..end - 1`, whose ledgers are opened when they are first asked."""
+class MortalSender(Sender):
+    """Kills the process, where it is to die, between an acknowledgement and the ledger's mark."""
 
-    def __init__(self, fleet: Fleet, sender: Sender, first: int, end: int) -> None:
-        self._fleet, self._sender = fleet, sender
+    dies = False
+
+    async def produce(self, frame: bytes) -> None:
+        """Produce a frame; it has arrived by then."""
+        await super().produce(frame)
+        if self.dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Devices:
+    """The devices `first..end - 1` in a thread, whose ledgers are opened when first asked."""
+
+    def __init__(self, fleet: Fleet, first: int, end: int) -> None:
+        self._fleet = fleet
+        self._sender = MortalSender.from_config(fleet.file, NAME)
         self._numbers = range(first, end)
         self._open: dict[int, Ledger] = {}
         self._spec = fleet.collection.spec
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self.do(self._sender.__aenter__()).result()
+
+    def do(self, what: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Do something in the thread, to which its ledgers belong."""
+        return asyncio.run_coroutine_threadsafe(what, self._loop)
 
     def _ledger(self, number: int) -> Ledger:
         if number not in self._open:
@@ -116,21 +149,22 @@ class Devices:
             )
         return self._open[number]
 
-    async def report(self, window: int, *, after_kill: bool) -> dict[str, int]:
+    async def report(
+        self, time_ms: int, active: Booleans, values: Integers, *, word: str
+    ) -> dict[str, int]:
         """Let all report that are active and take part; return how many do.
 
-        After a kill also how many of these had written a report, and how many of them had not
-        marked it as sent.
+        After a kill (`again`) also how many of these had written a report, and how many of them had
+        not marked it as sent. With `die` nobody hears of the end.
         """
-        time_ms = self._fleet.window_start_ms(window)
-        active, values = self._fleet.active(window), self._fleet.values(window)
+        self._sender.dies = word == "die"
         taking = [
             number
             for number in self._numbers
             if active[number] and self._ledger(number).takes_part(self._spec, time_ms=time_ms)
         ]
         found = {"part": len(taking), "written": 0, "interrupted": 0}
-        if after_kill:
+        if word == "again":
             found["written"] = sum(self._written(number, time_ms) for number in taking)
             found["interrupted"] = sum(self._interrupted(number, time_ms) for number in taking)
         for start in range(0, len(taking), AT_ONCE):
@@ -153,8 +187,8 @@ class Devices:
         kept = self._ledger(number).release_index(self._spec, 0, time_ms=time_ms)
         return not kept.sent
 
-    def end(self, path: Path) -> None:
-        """Write what each device has spent in each period, and its tokens, `(devices, windows)`."""
+    async def end(self) -> tuple[NDArray[np.uint64], list[list[float]]]:
+        """Return the tokens, `(devices, windows)`, and what each has spent in each period."""
         fleet, rule, spread = self._fleet, self._spec.one_report, self._fleet.collection.spread
         assert rule is not None
         assert spread is not None
@@ -169,23 +203,29 @@ class Devices:
             tokens[place] = token_numbers(found)
             spent.append([float(ledger.spent(time_ms=period).total) for period in periods])
             ledger.close()
-        np.savez(path, tokens=tokens, spent=np.array(spent))
+        return tokens, spent
 
 
-async def serve(path: Path, first: int, end: int) -> None:
+def serve(path: Path, first: int, end: int) -> None:
     """Do what standard input says, until it ends."""
     fleet = Fleet.read(path)
-    loop = asyncio.get_running_loop()
-    async with Sender.from_config(fleet.file, NAME) as sender:
-        devices = Devices(fleet, sender, first, end)
-        while line := (await loop.run_in_executor(None, sys.stdin.readline)).split():
-            if line[0] == "end":
-                devices.end(Path(line[1]))
-                found: dict[str, int] = {}
-            else:
-                found = await devices.report(int(line[0]), after_kill=line[1:] == ["again"])
-            print(json.dumps(found), flush=True)
+    edges = np.linspace(first, end, min(THREADS, end - first) + 1).astype(int).tolist()
+    parts = [Devices(fleet, *ends) for ends in pairwise(edges)]
+    for line in sys.stdin:
+        asked, word = [*line.split(), ""][:2]
+        if asked == "end":
+            ends = [one.result() for one in [part.do(part.end()) for part in parts]]
+            tokens, spent = (np.concatenate(column) for column in zip(*ends, strict=True))
+            np.savez(Path(word), tokens=tokens, spent=spent)
+            found = {}
+        else:
+            window = int(asked)
+            told = fleet.window_start_ms(window), fleet.active(window), fleet.values(window)
+            running = [part.do(part.report(*told, word=word)) for part in parts]
+            each = [one.result() for one in running]
+            found = {name: sum(one[name] for one in each) for name in each[0]}
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    serve(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -46,6 +46,8 @@ def look_like_seconds(times_ms: int | NDArray[np.int64]) -> bool:
     >>> look_like_seconds(1_795_255_200_000), look_like_seconds(1_795_255_200)
     (False, True)
     """
+    if isinstance(times_ms, int):
+        return _SECONDS_FROM <= times_ms < _SECONDS_TO
     times = np.asarray(times_ms)
     return bool(((times >= _SECONDS_FROM) & (times < _SECONDS_TO)).any())
 
