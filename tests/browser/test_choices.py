@@ -160,6 +160,17 @@ async def test_a_collection_without_reports_shows_none_of_the_one_before(
     await expect(page.locator("#value-rows")).to_be_hidden()
 
 
+async def test_of_many_windows_the_newest_have_bars_and_those_around_an_older_one(
+    page: Page, url: str
+) -> None:
+    wanted = "2026-11-21T11:00:00Z"
+    for window, place in (("live", 47), (wanted, 24)):
+        await open_view(page, url, "line", "values", f"&window={window}")
+        classes = await page.locator("#strip span").evaluate_all("all => all.map(b => b.className)")
+        assert ["shown" in one for one in classes] == [at == place for at in range(48)]
+    await expect(page.locator("#strip .shown")).to_have_attribute("data-to", wanted)
+
+
 async def test_nothing_is_older_than_the_only_window(page: Page, url: str) -> None:
     await open_view(page, url, "only", "values")
     await expect(page.locator("#older")).to_be_disabled()

@@ -7,6 +7,7 @@ import {
   labelText,
   meanText,
   percentText,
+  pointsText,
   tickText,
   UNDEFINED,
 } from "./format.js";
@@ -68,7 +69,12 @@ export function fillEntries(table, what, rows, final, changes = null) {
         number(percentText(entry.influence, decimals + 1), entry.influence),
         neededText(entry.forged),
       ];
-      if (changes) cells.splice(5, 0, changeCell(changes.get(name), decimals));
+      if (changes)
+        cells.splice(
+          5,
+          0,
+          changeCell(changes.get(name), (value) => pointsText(value, decimals)),
+        );
       if (weighed) {
         const { total = null, low = null, high = null } = entry.weight ?? {};
         cells.push(...[total, low, high].map((one) => number(countText(one), one)));

@@ -27,7 +27,9 @@ function hideEstimates(hidden) {
 
 /** Show no numbers: those that there are belong to another collection. */
 export function forgetFacts() {
-  for (const id of ["facts", "withheld", "lost", "waits", "downloads"]) element(id).hidden = true;
+  for (const id of ["facts", "strip-part", "withheld", "lost", "waits", "downloads"]) {
+    element(id).hidden = true;
+  }
   say(element("forgery"), "Not known yet.");
   hideEstimates(() => true);
 }

@@ -15,8 +15,22 @@ const DAY_MS = 86_400_000;
  */
 export function labelText(value) {
   if (value === null) return UNDEFINED;
-  if (Array.isArray(value)) return `[${value.map((one) => labelText(one)).join(", ")}]`;
+  if (Array.isArray(value)) {
+    const bins = value.some(Array.isArray);
+    const texts = value.map((one) => (Array.isArray(one) ? binText(one) : labelText(one)));
+    return bins ? texts.join(" × ") : `[${texts.join(", ")}]`;
+  }
   return typeof value === "number" ? numberText(value) : value;
+}
+
+/**
+ * One side of a bin in several dimensions, with the digits that tell it from its neighbours.
+ *
+ * @param {number[]} ends
+ */
+function binText([low, high]) {
+  const digits = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(high - low))));
+  return [low, high].map((end) => numberText(Number(end.toFixed(digits)))).join(" to ");
 }
 
 /**
@@ -91,14 +105,14 @@ export function meanText(value, { low, high }) {
 }
 
 /**
- * What is said of a quantile, of bins by their outer ends: "44 or less (36 to 48)".
+ * What is said of a quantile, of bins by their outer ends: "44 or less" and "36 to 48".
  *
  * @param {import("./types.js").QuantileEntry} quantile
  */
-export function quantileText({ value, low, high }) {
+export function quantileTexts({ value, low, high }) {
   const ends = [numberOf(value, "high"), numberOf(low, "low"), numberOf(high, "high")];
   const [at, from, to] = ends.map((end) => (end === null ? UNDEFINED : numberText(end)));
-  return `${at} or less (${from} to ${to})`;
+  return [`${at} or less`, `${from} to ${to}`];
 }
 
 /** @param {number} confidence */

@@ -14,6 +14,7 @@ import { mapView, startMap } from "./views/map-view.js";
 import { drawOverview, overviewView } from "./views/overview.js";
 import { isPaused, startPause } from "./pause.js";
 import { drawPrivacy, privacyView } from "./views/privacy-view.js";
+import { drawStrip } from "./strip.js";
 import { startTabs } from "./tabs.js";
 import { startTheme } from "./theme.js";
 import { startTime, timeView } from "./views/time-view.js";
@@ -111,6 +112,7 @@ async function refresh(current) {
   };
   say(element("waiting"), "Asking the worker for the numbers of this window.");
   element("waiting").hidden = !element("facts").hidden;
+  drawStrip(shown);
   beginAsking();
   const estimate = await view.update(shown, current);
   if (!current()) return;

@@ -17,6 +17,7 @@ import { labelText } from "./format.js";
  */
 /**
  * @typedef {object} Series
+ * @property {string} kind "range", "quantile", "mean" or "value".
  * @property {string} title
  * @property {boolean} share
  * @property {string} unit Of its axis; series of the same unit share a scale.
@@ -24,6 +25,7 @@ import { labelText } from "./format.js";
  */
 
 export const MOST_VALUES = 6;
+export const MOST_VALUES_LISTED = 200;
 
 /**
  * @param {WindowState} window
@@ -49,6 +51,7 @@ export function seriesOf(collection, windows, estimates, names) {
   const newest = estimates.findLast((one) => !one.withheld);
   const unit = `share of the ${newest?.estimand ?? "respondents"}`;
   const ranges = (newest?.ranges ?? []).map(({ name }) => ({
+    kind: "range",
     title: `Range ${name}`,
     share: true,
     unit,
@@ -60,6 +63,7 @@ export function seriesOf(collection, windows, estimates, names) {
     ),
   }));
   const quantiles = (newest?.quantiles ?? []).map(({ p }) => ({
+    kind: "quantile",
     title: `Quantile ${p}`,
     share: false,
     unit: "value",
@@ -69,6 +73,7 @@ export function seriesOf(collection, windows, estimates, names) {
     }),
   }));
   const means = (newest?.linear ?? []).map(({ name }) => ({
+    kind: "mean",
     title: `Mean ${name}`,
     share: false,
     unit: `mean ${name}`,
@@ -149,6 +154,7 @@ function valueSeries(windows, estimates, names, unit) {
     ({ distribution = [] }) => new Map(distribution.map((one) => [labelText(one.value), one])),
   );
   return names.map((name) => ({
+    kind: "value",
     title: name,
     share: true,
     unit,

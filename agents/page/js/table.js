@@ -12,6 +12,7 @@ const WIDTHS = {
   name: "minmax(7rem, 1.2fr)",
   chart: "minmax(3rem, 3fr)",
   change: "11rem",
+  words: "minmax(0, 3fr)",
   more: "",
 };
 const WIDTH = "5.2rem";

@@ -94,9 +94,9 @@ export function comparedWindow(windows, shown) {
 
 /** @param {() => void} changed */
 export function startWindows(changed) {
-  for (const id of ["older", "newer"]) {
-    element(id).addEventListener("click", () => {
-      const { to } = element(id).dataset;
+  for (const id of ["older", "newer", "strip"]) {
+    element(id).addEventListener("click", ({ target }) => {
+      const { to } = /** @type {HTMLElement} */ (target).dataset;
       if (!to) return;
       choose({ window: to });
       changed();

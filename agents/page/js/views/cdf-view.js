@@ -4,7 +4,7 @@ import { boundsText } from "../bounds.js";
 import { restyleCharts } from "../charts.js";
 import { askCurve, drawCurve, placesOf } from "../curve.js";
 import { element, say } from "../dom.js";
-import { quantileText } from "../format.js";
+import { saidOf } from "./first.js";
 import { updateLikelihood } from "./likelihood.js";
 
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -55,6 +55,7 @@ async function update(shown, current) {
 
 /** @param {Estimate} estimate */
 function halfText({ quantiles = [] }) {
-  const half = quantiles.find(({ p }) => p === 0.5);
-  return !half || half.value === null ? "" : `Half of the reports are of ${quantileText(half)}.`;
+  const half = quantiles.find(({ p, value }) => p === 0.5 && value !== null);
+  const { said, bounds } = saidOf({ quantiles: half ? [half] : [] });
+  return said && `${said} (${bounds}).`;
 }

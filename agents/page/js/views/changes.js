@@ -2,7 +2,7 @@
 
 import { ask, estimatePath } from "../api.js";
 import { figure, make } from "../dom.js";
-import { countText, decimalsFor, labelText, percentText, pointsText } from "../format.js";
+import { countText, decimalsFor, labelText, percentText } from "../format.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -12,6 +12,9 @@ import { countText, decimalsFor, labelText, percentText, pointsText } from "../f
 /** @typedef {Map<string, Change>} Changes By the text of a label. */
 
 const MOST_NAMED = 3;
+
+/** @param {Collection} collection @returns {string} A confidence that leaves half of its error. */
+export const halfError = ({ confidence }) => String(Number(((1 + confidence) / 2).toPrecision(12)));
 
 /**
  * The differences of all shares. Each window gets half of the error, so that all bounds of both
@@ -24,7 +27,7 @@ const MOST_NAMED = 3;
  * @returns {Promise<Changes | null>}
  */
 export async function changesOf(collection, window, before, method) {
-  const confidence = String(Number(((1 + collection.confidence) / 2).toPrecision(12)));
+  const confidence = halfError(collection);
   const [now, then] = await Promise.all(
     [window, before].map(async (one) => {
       /** @type {Estimate} */
@@ -60,26 +63,27 @@ const isShown = ({ low, high }) => low > 0 || high < 0;
 
 /**
  * @param {Change | undefined} change
- * @param {number} decimals
+ * @param {(difference: number) => string} textOf With its sign.
+ * @param {string} [unit]
  */
-export function changeCell(change, decimals) {
+export function changeCell(change, textOf, unit = "") {
   if (!change) return "";
   const { value, low, high } = change;
-  const bounds = `${pointsText(low, decimals)} to ${pointsText(high, decimals)}`;
+  const bounds = `${textOf(low)} to ${textOf(high)}${unit}`;
   const rose = value > 0;
   const said = isShown(change)
     ? make(
         "span",
         { className: rose ? "rose" : "fell" },
         `${rose ? "▲" : "▼"} changed by `,
-        figure(pointsText(value, decimals), value),
+        figure(`${textOf(value)}${unit}`, value),
       )
     : "no difference shown";
   return make("span", { className: "change" }, said, make("small", {}, bounds));
 }
 
 /** @param {string[]} names */
-const listText = (names) =>
+export const listText = (names) =>
   names.length <= MOST_NAMED
     ? names.join(names.length === 2 ? " and " : ", ")
     : `${names.slice(0, MOST_NAMED).join(", ")} and ${countText(names.length - MOST_NAMED)} more`;

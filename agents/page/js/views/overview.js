@@ -1,20 +1,27 @@
-// All collections on one page: which needs attention, and how old its newest final window is.
+// All collections on one page: which needs attention, and of each its newest final number.
 
 import { ask, collectionPath } from "../api.js";
 import { element, figure, make, say } from "../dom.js";
-import { ageText, countText, partText, spanText } from "../format.js";
+import { ageText, countText, durationText, partText, spanText } from "../format.js";
 import { MANY_REJECTED, rejectedPart, statusOf, waitsFor } from "../health.js";
-import { estimatesOf } from "../history.js";
+import { spark } from "../spark.js";
 import { fillTable } from "../table.js";
-import { firstText } from "./course.js";
+import { changeCell, listText } from "./changes.js";
+import { firstOf } from "./first.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").WindowState} WindowState */
-/** @typedef {{collection: Collection, windows: WindowState[], status: import("../types.js").Status, said: string}} Known */
+/** @typedef {{collection: Collection, windows: WindowState[], status: import("../types.js").Status, first: import("./first.js").First}} Known */
 
-const NEWEST = 20;
-/** @type {[string, string][]} Bounds of a share that is listed for being the largest hold together. */
-const LEADER = [["top", "1"]];
+const NEWEST = 24;
+/** @type {Record<string, [string, string]>} Of one collection, and of several; worst first. */
+const SAID = {
+  Stopped: ["has stopped", "have stopped"],
+  Waiting: ["waits for a partition", "wait for a partition"],
+  Rejecting: ["rejects reports", "reject reports"],
+  Withheld: ["is withheld", "are withheld"],
+  Open: ["has no final window yet", "have no final window yet"],
+};
 
 /** @type {import("../types.js").View} Of no collection: drawn by `drawOverview`. */
 export const overviewView = { id: "overview", fits: () => true, update: async () => null };
@@ -28,9 +35,7 @@ export async function drawOverview(collections, current) {
     collections.map(async (collection) => {
       const path = `${collectionPath(collection.name)}/windows?last=${NEWEST}`;
       const [{ windows }, status] = await Promise.all([ask(path), statusOf(collection.name)]);
-      const final = windows.findLast((/** @type {WindowState} */ one) => one.final);
-      const [estimate] = final ? await estimatesOf(collection, [final], LEADER, current) : [];
-      return { collection, windows, status, said: estimate ? firstText(estimate) : "" };
+      return { collection, windows, status, first: await firstOf(collection, windows, current) };
     }),
   );
   if (current()) draw(known);
@@ -57,54 +62,65 @@ function stateOf({ collection, windows, status }) {
     : { rank: 0, word: "Current", said: "" };
 }
 
+/** @param {{state: {word: string}, collection: Collection}[]} rows */
+function sumText(rows) {
+  const count = `${countText(rows.length)} ${rows.length === 1 ? "collection" : "collections"}`;
+  const parts = Object.entries(SAID).flatMap(([word, [one, several]]) => {
+    const names = rows.filter(({ state }) => state.word === word).map((row) => row.collection.name);
+    return names.length ? [`${listText(names)} ${names.length === 1 ? one : several}`] : [];
+  });
+  if (parts.length === 0) return `${count}, all of them well.`;
+  const well = rows.filter(({ state }) => !(state.word in SAID)).length;
+  if (well) parts.push(`${countText(well)} ${well === 1 ? "is" : "are"} well`);
+  return `${count}: ${parts.join("; ")}.`;
+}
+
+/** @param {(string | Node)[]} lines The first as it is, the others in small print. */
+const stacked = ([first, ...others]) =>
+  make("span", {}, first, ...others.map((one) => make("small", {}, one)));
+
 /** @param {Known[]} all */
 function draw(all) {
   const rows = all
     .map((known) => ({ ...known, state: stateOf(known) }))
     .sort((a, b) => b.state.rank - a.state.rank);
-  const calls = rows
-    .filter(({ state }) => state.rank >= 2)
-    .map(({ collection }) => collection.name);
-  const count = `${countText(rows.length)} ${rows.length === 1 ? "collection" : "collections"}`;
-  say(
-    element("overview-sum"),
-    calls.length ? `${count}: look at ${calls.join(", ")}.` : `${count}, all of them well.`,
-  );
+  say(element("overview-sum"), sumText(rows));
   fillTable(
     /** @type {HTMLTableElement} */ (element("overview-rows")),
     [
       { title: "collection", kind: "name" },
-      { title: "state" },
-      { title: "first number" },
-      { title: "newest final" },
-      { title: "reports" },
-      { title: "late" },
-      { title: "rejected so far" },
+      { title: "state", kind: "words" },
+      { title: "newest final window", kind: "words" },
+      { title: "against the one before", kind: "words" },
+      { title: `last ${NEWEST} windows, own scale`, kind: "chart" },
+      { title: "counted in it", kind: "words" },
     ],
-    rows.map(({ collection, windows, status, state, said }) => {
+    rows.map(({ collection, windows, status, state, first }) => {
       const final = windows.findLast((one) => one.final);
       const ended = final ? Date.now() - Date.parse(final.window.end) : 0;
-      const shape = ["open", "open", "alarmed", "alarmed"][state.rank];
+      const shape = ["final", "open", "alarmed", "alarmed"][state.rank];
+      const { name, values, window } = collection;
+      const size = durationText(window.size_ms);
       return [
-        make("a", { href: `#collection=${encodeURIComponent(collection.name)}` }, collection.name),
-        make(
-          "span",
-          {},
-          make("span", { className: `badge ${state.rank ? shape : "final"}` }, state.word),
-          make("small", {}, state.said),
-        ),
-        said || "–",
+        stacked([
+          make("a", { href: `#collection=${encodeURIComponent(name)}` }, name),
+          `${countText(values)} values · ${size}`,
+        ]),
+        stacked([make("span", { className: `badge ${shape}` }, state.word), state.said]),
         final
-          ? make(
-              "span",
-              {},
-              spanText(final.window),
-              make("small", {}, `ended ${ageText(ended)} ago`),
-            )
+          ? stacked([
+              make("strong", {}, first.newest.said || "nothing shown"),
+              first.newest.bounds,
+              `${spanText(final.window)}, ended ${ageText(ended)} ago`,
+            ])
           : "none",
-        figure(countText(final?.n ?? 0), final?.n ?? 0),
-        figure(countText(status.late), status.late),
-        figure(countText(status.rejected), status.rejected),
+        first.change ? changeCell(first.change, first.textOf, first.unit) : "–",
+        spark(first.points),
+        stacked([
+          make("span", {}, figure(countText(final?.n ?? 0), final?.n ?? 0), " reports"),
+          make("span", {}, "late ", figure(countText(status.late), status.late)),
+          make("span", {}, "rejected ", figure(countText(status.rejected), status.rejected)),
+        ]),
       ];
     }),
   );

@@ -13,7 +13,7 @@ import {
   tickText,
 } from "../format.js";
 import { estimatesOf } from "../history.js";
-import { extentOf, leadersOf, MOST_VALUES, seriesOf } from "../series.js";
+import { extentOf, leadersOf, MOST_VALUES, MOST_VALUES_LISTED, seriesOf } from "../series.js";
 import { fillTable } from "../table.js";
 import { courseText } from "./course.js";
 
@@ -23,7 +23,6 @@ import { courseText } from "./course.js";
 /** @typedef {import("../types.js").WindowState} WindowState */
 
 const DEFAULT_LAST = 24;
-const MOST_VALUES_LISTED = 200;
 
 /** @type {import("../types.js").View} */
 export const timeView = { id: "time", fits: () => true, update, restyle: restyleCharts };

@@ -1,0 +1,40 @@
+// The newest windows as bars: how many reports each has, which is shown, and what may still change.
+// The list of windows says the same by ear, and its arrows reach every window.
+
+import { element, make, say } from "./dom.js";
+import { clockText, countText, spanText } from "./format.js";
+
+/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("./types.js").WindowState} WindowState */
+
+const MOST = 48;
+
+/**
+ * Bars change in place. An older window that is shown has as many before it as after it.
+ *
+ * @param {Shown} shown
+ */
+export function drawStrip({ collection, windows, window, compared }) {
+  const from = Math.max(0, Math.min(windows.length - MOST, windows.indexOf(window) - MOST / 2));
+  const some = windows.slice(from, from + MOST);
+  const most = Math.max(1, ...some.map(({ n }) => n));
+  const strip = element("strip");
+  some.forEach((one, place) => {
+    const bar = strip.children[place] ?? strip.appendChild(make("span", {}));
+    const state = !one.final ? "open" : one.n < collection.minimum ? "withheld" : "final";
+    const chosen = one === window ? " shown" : one === compared ? " compared" : "";
+    Object.assign(bar, {
+      className: `${state}${chosen}`,
+      title: `${spanText(one.window)} UTC: ${countText(one.n)} reports, ${state}`,
+    });
+    const { dataset, style } = /** @type {HTMLElement} */ (bar);
+    dataset.to = one.window.start;
+    style.setProperty("--height", `${(100 * one.n) / most}%`);
+  });
+  while (strip.children.length > some.length) strip.lastElementChild?.remove();
+  const [first, last] = [some[0], some[some.length - 1]].map(({ window }) => window.start);
+  say(element("strip-first"), clockText(first));
+  say(element("strip-most"), `bars: reports of a window, at most ${countText(most)}`);
+  say(element("strip-last"), some.length > 1 ? clockText(last) : "");
+  element("strip-part").hidden = false;
+}

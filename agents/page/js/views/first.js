@@ -1,0 +1,129 @@
+// The first number that there is to say of a collection, its course, and what has changed.
+
+import { decimalsFor, labelText, meanText, partText, percentText } from "../format.js";
+import { pointsText, quantileTexts, tickText } from "../format.js";
+import { estimatesOf } from "../history.js";
+import { leadersOf, MOST_VALUES_LISTED, seriesOf } from "../series.js";
+import { halfError } from "./changes.js";
+
+/** @typedef {import("../types.js").Collection} Collection */
+/** @typedef {import("../types.js").Estimate} Estimate */
+/** @typedef {import("../types.js").WindowState} WindowState */
+/** @typedef {import("../series.js").Series} Series */
+/** @typedef {import("./changes.js").Change} Change */
+/** @typedef {{said: string, bounds: string}} Said */
+/**
+ * @typedef {object} First
+ * @property {Said} newest Of the newest final window; empty where nothing is shown of it.
+ * @property {import("../series.js").Point[]} points Of all final windows.
+ * @property {Change | null} change Since the final window before.
+ * @property {(difference: number) => string} textOf Of that change.
+ * @property {string} unit
+ */
+
+const MOST_FOLLOWED = 100_000; // Values: of more a worker computes for a while, each window.
+const NOTHING = { said: "", bounds: "" };
+
+/**
+ * Ask for it. Of labels it is the one that leads over the final windows: the newest alone would
+ * name another each time. Its bounds hold together with those of all others.
+ *
+ * @param {Collection} collection
+ * @param {WindowState[]} windows Oldest first.
+ * @param {() => boolean} current
+ * @returns {Promise<First>}
+ */
+export async function firstOf(collection, windows, current) {
+  const { domain, values, ranges, quantiles, linear } = collection;
+  const listed = !domain.ordered && values <= MOST_VALUES_LISTED;
+  const named = ranges.length + quantiles.length + linear.length > 0;
+  const followed = listed || (named && values <= MOST_FOLLOWED);
+  const finals = windows.filter(({ final }) => final).slice(followed ? 0 : -1);
+  /** @type {[string, string][]} */
+  const asked = [
+    ["top", listed ? "all" : "1"],
+    ["simultaneous", String(listed)],
+  ];
+  const estimates = await estimatesOf(collection, finals, asked, current);
+  const newest = estimates[estimates.length - 1];
+  /** @type {First} */
+  const first = { newest: NOTHING, points: [], change: null, textOf: String, unit: "" };
+  if (!current() || !newest) return first;
+  const [name] = listed ? leadersOf(estimates) : [];
+  const leader = newest.distribution?.filter(({ value }) => !name || labelText(value) === name);
+  if (!newest.withheld) first.newest = saidOf({ ...newest, distribution: leader });
+  if (!followed) return first;
+  first.points = lineOf(collection, finals, estimates, name)?.points ?? [];
+  const two = finals.slice(-2);
+  if (two.length < 2) return first;
+  asked.push(["confidence", halfError(collection)]);
+  const half = await estimatesOf(collection, two, asked, current);
+  if (current()) compare(first, lineOf(collection, two, half, name));
+  return first;
+}
+
+/**
+ * @param {First} first
+ * @param {Series | undefined} line Of two windows, each with bounds that leave half of the error.
+ */
+function compare(first, line) {
+  const [then, now] = line?.points ?? [];
+  if (!line || !then || then.low === null || then.high === null || then.middle === null) return;
+  if (now.low === null || now.high === null || now.middle === null) return;
+  const change = {
+    value: now.middle - then.middle,
+    low: now.low - then.high,
+    high: now.high - then.low,
+  };
+  const decimals = decimalsFor([change]);
+  first.change = change;
+  first.unit = line.share ? " points" : "";
+  first.textOf = line.share
+    ? (value) => pointsText(value, decimals)
+    : (value) => `${value > 0 ? "+" : ""}${tickText(value, "", 3)}`;
+}
+
+/**
+ * The line of what `saidOf` says.
+ *
+ * @param {Collection} collection
+ * @param {WindowState[]} windows
+ * @param {Estimate[]} estimates
+ * @param {string | undefined} name Of a label.
+ */
+function lineOf(collection, windows, estimates, name) {
+  const all = seriesOf(collection, windows, estimates, name === undefined ? [] : [name]);
+  const quantiles = all.filter(({ kind }) => kind === "quantile");
+  /** @param {string} wanted */
+  const one = (wanted) => all.find(({ kind }) => kind === wanted);
+  return quantiles[Math.floor(quantiles.length / 2)] ?? one("range") ?? one("value") ?? one("mean");
+}
+
+/**
+ * The first number that there is to say, and its bounds: of a quantile, a range, the largest share
+ * or a mean.
+ *
+ * @param {Pick<Estimate, "ranges" | "quantiles" | "linear" | "distribution">} estimate
+ * @returns {Said} Empty where there is none.
+ */
+export function saidOf({ ranges = [], quantiles = [], linear = [], distribution = [] }) {
+  const quantile = quantiles[Math.floor(quantiles.length / 2)];
+  if (quantile) {
+    const part = quantile.p === 0.5 ? "Half" : partText(quantile.p);
+    const [at, bounds] = quantileTexts(quantile);
+    return { said: `${part} of the reports are of ${at}`, bounds };
+  }
+  const [entry] = ranges.length ? ranges : distribution;
+  if (entry) {
+    const decimals = decimalsFor([entry]);
+    const [share, low, high] = [entry.share, entry.low, entry.high].map((one) =>
+      percentText(one, decimals),
+    );
+    const name = "name" in entry ? entry.name : labelText(entry.value);
+    return { said: `${name} has ${share}`, bounds: `${low} to ${high}` };
+  }
+  const [mean] = linear;
+  if (!mean) return NOTHING;
+  const [middle, low, high] = [mean.mean, mean.low, mean.high].map((one) => meanText(one, mean));
+  return { said: `${mean.name} is ${middle}`, bounds: `${low} to ${high}` };
+}
