@@ -13,6 +13,7 @@ from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.record_time import now_ms, record_time_ms
 from ldpstream.agents.kafka.rounds import read_rounds
+from ldpstream.agents.kafka.traces import span
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger, SkippedError
 from ldpstream.mechanisms.wire.one_report import Tokens
@@ -180,6 +181,7 @@ class Sender:
         rule = self.spec.one_report
         partition = None if rule is None else rule.frame_partition(frame)
         timestamp_ms = record_time_ms(now_ms(), precision_ms=self.spec.precision_ms)
-        await self._producer.send(
-            self.spec.topic, partition, None, frame, timestamp_ms=timestamp_ms
-        )
+        with span("device.produce", self.spec.name):
+            await self._producer.send(
+                self.spec.topic, partition, None, frame, timestamp_ms=timestamp_ms
+            )

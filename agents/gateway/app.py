@@ -20,6 +20,7 @@ from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
+from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.metrics.gateway import GatewayMetrics
 
 MEDIA_TYPE: Final = "application/vnd.ldpstream.frame"
@@ -81,7 +82,8 @@ async def _upload(request: web.Request) -> web.Response:
     name = _collection(request).name
     began, result = time.perf_counter(), "unavailable"
     try:
-        answer = await _accept(request, name)
+        with span("gateway.upload", name):
+            answer = await _accept(request, name)
         result = "repeated" if answer.again else "accepted"
     except UploadRefusedError as error:
         result = error.result

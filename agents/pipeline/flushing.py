@@ -16,6 +16,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.complaints import Complaints
 from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush, Settled
 from ldpstream.agents.reading.contained import run_contained
@@ -49,18 +50,20 @@ class FlushWriter:
             SourceChangedError: before the head is sent.
         """
         changelog, cells = self.collection.topics.changelog, flush.cells
-        producer = self.producer
+        producer, name = self.producer, self.collection.name
         try:
-            await asyncio.gather(
-                *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
-                # After the last message, before the head: all were from the known topic.
-                self.check_source(),
-            )
-            whole = (*cells, flush.head)
-            if not await producer.send_whole(changelog, partition, whole):
-                await producer.send_records(changelog, partition, cells)
-                await self.check_source()
-                await producer.send_records(changelog, partition, (flush.head,))
+            with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
+                await asyncio.gather(
+                    *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
+                    # After the last message, before the head: all were from the known topic.
+                    self.check_source(),
+                )
+            with span("flush.send", name, partition=partition, cells=len(cells)):
+                whole = (*cells, flush.head)
+                if not await producer.send_whole(changelog, partition, whole):
+                    await producer.send_records(changelog, partition, cells)
+                    await self.check_source()
+                    await producer.send_records(changelog, partition, (flush.head,))
         except KafkaError as error:
             log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
             return error
@@ -198,11 +201,13 @@ class InFlightFlushes:
     async def _fly(self, held: OwnedPartition, flush: Flush) -> None:
         """Send one flush to the broker and wait for its outcome."""
         try:
-            error = await self._writer.carry(held.partition, flush)
+            with span("flush", self._writer.collection.name, partition=held.partition):
+                error = await self._writer.carry(held.partition, flush)
+                outcome = None if error else await self._settled(held)
             if error is not None:
                 what = f"collection {self._title}: partition {held.partition}"
                 self._complaints.note(held.partition, error, what)
-            elif await self._settled(held) is Settled.WON:
+            elif outcome is Settled.WON:
                 assert held.state.flushes.outcome is not None
                 seconds = time.monotonic() - held.flushed
                 self._owner.won(held, flush.next, held.state.flushes.outcome, seconds)

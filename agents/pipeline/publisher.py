@@ -18,6 +18,7 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.compose import compose
 from ldpstream.agents.kafka.complaints import Complaints
+from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.partition.answers import answer, told_of
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.engine import Engine
@@ -95,7 +96,8 @@ class Publisher:
             return
         spans = [(one.window_start_ms, one.window_end_ms) for one in found]
         contents = [one.content for one in found]
-        await asyncio.gather(*map(partial(self._send, final=True), spans, contents))
+        with span("final.publish", self._engine.config.name, windows=len(found)):
+            await asyncio.gather(*map(partial(self._send, final=True), spans, contents))
         # If the state has been dropped meanwhile, marking it does no harm.
         state.mark_published()
         if not self._engine.context.accepted:

@@ -1,7 +1,7 @@
 """Write pictures of the page: `python -m tests.browser.screens FOLDER`.
 
-Every view in light and dark and on a phone, drawn by a real Chromium from example collections; and
-whole, the quantiles of a quarter of an hour of start times, with bounds by likelihood.
+Every view of the newest final window in light and dark and on a phone, drawn by a real Chromium
+from example collections; and whole, the quantiles of a quarter of an hour of start times, with bounds by likelihood.
 """
 
 import argparse
@@ -54,6 +54,7 @@ async def write(folder: Path, path: str, *, whole: bool) -> None:
     """Write a picture of each view on each screen; of all that can be scrolled to if `whole`."""
     pipeline = show_collections(reports=20_000)
     report(pipeline.collections["places"], 7, 300_000, seed=99)
+    pipeline.collections["places"].close(START_MS + 8 * MINUTE_MS)
     async with serve(pipeline, port=0) as url, start_chromium(path) as browser:
         for screen in SCREENS:
             await _write_screen(folder, browser, url, screen, VIEWS, whole=whole)
@@ -81,7 +82,7 @@ async def _write_screen(
     )
     page = await context.new_page()
     for collection, view in views:
-        await open_view(page, url, collection, view)
+        await open_view(page, url, collection, view, "&window=")
         if collection == "starts":
             await page.locator("#likelihood-quantile-rows tbody tr").last.wait_for()
         await page.wait_for_timeout(300)
