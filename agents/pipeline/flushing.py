@@ -203,7 +203,7 @@ class InFlightFlushes:
         try:
             with span("flush", self._writer.collection.name, partition=held.partition):
                 error = await self._writer.carry(held.partition, flush)
-                outcome = None if error else await self._settled(held)
+                outcome = await self._settled(held) if error is None else None
             if error is not None:
                 what = f"collection {self._title}: partition {held.partition}"
                 self._complaints.note(held.partition, error, what)

@@ -290,7 +290,7 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
     low, high = 100 * (now["low"] - then["high"]), 100 * (now["high"] - then["low"])
     said = f"{low:+.1f} to {high:+.1f} points".replace("-", "−")
     assert change == ["no difference shown", said]
-    assert counted == [f"{documents[-1]['n']:,} reports", "late 0", "rejected 0"]
+    assert counted == [f"{documents[-1]['n']:,} reports", "late so far 0", "rejected so far 0"]
     # Bins in two dimensions are said in words, with the digits that tell them apart.
     assert re.match(r"[\d.-]+ to [\d.-]+ × [\d.-]+ to [\d.-]+ has ", shown["spots"][2][0])
     assert await page.locator("#overview-rows .spark").count() == len(TABLES) - 1

@@ -93,7 +93,7 @@ function draw(all) {
       { title: "newest final window", kind: "words" },
       { title: "against the one before", kind: "words" },
       { title: `last ${NEWEST} windows, own scale`, kind: "chart" },
-      { title: "counted in it", kind: "words" },
+      { title: "reports", kind: "words" },
     ],
     rows.map(({ collection, windows, status, state, first }) => {
       const final = windows.findLast((one) => one.final);
@@ -118,8 +118,8 @@ function draw(all) {
         spark(first.points),
         stacked([
           make("span", {}, figure(countText(final?.n ?? 0), final?.n ?? 0), " reports"),
-          make("span", {}, "late ", figure(countText(status.late), status.late)),
-          make("span", {}, "rejected ", figure(countText(status.rejected), status.rejected)),
+          make("span", {}, "late so far ", figure(countText(status.late), status.late)),
+          make("span", {}, "rejected so far ", figure(countText(status.rejected), status.rejected)),
         ]),
       ];
     }),
