@@ -6,6 +6,7 @@
 # make up | down           in Docker: Kafka, two workers, devices, Prometheus, Grafana (docker/compose.yaml)
 # make containers          the same in an engine of its own, on Debian 12 as root: counted exactly through a
 #                          killed worker, scraped, stopped in time, nothing left behind
+# make chart               renders docker/helm for the tests, and checks it against Kubernetes' schemas
 # make lint | format | clean
 # make constraints         exact versions and hashes of everything that is installed (docs/operations.md)
 # make images              at a release: the digests of the images in docker/, from their registries
@@ -26,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # More threads than cores wait for each other in busy loops: four times the time of a core.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test all-tests check check-tests soak up down readable containers lint style types format clean constraints sbom docs images release
+.PHONY: demo test all-tests check check-tests soak up down readable containers chart lint style types format clean constraints sbom docs images release
 
 demo: $(VENV)/.demo
 	@$(BIN)/ldpstream demo $(if $(SECONDS),--seconds $(SECONDS))
@@ -70,6 +71,10 @@ down:
 # Says why and succeeds where it cannot run: docker/containers.sh.
 containers:
 	@docker/containers.sh test
+
+# Needs helm, or Go to install it.
+chart:
+	@docker/helm/render.sh
 
 # The folder keeps others out, not the files' own mode: a container gets a file, not the folder.
 docker/secrets/%:
