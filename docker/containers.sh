@@ -20,9 +20,9 @@ SELF=$REPO/docker/containers.sh
 COMPOSE=$REPO/docker/compose.yaml
 PROJECT=$(sed -n 's/^name: *//p' "$COMPOSE")
 DIR=$(readlink -m "${CONTAINERS_DIR:-/tmp/ldpstream-containers}")
-PREPARE_SECONDS=${CONTAINERS_PREPARE:-1500} # packages, engine, base images, dependencies
+PREPARE_SECONDS=${CONTAINERS_PREPARE:-1200} # packages, engine, base images, dependencies
 HEALTHY_SECONDS=${CONTAINERS_WAIT:-600}     # from the start of the containers until all are healthy
-SCENARIO_SECONDS=900
+SCENARIO_SECONDS=600
 CANNOT=3 # exit code: this machine cannot run containers
 export ENGINE=$DIR/engine KAFKA=$DIR/kafka GROUP=ldpstream-containers TMPDIR=$DIR/tmp
 export DOCKER_HOST=unix://$DIR/engine/docker.sock DOCKER_CONFIG=$DIR DOCKER_BUILDKIT=0 # Debian has no buildx
@@ -40,6 +40,7 @@ alive() { [ -s "$ENGINE/$1.pid" ] && grep -qs "$ENGINE" "/proc/$(cat "$ENGINE/$1
 why_not() { # prints why this machine cannot run an engine; nothing if it may
   [ "$(id -u)" = 0 ] || { echo "it needs root"; return; }
   [ "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" = bookworm ] || { echo "it needs Debian 12 (bookworm)"; return; }
+  [ "$(df --output=avail -B1G "$(dirname "$DIR")" | tail -1)" -ge 8 ] || { echo "$(dirname "$DIR") has no 8 GB left"; return; }
   [ -c /dev/net/tun ] || { echo "there is no /dev/net/tun"; return; }
   unshare -m -p -n --fork --propagation slave mount -t tmpfs none /mnt 2> /dev/null || echo "it may not make namespaces and mounts"
 }
@@ -142,7 +143,8 @@ build() { # TARGET NAME: up to a stage of docker/Dockerfile
 }
 
 prepare() { # all that needs the network: what fails here is the machine's
-  local version what="the folder $DIR"
+  local version
+  what="the folder $DIR" # of the whole process: its trap sees no function's own
   trap '[ $? = 0 ] || say "not run: it failed at $what"' EXIT
   version=$(cat "$SELF" "$REPO/docker/kafka/pom.xml" | sha256sum)
   if [ -e "$DIR/version" ] && [ "$(cat "$DIR/version")" != "$version" ]; then # images as another release of this file made them
@@ -225,7 +227,7 @@ run_test() { # each step is a process of its own: bash ends none of them at its 
   "$SELF" down 9>&- || true # what an interrupted run has left
   before=$(outside)
   trap '"$SELF" down 9>&- > /dev/null || true' EXIT
-  timeout -k 30 "$PREPARE_SECONDS" "$SELF" prepare 9>&- || cannot "it could not be prepared within $PREPARE_SECONDS s"
+  timeout -k 30 "$PREPARE_SECONDS" "$SELF" prepare 9>&- || cannot "it could not be prepared, for which it has $PREPARE_SECONDS s"
   say "prepared in $((SECONDS - begun)) s"
   "$SELF" start 9>&- || return 1
   "$SELF" scenario 9>&- || { say "failed: tests/containers.py"; return 1; }
