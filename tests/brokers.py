@@ -21,10 +21,10 @@ from typing import Any
 from ldpstream.agents.kafka.embedded import embedded_broker
 from ldpstream.agents.kafka.guarded import Guarded, start_guarded
 from tests import missing
+from tests.java import CLASSES, KAFKA, java, keep_classes
 from tests.ports import free_ports
 
 KINDS = ("embedded", "kafka")
-_KAFKA = Path(__file__).resolve().parent.parent / "docker" / "kafka"
 _FORMAT = ("kafka.tools.StorageTool", "format", "-t", "bGRwc3RyZWFtLXRlc3RzMQ")
 
 
@@ -112,7 +112,7 @@ class KafkaServer:
         self.bootstrap = f"127.0.0.1:{self.port}"
         if listeners:
             added |= _listeners(self.port, controller, listeners)
-        template = (_KAFKA / "server.properties").read_text()
+        template = (KAFKA / "server.properties").read_text()
         for name, value in (
             ("PORT", self.port),
             ("CONTROLLER_PORT", controller),
@@ -125,12 +125,12 @@ class KafkaServer:
         self._properties.write_text(template)
         self._running: Guarded | None = None
         scram = [word for user in users for word in ("--add-scram", user)]
-        empty = _KAFKA / "jars" / f"formatted-{added.get('node.id', 1)}-{_digest(scram)}"
+        empty = KAFKA / "jars" / f"formatted-{added.get('node.id', 1)}-{_digest(scram)}"
         with _one_at_a_time():
             if not empty.exists():
                 # Beside the jars: formatting takes a virtual machine of its own.
                 formatted = subprocess.run(
-                    [*_java(heap), *_FORMAT, "-c", str(self._properties), *scram],
+                    [*java(heap), *_FORMAT, "-c", str(self._properties), *scram],
                     capture_output=True,
                     text=True,
                 )
@@ -146,6 +146,7 @@ class KafkaServer:
     def prepared(cls, **options: Any) -> Iterator["KafkaServer"]:
         """Yield a formatted, stopped broker; its directory is removed afterwards."""
         fetch_jars()
+        _keep_classes()
         with tempfile.TemporaryDirectory(prefix="ldpstream-kafka-") as directory:
             server = cls(Path(directory), **options)
             try:
@@ -163,7 +164,7 @@ class KafkaServer:
         # Kafka says on standard output what is wrong.
         aloud = ["/bin/sh", "-c", 'exec "$@" >&2', "kafka"]
         self._running = start_guarded(
-            [*aloud, *_java(self._heap), "kafka.Kafka", str(self._properties)], environment={}
+            [*aloud, *java(self._heap), "kafka.Kafka", str(self._properties)], environment={}
         )
 
     def await_serving(self) -> None:
@@ -222,22 +223,26 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 120
         time.sleep(0.05)
 
 
-def _java(heap: str) -> list[str]:
-    # Several of them share the machine with the tests: what starts fast matters more than speed.
-    options = [heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR"]
-    return ["java", *options, "-cp", str(_KAFKA / "jars" / "*")]
+def _keep_classes() -> None:
+    """Let brokers start in half the time from the second one on."""
+    with (KAFKA / "server.properties").open() as lock:
+        flock(lock, LOCK_EX)
+        if not CLASSES.exists():
+            with tempfile.TemporaryDirectory(prefix="ldpstream-kafka-") as folder:
+                server = KafkaServer(Path(folder))
+                keep_classes(server._properties, lambda: accepts(server.port))
 
 
 def _digest(words: Sequence[str]) -> str:
     """Return a name for a data directory: what it was formatted with, and by which version."""
-    versions = sorted(jar.name for jar in (_KAFKA / "jars").glob("kafka_*.jar"))
+    versions = sorted(jar.name for jar in (KAFKA / "jars").glob("kafka_*.jar"))
     return hashlib.sha256("\0".join([*versions, *_FORMAT, *words]).encode()).hexdigest()[:16]
 
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
     """Keep other processes of tests from filling the folder of jars meanwhile."""
-    with (_KAFKA / "pom.xml").open() as lock:
+    with (KAFKA / "pom.xml").open() as lock:
         flock(lock, LOCK_EX)
         yield
 
@@ -248,13 +253,13 @@ def fetch_jars() -> None:
     Raises:
         KafkaUnavailableError: if Maven cannot fetch them.
     """
-    jars = _KAFKA / "jars"
+    jars = KAFKA / "jars"
     with _one_at_a_time():
         if any(jars.glob("kafka_*.jar")):
             return
         copied = subprocess.run(
             ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"],
-            cwd=_KAFKA,
+            cwd=KAFKA,
             capture_output=True,
             text=True,
         )
