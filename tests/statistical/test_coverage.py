@@ -86,7 +86,7 @@ def test_bounds_of_values_ranges_and_quantiles(name: str):
     """Each on its own and all together, `normal` and `bernstein`, both estimands."""
     case = case_of(name, 5000)
     slow = SMALL[name].id in DRAWN_ONE_BY_ONE
-    repetitions = chosen(120 if slow else 300, soak=150 if slow else 1000)
+    repetitions = chosen(120, soak=150 if slow else 1000)
     found = list(small_rows(asked_of(name), repeat(case, repetitions)))
     assert {row.kind for row in found} >= {"values", "quantiles"}
     for row in found:

@@ -34,7 +34,7 @@ def test_a_rule_taken_away_is_noticed(name: str):
 
 @pytest.mark.slow
 def test_a_schedule_with_tokens_can_be_told():
-    told = explain(4, make=TOKEN_MUTANTS["7 tokens forgotten at a takeover"])
+    told = explain(49, make=TOKEN_MUTANTS["7 tokens forgotten at a takeover"])
     assert "(7) two reports of one token and window" in told
     assert " token(" in told
 
