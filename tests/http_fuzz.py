@@ -31,8 +31,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from ldpstream.agents.http import serve
+from tests.stream.http.test_http_fuzz import TABLES, count_reports
 from tests.stream.serving import START_MS, serve_collections
-from tests.stream.test_http_fuzz import TABLES, count_reports
 
 CHECKS: Final = [
     not_a_server_error,

@@ -26,25 +26,25 @@ OTHERS: Final = 0.1
 FILES: Final = {
     "attack/test_attacks.py": 150,
     "crash/test_faults.py": 70,
-    "broker/test_demo.py": 60,
+    "broker/pages/test_demo.py": 60,
     "crash/test_idle.py": 45,
     "crash/test_nodes.py": 40,
-    "broker/test_readme.py": 40,
+    "broker/pages/test_readme.py": 40,
     "ops/test_compose_natively.py": 40,
     "broker/test_every_mechanism.py": 30,
-    "stream/test_plan.py": 10,
+    "stream/commands/test_plan.py": 10,
     "browser/test_accessible.py": 15,
     "house/test_guide_mechanism.py": 10,
     "ops/test_prometheus.py": 20,
-    "stream/test_http_hostile.py": 20,
-    "stream/test_cli_no_broker.py": 20,
-    "exact/test_best_channels.py": 5,
-    "stream/test_apart.py": 10,
+    "stream/http/test_http_hostile.py": 20,
+    "stream/commands/test_cli_no_broker.py": 20,
+    "exact/planning/test_best_channels.py": 5,
+    "stream/http/test_apart.py": 10,
     "ops/test_queries.py": 3,
 }
 """Seconds of whole files, where the number of tests tells little of them."""
 
-TOGETHER: Final = {"broker/test_permissions.py": "broker/test_listeners.py"}
+TOGETHER: Final = {"broker/pages/test_permissions.py": "broker/pages/test_listeners.py"}
 """Files that one process takes with another one: they share what takes long to start."""
 
 

@@ -12,7 +12,7 @@ from ldpstream.agents.device import Gateway, Sender
 from ldpstream.mechanisms import CollectionSpec, decode_frame
 from ldpstream.mechanisms.ledger import BudgetError, Ledger
 from tests.broker.conftest import on_one_broker
-from tests.exact.test_vectors import spec_of
+from tests.exact.wire.test_vectors import spec_of
 from tests.lab import Lab
 from tests.stream.cli import spawn
 

@@ -5,7 +5,7 @@ import math
 from fractions import Fraction
 
 from ldpstream.mechanisms import CollectionSpec
-from tests.exact.test_vectors import spec_of
+from tests.exact.wire.test_vectors import spec_of
 
 Rows = list[list[Fraction]]
 FAMILIES = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ldpstream.mechanisms import CollectionSpec
 from ldpstream.mechanisms.ledger import Ledger, Release
-from tests.exact.test_vectors import spec_of
+from tests.exact.wire.test_vectors import spec_of
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

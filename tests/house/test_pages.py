@@ -16,10 +16,10 @@ from ldpstream.agents.config import ConfigError, read_config
 from tests.pages import ROOT, Block, blocks, pages
 from tests.property.configs import MINIMAL
 
-PAGES: Final = "tests/broker/test_pages.py"
+PAGES: Final = "tests/broker/pages/test_pages.py"
 """Runs its pages from top to bottom."""
-README: Final = "tests/broker/test_readme.py"
-DEVICES: Final = "tests/broker/test_devices_page.py"
+README: Final = "tests/broker/pages/test_readme.py"
+DEVICES: Final = "tests/broker/pages/test_devices_page.py"
 
 RUN_BY: Final = {
     "README.md#Without a broker: values to estimates": README,
@@ -32,11 +32,11 @@ RUN_BY: Final = {
     "docs/devices.md#A file that is sent once": DEVICES,
     "docs/http.md#Estimates": README,
     "docs/http.md#From a terminal": README,
-    "docs/http.md#From Python": "tests/stream/test_client.py",
-    "docs/kafka.md#Permissions": "tests/broker/test_listeners.py",
-    "docs/plan.md#Plans": "tests/stream/test_plan.py",
-    "docs/python.md": "tests/stream/test_python_page.py",
-    "docs/guide-jobs.md": "tests/stream/test_python_page.py",
+    "docs/http.md#From Python": "tests/stream/client/test_client.py",
+    "docs/kafka.md#Permissions": "tests/broker/pages/test_listeners.py",
+    "docs/plan.md#Plans": "tests/stream/commands/test_plan.py",
+    "docs/python.md": "tests/stream/client/test_python_page.py",
+    "docs/guide-jobs.md": "tests/stream/client/test_python_page.py",
     "docs/guide-mechanism.md": "tests/house/test_guide_mechanism.py",
     "docs/guide-policy.md": PAGES,
     "docs/guide-bounds.md": PAGES,
@@ -44,20 +44,20 @@ RUN_BY: Final = {
     "clients/javascript/README.md": "tests/javascript/test_readme.py",
     "clients/python/README.md": "tests/house/test_packaging.py",
     "docs/changes.md#Another spec under the same topic": README,
-    "docs/changes.md#More partitions": "tests/stream/test_engine.py",
-    "docs/http.md#Live updates": "tests/stream/test_http_events.py",
-    "docs/wire.md#Frame": "tests/exact/test_vectors.py",
+    "docs/changes.md#More partitions": "tests/stream/pipeline/test_engine.py",
+    "docs/http.md#Live updates": "tests/stream/http/test_http_events.py",
+    "docs/wire.md#Frame": "tests/exact/wire/test_vectors.py",
 }
 """Who runs the programs and commands below a heading, or of a whole page, or compares its text."""
 
 NOT_RUN: Final = {
-    "README.md#Try it": "make installs; tests/broker/test_demo.py runs the demo, and compares",
+    "README.md#Try it": "make installs; tests/broker/pages/test_demo.py runs the demo",
     "docs/benchmarks.md#Benchmarks and long runs": "minutes to hours",
     "docs/operations.md#A release": "make runs the same; tests/house/test_packaging.py",
     "docs/operations.md#In Docker, on one machine": "Docker; tests/ops runs the same natively",
     "docs/operations.md#Prometheus": "its own file, as tests/ops/test_prometheus.py writes it",
     "docs/pack.md#Packing single reports": "for ever; tests/broker/test_pack.py runs packers",
-    "docs/pack.md#Who may do what": "Kafka's own command; tests/broker/test_permissions.py",
+    "docs/pack.md#Who may do what": "Kafka's own command; tests/broker/pages/test_permissions.py",
     "docs/faults.md#Faults": "hours",
     "docs/performance.md#Performance": "minutes; tests/broker/test_engine_benchmark.py",
     "docs/architecture.md#Architecture": "a picture",
@@ -65,7 +65,7 @@ NOT_RUN: Final = {
     "docs/wire.md#Uploads over HTTP": "a form; tests/gateway uploads with these headers",
     "docs/scale.md#Shards": "for ever; tests/broker/test_shards.py runs the same",
     "docs/scale.md#From 2 to 4 shards": "Kubernetes; the variables are those of that test",
-    "docs/discover.md#A run": "as long as its windows; tests/broker/test_discover.py runs the same",
+    "docs/discover.md#A run": "its windows; tests/broker/pages/test_discover.py runs the same",
     "docs/gateway.md#The HTTP gateway": "for ever; tests/gateway runs gateways",
 }
 """Why nobody runs those; their commands are looked at all the same."""
@@ -108,7 +108,7 @@ def test_who_runs_a_page_reads_it(place: str, test: str):
 READ: Final = [
     block for block in EVERY if block.language == "toml" and "channel =" not in block.code
 ]
-"""But for the channel file, which its page makes: tests/broker/test_pages.py."""
+"""But for the channel file, which its page makes: tests/broker/pages/test_pages.py."""
 
 
 @pytest.mark.parametrize("block", READ, ids=lambda block: block.place)

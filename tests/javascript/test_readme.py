@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.mechanisms import decode_frame
-from tests.exact.test_vectors import spec_of
+from tests.exact.wire.test_vectors import spec_of
 from tests.javascript.accepting import accepting
 from tests.javascript.test_node import CLIENT, skip_without_node
 from tests.pages import Block, blocks

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms import CollectionSpec, decode_frame
-from tests.exact.test_vectors import spec_of
+from tests.exact.wire.test_vectors import spec_of
 from tests.stream.serving import START_MS
 
 NUMBERS = """[collection.ages]

@@ -1,0 +1,116 @@
+"""The programs of docs/devices.md, run as they stand there; only addresses are exchanged."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from ldpstream.mechanisms import decode_frame
+from tests.javascript.accepting import accepting
+from tests.javascript.test_node import CLIENT, skip_without_node
+from tests.lab import Lab
+from tests.stream.cli import invoke
+
+_PAGE: Final = (Path(__file__).resolve().parents[3] / "docs" / "devices.md").read_text()
+_GATEWAY: Final = "http://127.0.0.1:8080"
+
+
+def programs(language: str) -> list[str]:
+    found = re.findall(rf"^```{language}\n(.*?)^```$", _PAGE, re.MULTILINE | re.DOTALL)
+    assert found
+    return found
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+async def test_the_python_programs_send_each_report_once(lab: Lab) -> None:
+    topic, spec = lab.collection.topics.source, lab.collection.spec
+    await lab.create(topic, partitions=4)
+    counts = []
+    for program in programs("python"):
+        await asyncio.to_thread(run, program, lab.file.parent)
+        frames = [
+            decode_frame(record.value, fingerprint=spec.fingerprint, report_bytes=1)
+            for record in await lab.records(topic)
+        ]
+        counts.append(sum(int(frame.counts.sum()) for frame in frames))
+    assert counts == [3, 1_003]
+    # However slow the machine is, many share a frame.
+    assert len(frames) <= 1 + 1_000 / 5
+
+
+def run(program: str, folder: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", program]
+    assert subprocess.run(command, cwd=folder, timeout=180).returncode == 0
+
+
+def test_the_javascript_programs_upload_what_they_report(tmp_path: Path) -> None:
+    skip_without_node()
+    file = tmp_path / "ldpstream.toml"
+    file.write_text(
+        '[collection.trips]\nmechanism = "block-hadamard"\nepsilon = 1.0\n'
+        'domain = { size = 12, blocks = 4 }\nwindow = { size = "1h" }\n'
+    )
+    document = invoke("spec", "-c", str(file), "trips").stdout
+    (tmp_path / "trips.json").write_text(document)
+    with accepting({}, tmp_path) as (url, uploads):
+        program = "\n".join(programs("js")).replace(_GATEWAY, url)
+        program = program.replace('"ldpstream-device"', json.dumps(f"file://{CLIENT}/index.js"))
+        ended = subprocess.run(
+            ["node", "--input-type=module", "-e", program],
+            cwd=tmp_path, capture_output=True, text=True, timeout=180,
+        )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == ["25", "1"]
+    (upload,) = uploads
+    assert upload.path == "/v1/collections/trips/reports"
+    fingerprint = bytes.fromhex(json.loads(document)["fingerprint"])
+    assert decode_frame(upload.body, fingerprint=fingerprint, report_bytes=1).counts.tolist() == [1]
+
+
+def test_the_shell_commands_spend_once_a_window(tmp_path: Path) -> None:
+    code, _ = programs("sh")
+    file = tmp_path / "ldpstream.toml"
+    file.write_text(
+        '[collection.trips]\nmechanism = "block-hadamard"\nepsilon = 1.0\n'
+        'domain = { size = 12, blocks = 4 }\nwindow = { size = "1d" }\n'
+    )
+    lines = [
+        re.fullmatch(r"(?:echo (\d+) \| )?ldpstream (.*?)(?: +#.*)?", one)
+        for one in code.splitlines()
+    ]
+    said = []
+    for line in lines:
+        assert line is not None
+        command, *rest = line[2].replace("me.ledger", str(tmp_path / "me.ledger")).split()
+        config = [] if command == "ledger" else ["-c", str(file)]
+        ended = invoke(command, *config, *rest, stdin=f"{line[1]}\n")
+        assert ended.exit_code == 0, ended.stderr
+        said.append(ended.stdout)
+    first, again, shown = said
+    # Unless the day ends between the two.
+    spent = json.loads(shown)
+    assert first == again or len(spent["windows"]) == 2
+    assert spent["spent"] == len(spent["windows"])
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+def test_the_file_that_is_sent_once_is(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "values.csv").write_text("3\n" * 10)
+    _, code = programs("sh")
+    for said in (
+        "10 reports in 1 message acknowledged\n",
+        "2026-11-20 has been sent: 10 reports in 1 message acknowledged before\n",
+    ):
+        ended = invoke(*code.split()[1:], "-c", str(lab.file))
+        assert (ended.exit_code, ended.stdout) == (0, said)
+    assert len(asyncio.run(lab.records(lab.collection.topics.source, committed_only=True))) == 1

@@ -1,0 +1,248 @@
+"""Anytime-valid bounds of estimates: over all paths of a small channel, exactly, and everywhere."""
+
+from dataclasses import replace
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.anytime import ask, settings, sums_of, windows
+from benchmarks.repeated import AffineSums
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.bounded import bound
+from ldpstream.estimators.bounds.options import Options
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.lip.methods import CredibleMethod
+from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.sums import Sums, linear_sums, set_sums, value_sums
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
+from ldpstream.mechanisms.families.sampled.sampled import Sampled
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from tests.conformance.instances import FEW, INSTANCES
+from tests.exact.dense import Dense, block_channel, random_channel
+from tests.exact.estimators.test_quantiles import CASES, statistic_of
+from tests.exact.paths import failing
+from tests.seeded import SeededEntropy
+
+ESTIMANDS = ("respondents", "population")
+ANYTIME = ("anytime", "anytime-exact")
+WARNER = Dense(np.array([[3.0, 1.0], [1.0, 3.0]]) / 4.0)
+SINGLE = [name for name, mechanism in FEW.items() if not isinstance(mechanism, Sampled)]
+"""Of records each attribute has estimates of its own."""
+
+
+def alone(sums: Sums) -> Sums:
+    """Return one query of many statistics, `(r, 1)`, as r queries."""
+    arrays = {
+        name: np.broadcast_to(value, sums.total.shape)[:, 0]
+        for name, value in vars(sums).items()
+        if isinstance(value, np.ndarray)
+    }
+    return replace(sums, **arrays)
+
+
+@pytest.mark.parametrize(("estimand", "means"), [
+    ("respondents", [0.25, 0.75, 0.75, 0.75] * 10),
+    ("respondents", [0.25] * 40),
+    ("population", [0.55] * 40),
+])  # fmt: skip
+def test_bounds_hold_over_all_paths_of_a_channel_and_pointwise_ones_do_not(
+    estimand: str, means: list[float]
+):
+    """Warner's two values, bits of 1 as reported; the truth is the share so far, or 0.6."""
+    truths = np.cumsum([2 * m - 0.5 for m in means]) / np.arange(1, len(means) + 1)
+    queries, second = prepare_queries(WARNER), [indicator(2, np.array([1]))]
+    counts: Any = SimpleNamespace(empty=lambda: np.zeros(2, np.int64), statistic_size=2)
+    sums = AffineSums.of(counts, lambda statistic: set_sums(queries, statistic, second))
+
+    def rate(method: str) -> float:
+        options = Options(method=method, estimand=estimand, confidence=0.7, sharpest=20)
+
+        def holds(n: int, ones: np.ndarray) -> np.ndarray:
+            found = bound(alone(sums.at(np.stack([n - ones, ones], axis=1))), n, options)
+            # After one report the population's normal bounds are undefined.
+            wrong = (found.low > truths[n - 1] + 1e-12) | (found.high < truths[n - 1] - 1e-12)
+            return ~wrong
+
+        return failing(means, holds)
+
+    assert all(rate(method) <= 0.3 for method in ANYTIME)
+    assert rate("normal") > 0.3
+
+
+@cache
+def first_statistics(name: str) -> dict[int, NDArray[np.int64]]:
+    """Return an instance's statistics of 1, 2 and 50 reports."""
+    mechanism: Mechanism = INSTANCES[name]
+    values = np.random.default_rng(5).integers(0, mechanism.size, 50)
+    statistic, found = mechanism.empty(), {}
+    for n in range(1, 51):
+        report = mechanism.privatize(values[n - 1 : n], entropy=SeededEntropy(n))
+        mechanism.absorb(statistic, report)
+        if n in (1, 2, 50):
+            found[n] = statistic.copy()
+    return found
+
+
+@pytest.mark.grid
+@pytest.mark.parametrize("method", ANYTIME)
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("name", SINGLE)
+def test_every_mechanism_has_bounds_from_the_first_report_on(name: str, estimand: str, method: str):
+    mechanism: Mechanism = INSTANCES[name]
+    for n, statistic in first_statistics(name).items():
+        options = {"method": method, "estimand": estimand}
+        half = [np.arange((mechanism.size + 1) // 2)]
+        for found in (
+            estimate_values(mechanism, statistic, n, **options),
+            estimate_sets(mechanism, statistic, n, half, **options),
+        ):
+            assert (found.low <= found.value).all()
+            assert (found.value <= found.high).all()
+            assert np.isfinite(found.high - found.low).all()
+
+
+@pytest.mark.parametrize("method", ANYTIME)
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_simultaneous_bounds_are_bonferronis(method: str, estimand: str):
+    mechanism = block_channel(7, (2, 1, 3))
+    statistic = np.arange(mechanism.outputs) + 20
+    n = int(statistic.sum())
+    options = {"method": method, "estimand": estimand}
+    joint = estimate_values(mechanism, statistic, n, simultaneous=True, family=50, **options)
+    alone = estimate_values(mechanism, statistic, n, confidence=1 - 0.05 / 50, **options)
+    np.testing.assert_allclose(joint.high, alone.high)
+    np.testing.assert_allclose(joint.low, alone.low)
+
+
+@pytest.mark.parametrize("method", ANYTIME)
+def test_bounds_are_sharper_where_they_were_asked_to_be(method: str):
+    def width(n: int, sharpest: int) -> float:
+        statistic = np.array([n // 2, n // 2])
+        options = {"method": method, "estimand": "population", "sharpest": sharpest}
+        found = estimate_values(WARNER, statistic, n, **options)
+        return float(found.high[0] - found.low[0])
+
+    assert width(1000, 1000) < width(1000, 10**7)
+    assert width(10**7, 10**7) < width(10**7, 1000)
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_a_rare_block_is_not_taken_for_one_without_noise(estimand: str):
+    """With its own plug-in variance it would be: no report, no variance."""
+    mechanism = RandomizedResponse(1.0, Blocks(np.repeat([0, 1], [90, 10])))
+    statistic = mechanism.empty()
+    statistic[:90] = 20
+    found = estimate_values(mechanism, statistic, 1800, method="anytime", estimand=estimand)
+    exact = found.high[90:] == 0.0
+    assert exact.all() == (estimand == "respondents")
+    statistic[90] += 1
+    found = estimate_values(mechanism, statistic, 1801, method="anytime", estimand=estimand)
+    plain = estimate_values(mechanism, statistic, 1801, estimand=estimand)
+    assert (found.high - found.low > plain.high - plain.low).all()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_prefixes_know_as_much_as_their_linear_queries(case: str):
+    mechanism, order = CASES[case]
+    statistic = statistic_of(mechanism)
+    cuts = np.arange(order.max() + 1)[:, None]
+    weights = (order[None, :] <= cuts).astype(np.float64)
+    expected = linear_sums(prepare_queries(mechanism), statistic, weights)
+    prefixes = Prefixes.of(mechanism, order)
+    found = prefixes.prepared.sums(statistic)
+    for name in ("noisy", "typical_noise", "typical_sampling"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), atol=1e-9, err_msg=name
+        )
+    for name in ("moment", "peak"):
+        assert (getattr(found, name) >= getattr(expected, name) - 1e-9).all()
+    for method in ANYTIME:
+        options = {"method": method, "simultaneous": True}
+        bounds = prefixes.estimate(statistic, 400, **options)
+        assert bounds.low[-1] == bounds.high[-1] == 1.0
+        quantiles = estimate_quantiles(
+            mechanism, statistic, 400, [0.5], prefixes=prefixes, **options
+        )
+        assert (quantiles.low <= quantiles.value).all()
+        assert (quantiles.value <= quantiles.high).all()
+
+
+@pytest.mark.parametrize("method", ANYTIME)
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_quantiles_of_moving_shares_are_bounded_by_all_prefixes_together(
+    estimand: str, method: str
+):
+    mechanism, _ = CASES["noise on a line"]
+    statistic = statistic_of(mechanism)
+    options = {"method": method, "estimand": estimand}
+    found = estimate_quantiles(mechanism, statistic, 400, [0.3, 0.7], **options)
+    together = estimand == "respondents"
+    prefixes = Prefixes.of(mechanism).estimate(statistic, 400, simultaneous=together, **options)
+    expected = invert(prefixes, [0.3, 0.7])
+    np.testing.assert_array_equal(found.low, expected.low)
+    np.testing.assert_array_equal(found.high, expected.high)
+
+
+@pytest.mark.parametrize("mechanism", [block_channel(7, (2, 1, 3)), random_channel(3, 4, 6)])
+def test_single_values_know_as_much_as_their_sets_or_less(mechanism: Dense):
+    statistic = np.arange(mechanism.outputs) + 3
+    singles = [indicator(mechanism.size, np.array([value])) for value in range(mechanism.size)]
+    expected = set_sums(prepare_queries(mechanism), statistic, singles)
+    found = value_sums(mechanism, statistic, int(statistic.sum()))
+    for name in ("moment", "peak", "noisy"):
+        assert (getattr(found, name) >= 0.0).all()
+    assert (found.moment >= found.ceiling).all()
+    assert (found.typical_noise <= expected.typical_noise + 1e-9).all()
+    np.testing.assert_allclose(found.typical_sampling, expected.typical_sampling)
+
+
+def test_the_benchmarks_windows_are_those_of_the_estimators():
+    """One window of each setting: its sums give the bounds that its statistic gives."""
+    for setting in settings():
+        asked = ask(setting)
+        n, counts = next(windows(asked, 2, seed=1))
+        queries = prepare_queries(setting.mechanism)
+        members = indicator(setting.mechanism.size, np.array(setting.members))
+        of_output = [
+            int(np.flatnonzero((asked.group == g) & np.isclose(asked.atoms, h))[0])
+            for g, h in zip(queries.outputs.of_place, asked.query.h, strict=True)
+        ]
+        statistic = np.zeros(len(of_output), dtype=np.int64)
+        for atom, count in enumerate(counts[0].sum(axis=0)):
+            statistic[of_output.index(atom)] = count
+        for method in ("normal", *ANYTIME):
+            for estimand in ESTIMANDS:
+                options = Options(method=method, estimand=estimand)
+                found = bound(sums_of(asked, counts), n, options)
+                sums: Sums = set_sums(queries, statistic, [members])
+                expected = bound(sums, n, options)
+                np.testing.assert_allclose(found.low[0], expected.low[0], atol=1e-7)
+                np.testing.assert_allclose(found.high[0], expected.high[0], atol=1e-7)
+
+
+def test_credible_bounds_hold_over_all_paths():
+    """Given reports that are all 0, the bits are independent with the mean of their posterior."""
+    mechanism = Lip(Prior(0.3), (1.0,))
+    posterior = float(posteriors(mechanism, np.array([0.3]))[0, 0])
+
+    def rate(method: CredibleMethod) -> float:
+        def holds(n: int, ones: np.ndarray) -> np.ndarray:
+            found = estimate_mmse(
+                mechanism, np.array([n, 0]), n, confidence=0.7, method=method, sharpest=20
+            )
+            return (found.low <= ones / n) & (ones / n <= found.high)
+
+        return failing([posterior] * 60, holds)
+
+    assert rate("anytime") <= 0.3
+    assert rate("normal") > 0.3

@@ -1,0 +1,141 @@
+"""`subset-selection` against its definition, in exact rationals: channel, draws and reports."""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from ldpstream.estimators.estimate import estimate_values
+from ldpstream.mechanisms import Blocks, SpecError
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK, SubsetSelection
+from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
+from tests.conformance.instances import UNEQUAL
+from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, rows_of, times
+from tests.exact.families.test_draws import Scripted
+from tests.exact.subset_reference import CASES, EVERY, decoders_of, listed
+from tests.seeded import SeededEntropy
+
+
+@EVERY
+def test_the_channel_is_its_definition(mechanism: SubsetSelection):
+    for value, row in enumerate(rows_of(mechanism)):
+        block = mechanism.blocks.of_value[value]
+        s = mechanism.subsets[mechanism.layout.kinds[block]]
+        own = Fraction(s.threshold, WORD)
+        held = math.comb(s.size - 1, s.chosen - 1)
+        for members, probability in zip(listed(mechanism), row, strict=True):
+            if value in members:
+                assert probability == own / held
+            elif mechanism.blocks.of_value[members[0]] == block:
+                assert probability == (1 - own) / math.comb(s.size - 1, s.chosen)
+            else:
+                assert probability == 0
+
+
+@EVERY
+def test_no_bias_in_exact_rationals(mechanism: SubsetSelection):
+    channel, decoders = rows_of(mechanism), decoders_of(mechanism)
+    for x, row in enumerate(channel):
+        expected = [Fraction(x == value) for value in range(mechanism.size)]
+        assert [times(row, h) for h in decoders] == expected
+
+
+def test_one_of_each_is_randomized_response():
+    mechanism = SubsetSelection(4.0, Blocks.one(6))
+    assert mechanism.subsets[0].chosen == 1
+    assert mechanism.channel() == RandomizedResponse(4.0, Blocks.one(6)).channel()
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_every_order_of_the_keys_gives_each_subset_as_often(size: int, wanted: bool):
+    """Small keys are enumerated with their ties: equally often each, ties drawn again."""
+    subsets = best_subsets(Fraction(1, 2), size)
+    place, width = 1, 3
+    grids = np.meshgrid(*[np.arange(width)] * size, indexing="ij")
+    keys = np.stack(grids, axis=-1).reshape(-1, size)
+    counts: dict[tuple[int, ...], int] = {}
+    for row in keys.tolist():
+        # A tie takes the second draw, which takes no part in the count.
+        spare = list(range(10, 10 + size))
+        entropy = Scripted(halves(row), halves(spare))
+        (taken,) = draw_subsets(entropy, subsets, np.array([place]), np.array([wanted]))
+        members = tuple(np.flatnonzero(taken).tolist())
+        assert len(members) == subsets.chosen
+        assert (place in members) == wanted
+        if len(entropy.left):
+            counts[members] = counts.get(members, 0) + 1
+    possible = [m for m in combinations(range(size), subsets.chosen) if (place in m) == wanted]
+    assert sorted(counts) == possible
+    assert len(set(counts.values())) == 1
+
+
+def halves(keys: list[int]) -> list[int]:
+    padded = [*keys, 0] if len(keys) % 2 else keys
+    return [low + (high << 32) for low, high in zip(padded[::2], padded[1::2], strict=True)]
+
+
+@EVERY
+def test_the_threshold_decides_who_holds_the_own_value(mechanism: SubsetSelection):
+    for value in range(mechanism.size):
+        threshold = int(mechanism.layout.thresholds[mechanism.blocks.of_value[value]])
+        size = mechanism.blocks.sizes[mechanism.blocks.of_value[value]]
+        for word, holds in [(0, True), (threshold - 1, True), (threshold, False)]:
+            batches = [[word]] if size == 1 else [[word], halves(list(range(1, size + 1)))]
+            report = mechanism.privatize(np.array([value]), entropy=Scripted(*batches))
+            statistic = mechanism.empty()
+            mechanism.absorb(statistic, report)
+            assert statistic[value] == (holds or size == 1)
+
+
+def test_many_values_at_once_are_counted_as_one_by_one():
+    mechanism = SubsetSelection(1.0, UNEQUAL)
+    values = np.random.default_rng(1).integers(0, 12, 700)
+    reports = mechanism.privatize(values, entropy=SeededEntropy(2))
+    together, apart = mechanism.empty(), mechanism.empty()
+    mechanism.absorb(together, reports)
+    for row in reports:
+        mechanism.absorb(apart, row[None])
+    assert np.array_equal(together, apart)
+    of_block = np.bincount(UNEQUAL.of_value[values], minlength=5)
+    assert together[12:].tolist() == of_block.tolist()
+    exact = estimate_values(mechanism, together, 700)
+    assert exact.value[[1, 5]].tolist() == [(values == 1).mean(), (values == 5).mean()]
+
+
+def test_what_no_value_can_send_is_marked():
+    mechanism = SubsetSelection(0.5, UNEQUAL)
+    payload = mechanism.encode(mechanism.possible_reports())
+    every = {row.tobytes() for row in payload}
+    table = np.array(np.meshgrid(np.arange(256), np.arange(256))).reshape(2, -1).T.astype(np.uint8)
+    assert mechanism.report_bytes == 2
+    _, valid = mechanism.decode(table)
+    assert {row.tobytes() for row in table[valid]} == every
+
+
+def test_the_certificate_by_structure_gives_the_enumerated_ratio():
+    for mechanism in CASES:
+        ratio = max(s.ratio for s in mechanism.subsets if s.size > 1)
+        assert {loss.ratio for loss in mechanism.certify().losses} == {ratio}
+    certificate = SubsetSelection(1.0, Blocks.one(64)).certify()
+    assert (certificate.proof, certificate.passed) == ("structure", True)
+
+
+def test_budgets_and_blocks_that_make_no_channel_are_refused():
+    for epsilon in IMPOSSIBLE_EPSILONS:
+        with pytest.raises(SpecError, match=r"^epsilon: expected a finite number"):
+            SubsetSelection(epsilon, Blocks.one(3))
+    with pytest.raises(SpecError, match="block of two values"):
+        SubsetSelection(1.0, Blocks(np.arange(4)))
+    with pytest.raises(SpecError, match=r"^epsilon: expected a larger number"):
+        SubsetSelection(1e-21, Blocks.one(1000))
+    with pytest.raises(SpecError, match=r"blocks: expected blocks of at most 8192 values .* 8193"):
+        SubsetSelection(1.0, Blocks.one(MAX_BLOCK + 1))
+    with pytest.raises(ValueError, match="too large to enumerate"):
+        SubsetSelection(1.0, Blocks.one(64)).channel()
+    with pytest.raises(ValueError, match="too large to enumerate"):
+        SubsetSelection(1.0, Blocks.one(64)).possible_reports()

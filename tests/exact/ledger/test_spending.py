@@ -1,0 +1,151 @@
+"""Composition in exact arithmetic: what several reports lose together, and what repeating costs."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from ldpstream.mechanisms import (
+    BinaryPolicy,
+    BlockPolicy,
+    Blocks,
+    Channel,
+    GraphPolicy,
+    HighLowPolicy,
+    MatrixPolicy,
+    Mechanism,
+    MetricPolicy,
+    Policy,
+    compose,
+)
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
+from ldpstream.mechanisms.policies.spending import SumPolicy, first_beyond, largest_loss
+from tests.exact.wire.test_vectors import spec_of
+
+THREE = {
+    "classical": 'mechanism = "randomized-response"\nepsilon = 0.7\ndomain = { size = 3 }',
+    "blocks": 'mechanism = "block-hadamard"\nepsilon = 1.1\ndomain = { size = 3, blocks = 2 }',
+    "line": 'mechanism = "l1-geometric"\nepsilon = 0.4\ndomain = { size = 3 }',
+    "sensitive": 'mechanism = "high-low"\nepsilon = 0.5\ndomain = { size = 3 }\nsensitive = [1]',
+    "subsets": 'mechanism = "subset-selection"\nepsilon = 0.9\ndomain = { size = 3 }',
+}
+PAIRS = [(a, b) for a in THREE for b in THREE if a <= b]
+
+
+def mechanism_of(name: str) -> Mechanism:
+    return spec_of({"toml": f"[collection.x]\n{THREE[name]}\n"}).mechanism
+
+
+def together(first: Channel, second: Channel, sequences: list[tuple[int, int]]) -> Channel:
+    """Return the channel of two independent reports, one row for each pair of values."""
+    rows = tuple(
+        {
+            y * second.outputs + z: p * q
+            for y, p in first.rows[x].items()
+            for z, q in second.rows[w].items()
+        }
+        for x, w in sequences
+    )
+    return Channel(rows, first.outputs * second.outputs)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_two_reports_of_one_value_lose_the_sum(one: str, other: str):
+    first, second = mechanism_of(one), mechanism_of(other)
+    both = together(first.channel(), second.channel(), [(x, x) for x in range(3)])
+    total = SumPolicy(((first.policy, 1), (second.policy, 1)))
+    assert both.satisfies(total) is None
+    composed = compose(first.policy, second.policy)
+    assert both.satisfies(composed) is None
+    for x, z in product(range(3), repeat=2):
+        assert total.entry(x, z) == composed.entry(x, z)
+        # No less would do: the worst ratios of both are taken at one pair of outputs.
+        ratios = [worst(channel, x, z) for channel in (first.channel(), second.channel())]
+        expected = None if None in ratios else math.prod(r for r in ratios if r is not None)
+        assert worst(both, x, z) == expected
+
+
+def worst(channel: Channel, x: int, z: int) -> Fraction | None:
+    rows = channel.rows[x], channel.rows[z]
+    if any(p and not rows[1].get(y) for y, p in rows[0].items()):
+        return None
+    return max(p / rows[1][y] for y, p in rows[0].items() if p)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_two_reports_of_different_values_lose_the_sum_over_their_pairs(one: str, other: str):
+    first, second = mechanism_of(one), mechanism_of(other)
+    sequences = list(product(range(3), repeat=2))
+    both = together(first.channel(), second.channel(), sequences)
+    entries = tuple(
+        tuple(
+            None
+            if (a := first.policy.entry(x, u)) is None or (b := second.policy.entry(w, v)) is None
+            else a + b
+            for u, v in sequences
+        )
+        for x, w in sequences
+    )
+    assert both.satisfies(MatrixPolicy(entries)) is None
+
+
+@pytest.mark.parametrize("name", sorted(THREE))
+def test_a_repeated_report_loses_nothing_and_a_second_draw_does(name: str):
+    mechanism = mechanism_of(name)
+    channel, policy = mechanism.channel(), mechanism.policy
+    repeated = Channel(
+        tuple({y * channel.outputs + y: p for y, p in row.items()} for row in channel.rows),
+        channel.outputs**2,
+    )
+    assert repeated.satisfies(policy) is None
+    drawn_again = together(channel, channel, [(x, x) for x in range(3)])
+    assert drawn_again.satisfies(policy) is not None
+    assert drawn_again.satisfies(SumPolicy(((policy, 2),))) is None
+
+
+POLICIES: list[tuple[Policy, Fraction]] = [
+    (BlockPolicy(0.5, Blocks.one(4)), Fraction(1, 2)),
+    (HighLowPolicy(0.25, 4, frozenset({0, 2})), Fraction(1, 4)),
+    (HighLowPolicy(0.25, 4, frozenset({2})), Fraction(1, 4)),
+    (BinaryPolicy(0.5, math.inf), Fraction(1, 2)),
+    (BinaryPolicy(0.5, 2.0), Fraction(2)),
+    (MetricPolicy(0.5, (2, 3)), Fraction(3, 2)),
+    (GraphPolicy(3, ((0, 1, Fraction(1)), (1, 2, Fraction(1, 2)))), Fraction(3, 2)),
+    (MatrixPolicy.of([[0, 5, 1], [1, 0, 1], [1, 1, 0]]), Fraction(2)),
+    (PublicWeightPolicy(MetricPolicy(0.5, (3,)), 2), Fraction(1)),
+]
+
+
+@pytest.mark.parametrize(("policy", "loss"), POLICIES)
+def test_the_largest_loss_is_that_of_the_worst_protected_pair(policy: Policy, loss: Fraction):
+    assert largest_loss(policy) == loss
+
+
+def test_the_largest_loss_of_a_large_domain_takes_no_list():
+    assert largest_loss(MetricPolicy(0.5, (1000, 1000))) == 999
+    blocks = Blocks([i // 7 for i in range(70_000)])
+    assert largest_loss(BlockPolicy(1.0, blocks)) == 1
+    with pytest.raises(SpecError, match="1000 values"):
+        largest_loss(GraphPolicy(1001, ((0, 1, Fraction(1)),)))
+
+
+def test_a_sum_is_a_policy_of_its_own():
+    sensitive, classical = HighLowPolicy(0.5, 3, frozenset({1})), BlockPolicy(1.0, Blocks.one(3))
+    total = SumPolicy(((sensitive, 2), (classical, 3), (BlockPolicy(9.0, Blocks([0, 1, 1])), 0)))
+    assert [total.entry(1, x) for x in range(3)] == [4, 0, 4]
+    assert total.entry(0, 1) is None
+    assert total.unprotected_pairs == sensitive.unprotected_pairs == 4
+    assert total.unprotected == sensitive.unprotected
+    both = SumPolicy(((sensitive, 1), (HighLowPolicy(1.0, 3, frozenset({0})), 1)))
+    assert both.unprotected_pairs == 6
+    with pytest.raises(SpecError, match="one number of values"):
+        SumPolicy(((sensitive, 1), (BlockPolicy(1.0, Blocks.one(4)), 1)))
+
+
+def test_the_first_pair_beyond_is_found():
+    allowed = MatrixPolicy.of([[0, 1, "inf"], [1, 0, 2], [1, 1, 0]])
+    assert first_beyond(MatrixPolicy.of([[0, 1, 9], [1, 0, 2], [1, 1, 0]]), allowed) is None
+    assert first_beyond(MatrixPolicy.of([[0, 1, 9], [1, 0, 2], [1, 1.5, 0]]), allowed) == (2, 1)
+    assert first_beyond(MatrixPolicy.of([[0, 1, 9], ["inf", 0, 2], [1, 1, 0]]), allowed) == (1, 0)

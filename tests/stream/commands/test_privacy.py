@@ -1,0 +1,176 @@
+"""The privacy statement: exact factors, rounded outward, for every mechanism."""
+
+import math
+import re
+import tomllib
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldpstream.agents.http import build_http
+from ldpstream.agents.privacy import factor_text, nominal_warning, privacy_statement
+from ldpstream.agents.privacy.factors import round_up
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.stream.commands.test_certify_every import GRID
+from tests.stream.serving import CITY, serve_collections
+
+
+def spec_of(mechanism: str, table: str) -> CollectionSpec:
+    mapping = {"mechanism": mechanism, **tomllib.loads(table)}
+    return CollectionSpec.from_mapping("case", mapping, base=Path())
+
+
+def say(mechanism: str, table: str) -> str:
+    statement = privacy_statement(spec_of(mechanism, table))
+    return " ".join(statement.protected)
+
+
+@given(st.fractions(min_value=0, max_value=900, max_denominator=10**6))
+def test_factors_are_never_rounded_down(exponent: Fraction):
+    shown = Decimal(factor_text(exponent))
+    with localcontext() as context:
+        context.prec = 600
+        true = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+        assert shown >= true
+        # Outward, but not far: by less than a tenth of what a report can tell at all.
+        assert shown - 1 <= (true - 1) * Decimal("1.1") + Decimal("1e-12")
+
+
+def test_factors_as_people_read_them():
+    budgets = ("0", "1", "2", "1/1000000", "693/1000", "10", "50", "1001")
+    assert [factor_text(Fraction(budget)) for budget in budgets] == [
+        "1",
+        "2.72",
+        "7.39",
+        "1.0000011",
+        "2",
+        "22027",
+        "5.2e+21",
+        "more than 1.9e+434",
+    ]
+    with pytest.raises(ValueError, match="at least 0"):
+        factor_text(Fraction(-1))
+
+
+def test_rounding_up_carries():
+    assert round_up(Fraction(999, 1000), 2) == "1"
+    assert round_up(Fraction(1, 3), 3) == "0.334"
+    assert round_up(Fraction(5), 0) == "5"
+
+
+@pytest.mark.parametrize("mechanism", GRID)
+def test_every_mechanism_says_what_it_hides_and_what_it_discloses(mechanism: str):
+    for table in GRID[mechanism]:
+        spec = spec_of(mechanism, table)
+        statement = privacy_statement(spec)
+        assert len(statement.protected) >= 2
+        assert statement.disclosed == tuple(spec.disclosed())
+        assert statement.unprotected == spec.mechanism.policy.unprotected
+        for sentence in statement.protected:
+            assert sentence[0].isupper() or sentence[0] in "“0123456789"
+            assert sentence.endswith(".")
+            assert "nan" not in sentence
+            assert "None" not in sentence
+
+
+@pytest.mark.parametrize("mechanism", ["block-hadamard", "binary", "l1-geometric", "high-low"])
+def test_no_pair_is_told_apart_by_more_than_is_said(mechanism: str):
+    """The largest finite entry of the policy is no larger than the largest factor in the words."""
+    for table in GRID[mechanism]:
+        policy = spec_of(mechanism, table).mechanism.policy
+        if policy.size > 64:
+            continue
+        entries = [policy.entry(x, o) for x in range(policy.size) for o in range(policy.size)]
+        largest = max(entry for entry in entries if entry is not None)
+        text = say(mechanism, table)
+        numbers = re.findall(r"(?:factor|than) (\d[\d.]*(?:e\+\d+)?)(?![\d^])", text)
+        said = max(Decimal(number.rstrip(".")) for number in numbers)
+        assert said.ln() >= Decimal(math.nextafter(float(largest), 0)), (table, text)
+
+
+def test_blocks_say_that_places_are_hidden_and_blocks_are_not():
+    text = say("block-hadamard", "epsilon = 1.0\ndomain = { grid = [6, 10], blocks = [3, 5] }")
+    assert "Any two places of one block are indistinguishable up to a factor 2.72" in text
+    assert "The block itself is not hidden: a report tells which of 4 blocks, of 15 places" in text
+    one = say("block-hadamard", "epsilon = 1.0\ndomain = { size = 9 }")
+    assert "Any two values are indistinguishable up to a factor 2.72" in one
+    assert "block" not in one
+    alone = say("block-hadamard", "epsilon = 1.0\ndomain = { size = 4, blocks = [[0], [1, 2, 3]] }")
+    assert "1 block has a single value, which a report tells." in alone
+
+
+def test_the_two_directions_of_binary_are_told_apart():
+    domain = 'domain = { values = ["no", "yes"] }'
+    text = say("binary", f"epsilon = [1.0, 2.0]\n{domain}")
+    assert "No report is more than 2.72 times likelier for “no” than for “yes”." in text
+    assert "No report is more than 7.39 times likelier for “yes” than for “no”." in text
+    open_one = say("binary", f"epsilon = [inf, 1.0]\n{domain}")
+    assert "“no” is not hidden: a report may tell that it is not “yes”." in open_one
+
+
+def test_sensitive_values_steps_and_priors():
+    high_low = say("high-low", "epsilon = 1.0\ndomain = { size = 7 }\nsensitive = [0]")
+    assert "1 of 7 values are sensitive: no report is more than 2.72 times likelier" in high_low
+    line = say("l1-geometric", "epsilon = 0.1\ndomain = { size = 11 }")
+    assert "Two values one step apart are indistinguishable up to a factor 1.11" in line
+    assert "told apart up to a factor 2.72." in line
+    straight = 'epsilon = 0.1\ndomain = { grid = [5, 7] }\npolicy = { metric = "l2" }'
+    assert "Distances are straight ones" in say("l1-geometric", straight)
+    weighted = "epsilon = 0.1\ndomain = { size = 5 }\nweights = { %s = 3 }"
+    assert "larger by one counts as one step" in say("l1-geometric", weighted % "private")
+    assert "Weights are not hidden" in say("l1-geometric", weighted % "public")
+    lip = say("lip", 'epsilon = 1.0\nprior = 0.1\ndomain = { values = ["no", "yes"] }')
+    assert "changes the probability of each value by at most a factor 2.72, up or down" in lip
+
+
+def test_rounded_numbers_are_protected_by_their_distance():
+    """epsilon for one width, as configured: e^0.5 is 1.6487..."""
+    domain = 'domain = { interval = [0.0, 1.0], bins = 10, rounding = "random" }'
+    text = say("l1-geometric", f"epsilon = 0.5\n{domain}")
+    assert "one width apart (0.1) are indistinguishable up to a factor 1.65" in text
+
+
+async def test_the_api_answers_the_statement_and_the_shape_of_the_domain():
+    async with TestClient(TestServer(build_http(serve_collections({"city": CITY})))) as client:
+        (city,) = (await (await client.get("/api/collections")).json())["collections"]
+    assert city["domain"] == {
+        "kind": "grid",
+        "shape": [6, 10],
+        "ordered": True,
+        "intervals": None,
+        "rounded": False,
+    }
+    assert city["privacy"]["protected"][0].startswith("Any two places of one block are")
+    assert (
+        city["privacy"]["unprotected"] == "values in different blocks: a report reveals the block"
+    )
+    assert any("the event time, cut to 1s" in one for one in city["privacy"]["disclosed"])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "table", "least"),
+    [
+        ("block-hadamard", "epsilon = {}\ndomain = {{ grid = [125, 350], blocks = [25, 35] }}", 10),
+        ("high-low", "epsilon = {}\ndomain = {{ size = 100000 }}\nsensitive = [99999]", 10),
+        ("binary", "epsilon = [{}, inf]\ndomain = {{ size = 2 }}", 10),
+        ("binary", "epsilon = [{}, 90.0]\ndomain = {{ size = 2 }}", 10),
+        ("l1-geometric", "epsilon = {}\ndomain = {{ sizes = [1000, 1000] }}", 10),
+        ("l1-bits", "epsilon = {}\ndomain = {{ size = 9 }}\nweights = {{ public = 3 }}", 10),
+        ("lip", "epsilon = {}\nprior = 0.3\ndomain = {{ size = 2 }}", 10),
+        ("matrix", 'epsilon = {}\nstrategy = "identity"\ndomain = {{ values = ["a", "b"] }}', 10),
+    ],
+)
+def test_a_budget_beyond_which_protection_is_nominal_is_told(
+    mechanism: str, table: str, least: float
+):
+    policy = spec_of(mechanism, table.format(float(least))).mechanism.policy
+    assert nominal_warning("c", policy) is None
+    said = nominal_warning("c", spec_of(mechanism, table.format(12.5)).mechanism.policy)
+    assert said is not None
+    assert said.startswith("collection.c: warning: its least budget is 12.5, so a report may be ")
+    assert f"e^12.5 = {factor_text(Fraction(25, 2))} times likelier" in said

@@ -1,0 +1,100 @@
+"""What goes into a pipe is the same whatever is said of terminals: nothing is cut, or moves."""
+
+import io
+import json
+import logging
+import re
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from ldpstream.agents.demo.screen import open_screen
+from ldpstream.agents.demo.view import Moment
+from ldpstream.agents.process.console import FORMAT_VARIABLE, set_up_logging
+from ldpstream.agents.terminal.fitting import FittingTable
+from ldpstream.agents.terminal.tables import table_console
+from tests.stream.commands.test_demo_summary import status
+
+SAID = [
+    {"FORCE_COLOR": "1", "COLUMNS": "40", "TERM": "xterm-256color"},
+    {"TTY_COMPATIBLE": "1", "COLUMNS": "300", "TERM": "dumb"},
+    {"NO_COLOR": "1", "CI": "true", "COLUMNS": "20"},
+    {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "1", "LINES": "5"},
+]
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
+
+
+def say(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
+    for name in set().union(*SAID):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize("environment", SAID)
+def test_tables_in_a_pipe_are_wide_enough_for_their_lines(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    environment: dict[str, str],
+):
+    say(monkeypatch, environment)
+    line = " ".join(["a word"] * 20)
+    table_console().print(line)
+    assert _COLOUR.sub("", capsys.readouterr().out) == f"{line}\n"
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_no_table_cuts_a_number(width: int):
+    table = FittingTable()
+    table.add_column("value")
+    for heading in ("share", "low", "count"):
+        table.add_column(heading, justify="right")
+    table.add_row("a very long label, of several words", "63.60%", "−50.90%", "1,234,567,890")
+    table.add_row(Text("b" * 50), "0.00%", "", "12")
+    console = Console(file=io.StringIO(), width=width)
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    said = console.file.getvalue()
+    assert max(map(len, said.splitlines())) <= width
+    assert "…" not in said
+    for number in ("63.60%", "−50.90%", "1,234,567,890", "0.00%", "12"):
+        assert number in said
+    assert said.count("b") == 51  # One is of `label`.
+    assert ("share 63.60%," in said.replace("\n", " ")) == (width < 60)
+
+
+@pytest.mark.parametrize("environment", SAID)
+def test_a_demonstration_writes_lines_into_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+):
+    say(monkeypatch, environment)
+    console = Console(file=io.StringIO(), highlight=False, width=160)
+    moment = Moment(
+        url="http://127.0.0.1:6066", elapsed_seconds=3.0, hour=7.5, status=status(10, 2, {}),
+        sent=12, document=None,
+    )  # fmt: skip
+    with open_screen(console, 30) as show:
+        for _ in range(2):
+            show(moment, [])
+    assert isinstance(console.file, io.StringIO)
+    said = _COLOUR.sub("", console.file.getvalue())
+    assert said.count("\n") == 1
+    assert said.startswith("3 s of 30 s | ")
+
+
+def test_a_log_of_json_has_an_object_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv(FORMAT_VARIABLE, "json")
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        set_up_logging()
+        logging.getLogger("ldpstream.agents").warning("topic %s:\n%d lost", "a", 3)
+    finally:
+        root.handlers[:], root.level = before
+    (line,) = capsys.readouterr().err.splitlines()
+    event = json.loads(line)
+    assert (event["level"], event["message"]) == ("WARNING", "topic a:\n3 lost")
+    assert event["time"].endswith("Z")

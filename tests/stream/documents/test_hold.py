@@ -1,0 +1,189 @@
+"""`hold` of a collection: configuration, certificate, words, documents of spans, plans."""
+
+import json
+import math
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
+from ldpstream.agents.config.spread import SpreadConfig
+from ldpstream.agents.document.compose import compose
+from ldpstream.agents.privacy.spent import spent_sentences
+from ldpstream.agents.query.offered import read_options
+from ldpstream.agents.state.context import WindowTotals
+from ldpstream.mechanisms.ledger import Ledger
+from tests.seeded import SeededEntropy
+from tests.stream.cli import configured, invoke, refused
+
+DAY_MS = 86_400_000
+MODES = """
+[collection.modes]
+mechanism = "randomized-response"
+epsilon = 1.0
+domain = { values = ["bus", "train", "walk"] }
+minimum = 1
+window = { size = "1d" }
+"""
+TWO = "hold = { windows = 4, epsilon = 2.0 }\n"
+
+
+def modes(folder: Path, extra: str = "hold = 4\n") -> CollectionConfig:
+    return load_config(configured(folder, MODES + extra)).collections["modes"]
+
+
+def bounds(config: CollectionConfig, *, days: int, n: int = 4_000, **asked: str) -> np.ndarray:
+    """Return value, se, low and high of each share of so many reports."""
+    values = np.repeat(np.arange(3), [n // 2, n // 4, n // 4])
+    mechanism = config.spec.mechanism
+    statistic = mechanism.empty()
+    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    totals = WindowTotals(0, days * DAY_MS, statistic, n, late=0, rejected=0)
+    words = {word: [text] for word, text in {"top": "all", **asked}.items()}
+    options = read_options(config.options, config.spec, words)
+    found = compose(config, totals, window=(0, days * DAY_MS), final=True, options=options)
+    assert found.n == n
+    return np.array([[one.share, one.se, one.low, one.high] for one in found.distribution])
+
+
+@pytest.mark.parametrize(("extra", "epoch"), [("hold = 4\n", 1), (TWO, 2)])
+def test_certify_says_what_any_windows_lose(tmp_path: Path, extra: str, epoch: int):
+    """1, 2 and 3 epochs of 1, 5 and 6 windows: tests/exact/ledger/test_hold_losses.py."""
+    config, hold = modes(tmp_path, extra), modes(tmp_path, extra).spec.hold
+    file = configured(tmp_path, MODES + extra)
+    for windows, epochs in ((1, 1), (4, 2), (5, 2), (6, 3)):
+        (found,) = json.loads(invoke("certify", "-c", file, "--windows", str(windows)).stdout)[
+            "collections"
+        ]
+        said = found["windows"]
+        assert (said["windows"], said["charges"]) == (windows, epochs)
+        assert said["loss"]["exact"] == str(epochs * epoch)
+        if hold.chain is not None:
+            parts = hold.worst_split(windows).items()
+            exact = math.log(math.prod(hold.ratio(m) ** times for m, times in parts))
+            assert said["loss"]["low"] <= exact * (1 + 1e-15)
+            assert said["loss"]["high"] >= exact * (1 - 1e-15)
+            assert said["loss"]["high"] - said["loss"]["low"] < 1e-12
+            assert said["loss"]["high"] <= said["loss"]["float"]
+    assert found["hold"]["loss"]["epoch"]["exact"] == str(epoch)
+    assert found["hold"]["repeated"] == (epoch == 1)
+    assert found["pass"]
+    assert found["hold"]["draw"]["pass"]
+    assert any("epoch of 4 windows" in one for one in found["disclosed"])
+    assert config.privacy.disclosed == tuple(found["disclosed"])
+
+
+def test_certify_counts_the_windows_of_others_too(tmp_path: Path):
+    for extra, charges in (
+        ("", 10),
+        ('spread = { reports = 2, horizon = "6d" }\n', 6),
+        ('spread = { reports = 2, horizon = "6d", rolling = true }\n', 4),
+    ):
+        file = configured(tmp_path, MODES + extra)
+        (found,) = json.loads(invoke("certify", "-c", file, "--windows", "10").stdout)[
+            "collections"
+        ]
+        assert found["windows"]["charges"] == charges
+    ran = invoke("certify", "-c", file, "--windows", "0")
+    assert "--windows" in refused(ran)
+
+
+def test_the_most_windows_in_a_row_are_counted():
+    """Against all sets of 2 of 4 windows in each of three periods."""
+    spread = SpreadConfig(2, 4, 4 * DAY_MS, rolling=False)
+    sets = [{a, b} for a in range(4) for b in range(a)]
+    for windows in range(1, 10):
+        most = max(
+            sum((first + t) % 4 in (one, other, third)[(first + t) // 4] for t in range(windows))
+            for first in range(4)
+            for one in sets
+            for other in sets
+            for third in sets
+            if first + windows <= 12
+        )
+        assert spread.most(windows) == most
+
+
+def test_people_are_told_in_words(tmp_path: Path):
+    (said,) = [one for one in modes(tmp_path, TWO).privacy.protected if "ledger" in one]
+    assert "draws one report in 4 windows (4d)" in said
+    assert "lose at most 2 together (a factor of 7.39)" in said
+    # 365 windows touch 92 epochs at most.
+    assert "those of a year 184, from at most 92 draws" in said
+    assert not any("multiply" in one for one in modes(tmp_path).privacy.protected)
+
+
+def test_a_ledger_says_how_many_reports_and_what_they_cost(tmp_path: Path):
+    spec, now = modes(tmp_path).spec, time.time_ns() // 1_000_000
+    with Ledger(tmp_path / "ledger", specs=[(spec, DAY_MS)], budget=9) as ledger:
+        for days in range(4):
+            ledger.release(spec, "bus", time_ms=now - days * DAY_MS)
+        spent = ledger.spent()
+    assert spent.total in (1, 2)
+    said = spent_sentences(spent, "the past year")[0]
+    assert f"given 4 reports: 4 to modes ({spent.total})" in said
+    found = json.loads(invoke("ledger", str(tmp_path / "ledger")).stdout)
+    assert Fraction(found["year"]["exact"]) == spent.total
+    assert said == found["said"][0]
+
+
+@pytest.mark.parametrize("method", ["padded", "exact", "normal", "bernstein", "anytime"])
+@pytest.mark.parametrize("estimand", ["respondents", "population"])
+def test_bounds_of_a_window_stay_and_those_of_spans_are_of_fewer_reports(
+    tmp_path: Path, method: str, estimand: str
+):
+    fresh, held = modes(tmp_path, ""), modes(tmp_path)
+    asked = {"method": method, "estimand": estimand}
+    once = bounds(fresh, days=1, **asked)
+    assert (bounds(held, days=1, **asked) == once).all()
+    noise = bounds(fresh, days=1, estimand="respondents")[:, 1] ** 2
+    for days in (2, 4, 9):
+        value, se, low, high = bounds(held, days=days, **asked).T
+        shared = min(days, 4)
+        assert (value == once[:, 0]).all()
+        # The noise of as many reports as follow from one draw, the sampling of all of a device.
+        expected = noise * shared + (once[:, 1] ** 2 - noise) * days
+        assert se**2 == pytest.approx(expected, rel=0.02)
+        wider = np.sqrt(expected) / once[:, 1]
+        assert (high - low >= 0.97 * wider * (once[:, 3] - once[:, 2])).all()
+
+
+def test_likelihoods_are_not_offered_for_spans(tmp_path: Path):
+    line = (
+        MODES.replace("randomized-response", "l1-geometric")
+        .replace('{ values = ["bus", "train", "walk"] }', "{ sizes = [3] }")
+        .replace("epsilon = 1.0", "epsilon = 0.1")
+    )
+    config = load_config(configured(tmp_path, line + "hold = 4\n")).collections["modes"]
+    profile, padded = (
+        bounds(config, days=4, method=method, n=400) for method in ("profile", "padded")
+    )
+    assert (profile == padded).all()
+
+
+def test_documents_say_nothing_central_of_held_reports(tmp_path: Path):
+    off = MODES.replace("minimum = 1\n", 'minimum = 100\npublish = { every = "off" }\n')
+    folder = configured(tmp_path, off)
+    assert load_config(folder).collections["modes"].central is not None
+    folder = configured(tmp_path, off + "hold = 4\n")
+    assert load_config(folder).collections["modes"].central is None
+    (found,) = json.loads(invoke("certify", "-c", folder, "--published", "100").stdout)[
+        "collections"
+    ]
+    assert "share one draw" in found["published"]["why"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ("hold = 1\n", r"hold: expected a whole number of windows from 2 to 1,000,000, got 1"),
+        ("hold = { windows = 4, epsilon = 0.5 }\n", r"hold\.epsilon: expected more than epsilon"),
+        ('hold = 4\nspread = { reports = 1, horizon = "2d" }\n', "expected no spread with hold"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, extra: str, said: str):
+    with pytest.raises(ConfigError, match=said):
+        modes(tmp_path, extra)

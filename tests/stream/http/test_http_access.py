@@ -1,0 +1,156 @@
+"""Who may read: the token, names of other sites, the headers, and what the log keeps silent."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession
+from aiohttp.test_utils import TestClient, TestServer
+
+from ldpstream.agents.http import build_http, serve
+from ldpstream.agents.http.access import Access
+from ldpstream.agents.http.operations import OPERATIONS
+from tests.stream.asking import BEARER, TOKEN, Client, ask
+from tests.stream.serving import CITY, Pipeline, serve_collections
+
+PUBLIC = {"/", "/healthz", "/readyz"}
+
+
+@pytest.fixture
+async def client(pipeline: Pipeline) -> AsyncIterator[Client]:
+    """A client of an application that wants a token."""
+    app = build_http(pipeline, access=Access(token=TOKEN.encode()))
+    async with TestClient(TestServer(app)) as made:
+        yield made
+
+
+def paths() -> list[str]:
+    read = [one.path for one in OPERATIONS if one.method == "get"]
+    filled = [path.format(name="city", start="2026-11-21T10:00:00Z") for path in read]
+    return ["/openapi.json", *filled]
+
+
+@pytest.mark.parametrize("path", sorted(set(paths()) - PUBLIC))
+async def test_every_path_with_data_wants_the_token(client: Client, path: str) -> None:
+    for headers in (
+        {},
+        {"Authorization": ""},
+        {"Authorization": TOKEN},
+        {"Authorization": f"Basic {TOKEN}"},
+        {"Authorization": f"Bearer {TOKEN[:-1]}"},
+        {"Authorization": f"Bearer {TOKEN}x"},
+        {"Authorization": "Bearer \u00fcber-token-of-some-length"},
+    ):
+        answer = await client.get(path, headers=headers)
+        assert answer.status == 401, headers
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert list(await answer.json()) == ["error"]
+        assert TOKEN not in await answer.text()
+    assert (await client.get(path, params={"token": TOKEN})).status == 401
+    answer = await client.get(path, headers=BEARER)
+    assert answer.status == 200
+    answer.close()
+
+
+async def test_asking_in_a_body_wants_the_token(client: Client) -> None:
+    assert (await client.post("/api/collections/city/estimate", json={})).status == 401
+    answer = await client.post("/api/collections/city/estimate", json={}, headers=BEARER)
+    assert answer.status == 200
+
+
+async def test_probes_and_the_page_need_none_and_show_nothing(client: Client) -> None:
+    assert await ask(client, "/healthz") == {"status": "ok"}
+    for asset in ("/", "/page/js/main.js", "/page/js/api.js"):
+        answer = await client.get(asset)
+        assert answer.status == 200
+        assert "city" not in await answer.text()
+    assert await ask(client, "/readyz") == {"ready": True, "reasons": []}
+
+
+async def test_why_it_is_not_ready_is_told_with_the_token_only() -> None:
+    pipeline = serve_collections({"city": CITY}, read=False)
+    app = build_http(pipeline, access=Access(token=TOKEN.encode()))
+    async with TestClient(TestServer(app)) as client:
+        assert await ask(client, "/readyz", 503) == {"ready": False, "reasons": []}
+        answer = await client.get("/readyz", headers=BEARER)
+        assert answer.status == 503
+        assert "city" in (await answer.json())["reasons"][0]
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("127.0.0.1:6066", True), ("localhost", True), ("LOCALHOST:1", True), ("[::1]:80", True),
+        ("192.0.2.7:6066", True), ("evil.example", False), ("127.0.0.1.evil.example", False),
+        ("localhost.evil.example:6066", False), ("", False), ("a:b:c", False),
+    ],
+)  # fmt: skip
+async def test_names_of_other_sites_do_not_reach_a_loopback_address(host: str, own: bool) -> None:
+    """A page may have its own name resolved to this machine, but its name stays in the header."""
+    app = build_http(serve_collections({"city": CITY}), access=Access(local=True))
+    async with TestClient(TestServer(app)) as client:
+        for path in ("/api/collections", "/", "/nothing", "/healthz"):
+            answer = await client.get(path, headers={"Host": host})
+            assert (answer.status != 421) == own
+    app = build_http(
+        serve_collections({"city": CITY}), access=Access(local=True, token=TOKEN.encode())
+    )
+    async with TestClient(TestServer(app)) as client:
+        answer = await client.get("/api/collections", headers=BEARER | {"Host": host})
+        assert answer.status == 200
+
+
+async def test_every_answer_has_the_headers_of_a_strict_site(client: Client) -> None:
+    for path, status in (
+        ("/", 200), ("/page/js/main.js", 200), ("/api/collections", 401), ("/nothing", 404),
+        ("/healthz", 200), ("/api/collections/city/estimate?x=1", 401),
+    ):  # fmt: skip
+        answer = await client.get(path)
+        assert answer.status == status
+        headers = answer.headers
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert headers["X-Frame-Options"] == "DENY"
+        assert "Access-Control-Allow-Origin" not in headers
+    answer = await client.get("/api/collections/city/events", headers=BEARER)
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+    answer.close()
+
+
+def test_the_script_keeps_the_token_for_the_tab_and_out_of_addresses() -> None:
+    script = (Path(__file__).parents[3] / "agents/page/js/api.js").read_text()
+    assert "Authorization: `Bearer ${withToken}`" in script
+    assert "sessionStorage" in script
+    assert not re.search(r"localStorage|cookie|location|[?&]token", script)
+
+
+async def test_the_log_names_nobody_and_no_noise_of_others(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a defect of ours")
+
+    monkeypatch.setattr("ldpstream.agents.http.app.check_names", broken)
+    async with serve(pipeline, port=0) as url:
+        host, port = url.removeprefix("http://").split(":")
+        for sent in (b"\x16\x03\x01 no HTTP\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n"):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(sent)
+            assert b" 400 " in await reader.readline()
+            writer.close()
+            await writer.wait_closed()
+        assert caplog.records == []
+        async with ClientSession() as session:
+            answer = await session.get(f"{url}/api/collections")
+            assert answer.status == 500
+            assert "defect" not in await answer.text()
+    (record,) = caplog.records
+    assert record.getMessage() == "a request failed"
+    assert "127.0.0.1" not in caplog.text.split("Traceback")[0]

@@ -1,0 +1,104 @@
+"""How late reports come, as the histograms say it: by the verdicts of other graces."""
+
+from dataclasses import replace
+from itertools import accumulate
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.delays import DELAY_MS, LATENESS_MS, Delays
+from ldpstream.agents.partition.flushes import Outcome
+from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.state.windows import WindowSpec
+from tests.stream.harness import frame, loaded, make_context
+from tests.stream.partition.test_ingest import settle
+from tests.stream.pipeline.test_metrics import scrape, value
+
+NOW_MS = 1_800_000_000_000
+WINDOW = WindowSpec(size_ms=60_000, hop_ms=20_000, grace_ms=1_000, future_ms=1_000)
+
+
+def taken(window: WindowSpec, *, n: int = 2_000) -> tuple[Partition, Delays]:
+    """Let a partition take in reports of ten minutes, two in five of them out of order."""
+    rng = np.random.default_rng(5)
+    arrived_ms = NOW_MS + np.sort(rng.integers(0, 600_000, n))
+    ago_ms = np.rint(rng.lognormal(6, 4, n) * rng.integers(0, 2, n)).astype(np.int64)
+    ago_ms = np.where(rng.random(n) < 0.1, -1_000, np.minimum(ago_ms, 3_000_000))
+    replica, part = loaded(make_context(window), now_ms=NOW_MS)
+    for start in range(0, n, 500):
+        some = slice(start, start + 500)
+        values = [frame((int(time_ms), 1)) for time_ms in (arrived_ms - ago_ms)[some]]
+        arrived = Arrivals(arrived_ms[some], arrived_ms[some])
+        part.ingest(list(enumerate(values, start)), now_ms=NOW_MS + 700_000, arrived=arrived)
+    settle(replica, part)
+    assert part.flushes.outcome is not None
+    return part, part.flushes.outcome.delays
+
+
+@pytest.mark.parametrize("grace_ms", [0, 1_000, 30_000, 300_000])
+def test_a_bucket_holds_what_a_grace_of_its_bound_would_have_counted(grace_ms: int):
+    _, delays = taken(WINDOW)
+    other, _ = taken(replace(WINDOW, grace_ms=grace_ms))
+    assert 0 < other.work.late < 1_000
+    within = dict(zip(LATENESS_MS, accumulate(delays.lateness.counts.tolist()), strict=False))
+    assert within[grace_ms] == other.work.n
+    assert delays.lateness.counts.sum() == other.work.n + other.work.late
+
+
+def test_delays_are_from_event_to_arrival_also_of_what_is_dated_too_far_ahead():
+    replica, part = loaded(make_context(WINDOW), now_ms=NOW_MS)
+    times_ms = [NOW_MS, NOW_MS - 1, NOW_MS - 100, NOW_MS + 900, NOW_MS + 8_000]
+    values = [frame((time_ms, 1)) for time_ms in times_ms]
+    # Neither what cannot be read nor a report that no value produces has one.
+    values += [b"junk", frame((NOW_MS, 9))]
+    part.ingest(list(enumerate(values)), now_ms=NOW_MS)
+    assert part.work.rejected["future"] == 1
+    settle(replica, part)
+    assert part.flushes.outcome is not None
+    counts = dict(
+        zip((*DELAY_MS, None), part.flushes.outcome.delays.delay.counts.tolist(), strict=True)
+    )
+    assert {bound: n for bound, n in counts.items() if n} == {-5_000: 1, 0: 2, 100: 2}
+
+
+def test_what_is_decided_later_is_of_the_next_head():
+    replica, part = loaded(make_context(WINDOW), now_ms=NOW_MS)
+    part.ingest([(0, frame((NOW_MS, 1)))], now_ms=NOW_MS)
+    flush = part.flush()
+    assert flush is not None
+    part.ingest([(1, frame((NOW_MS, 1))), (2, frame((NOW_MS, 1)))], now_ms=NOW_MS)
+    records = [(at, *record) for at, record in enumerate([*flush.cells, flush.head])]
+    replica.read(records, position=len(records), end=len(records))
+    part.settle()
+    assert part.flushes.outcome is not None
+    assert (part.flushes.outcome.counted, part.flushes.outcome.delays.lateness.counts.sum()) == (
+        1,
+        1,
+    )
+    again = part.flush()
+    assert again is not None
+    records = [(at, *record) for at, record in enumerate([*again.cells, again.head], 99)]
+    replica.read(records, position=200, end=200)
+    part.settle()
+    assert (part.flushes.outcome.counted, part.flushes.outcome.delays.lateness.counts.sum()) == (
+        2,
+        2,
+    )
+
+
+def test_the_histograms_are_exported_in_seconds():
+    metrics, (_, delays) = Metrics(), taken(WINDOW, n=500)
+    metrics.won("city", Outcome(0, 0, {}, 0, delays))
+    metrics.won("city", Outcome(0, 0, {}, 0, delays))
+    samples = scrape(metrics)
+    name = "ldpstream_lateness_seconds"
+    assert value(samples, f"{name}_count", collection="city") == 1_000
+    assert value(samples, f"{name}_bucket", collection="city", le="+Inf") == 1_000
+    within = 2 * delays.lateness.counts[: LATENESS_MS.index(2_500) + 1].sum()
+    assert value(samples, f"{name}_bucket", collection="city", le="2.5") == within
+    assert value(samples, f"{name}_sum", collection="city") == 2 * delays.lateness.sum_ms / 1000 > 0
+    name = "ldpstream_delay_seconds"
+    ahead = 2 * delays.delay.counts[: DELAY_MS.index(-1_000) + 1].sum()
+    assert value(samples, f"{name}_bucket", collection="city", le="-1.0") == ahead > 0

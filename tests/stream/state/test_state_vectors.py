@@ -1,0 +1,173 @@
+"""State as released versions wrote it: `tests/vectors/state.json` is read, and written the same.
+
+A file of bytes that does not change within a version: whoever changes how state is written gives it
+another version, adds its bytes there, and goes on reading (or refusing by name) the older ones.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldpstream.agents.state.cells import (
+    decode_chunk,
+    decode_final,
+    decode_late,
+    decode_part,
+    decode_release,
+    decode_totals,
+    encode_chunk,
+    encode_final,
+    encode_late,
+    encode_part,
+    encode_release,
+    encode_totals,
+)
+from ldpstream.agents.state.gaps import Gap
+from ldpstream.agents.state.records import (
+    HEAD,
+    Head,
+    Key,
+    Name,
+    RecordError,
+    decode_head,
+    decode_key,
+    encode_head,
+    encode_key,
+    state_prefix,
+)
+from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
+from ldpstream.agents.state.view import totals
+from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.stores.rocks import RocksDatabase
+from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
+from tests.stream.harness import make_context, make_spec
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "state.json").read_text())
+CONTEXT = make_context(
+    WindowSpec(size_ms=8, hop_ms=4, retention_ms=50), spec=make_spec(size=20), chunk=16
+)
+PREFIX = state_prefix(CONTEXT)
+LOG = [
+    (at, bytes.fromhex(record["key"]), bytes.fromhex(record["value"]))
+    for at, record in enumerate(VECTORS["log"])
+]
+RECORDS = [*VECTORS["log"], *VECTORS["others"]]
+STORED = StoredReplica(topic="changelog", partition=0, topic_id="01" * 16, state=PREFIX.hex())
+
+
+def same_key(record: dict[str, Any]) -> Key:
+    data = bytes.fromhex(record["key"])
+    key = decode_key(PREFIX, data)
+    assert key is not None
+    name, epoch, seq = record["is"]
+    assert key == Key(Name(*name), epoch, seq)
+    assert encode_key(PREFIX, key) == data
+    return key
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: str(record["is"]))
+def test_a_record_is_read_and_written(record: dict[str, Any]):
+    key, data, says = same_key(record), bytes.fromhex(record["value"]), record["says"]
+    if key.name == HEAD:
+        head = decode_head(key, data)
+        lineage = {int(epoch): seq for epoch, seq in says["lineage"].items()}
+        told = {**says, "lineage": lineage, "source": bytes.fromhex(says["source"])}
+        told["gaps"] = tuple(Gap(*gap) for gap in says.get("gaps", ()))
+        assert asdict(head) == asdict(Head(**told))
+        assert encode_head(head) == data
+    elif key.name.kind in ("count", "open"):
+        counts = decode_chunk(data, len(says))
+        assert counts.tolist() == says
+        assert encode_chunk(counts) == data
+    elif key.name.kind == "part":
+        assert list(decode_part(data)) == says
+        assert encode_part(*says) == data
+    elif key.name.kind == "release":
+        release = decode_release(data)
+        counted = {str(partition): n for partition, n in release.counted.items()}
+        assert [release.n, release.sum, counted] == says
+        assert encode_release(release) == data
+    elif key.name.kind == "token":
+        tokens = decode_tokens(data)
+        assert [int(token).to_bytes(8, "little").hex() for token in tokens] == says
+        assert encode_tokens(tokens) == data
+    elif key.name.kind == "late":
+        assert decode_late(data) == says
+        assert encode_late(says) == data
+    elif key.name.kind == "n":
+        assert list(decode_totals(data)) == says
+        assert encode_totals(decode_totals(data)) == data
+    else:
+        assert decode_final(data).decode() == says
+        assert encode_final(says.encode()) == data
+
+
+def test_every_kind_of_record_is_there():
+    kinds = {record["is"][0][0] for record in VECTORS["log"]}
+    assert kinds == {"head", "count", "n", "final"}
+    assert {record["is"][0][0] for record in VECTORS["others"]} == {
+        *("head", "token", "part", "release", "open", "late")
+    }
+    codes = {LOG[at][2][1] for at, r in enumerate(VECTORS["log"]) if r["is"][0][0] == "count"}
+    assert {0x10, 0} <= codes
+
+
+def test_the_log_means_the_same():
+    replica = Replica(CONTEXT, 0)
+    replica.read(LOG, position=len(LOG), end=len(LOG))
+    assert shown(replica) == VECTORS["shown"]
+
+
+def test_the_store_is_read_and_written(tmp_path: Path):
+    pairs = [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in VECTORS["store"]]
+    database = RocksDatabase(tmp_path / "read")
+    database.write_pairs(pairs)
+    replica = Replica(CONTEXT, 0)
+    assert replica.resume(RocksStore(database, STORED)) == len(LOG)
+    replica.read([], position=len(LOG), end=len(LOG))
+    assert shown(replica) == VECTORS["shown"]
+    database.close()
+    database = RocksDatabase(tmp_path / "written")
+    replica = Replica(CONTEXT, 0)
+    replica.resume(RocksStore(database, STORED))
+    replica.read(LOG, position=len(LOG), end=len(LOG))
+    assert contents(database) == pairs
+    database.close()
+
+
+@pytest.mark.parametrize("version", [0, 9])
+@pytest.mark.parametrize("where", ["key", "value"])
+def test_another_version_is_refused_by_name(where: str, version: int):
+    other = bytes((version,))
+    heads = [at for at, record in enumerate(VECTORS["log"]) if record["is"][0][0] == "head"]
+    for at, (offset, key, value) in enumerate(LOG):
+        kind = VECTORS["log"][at]["is"][0][0]
+        if where == "value" and (kind == "final" or at in heads[:-1]):
+            continue  # Not decoded by a replica: a final is when it is asked for.
+        damaged = (other + key[1:], value) if where == "key" else (key, other + value[1:])
+        log = [*LOG[:at], (offset, *damaged), *LOG[at + 1 :]]
+        with pytest.raises(RecordError, match=f"version {version}: this release reads version 1"):
+            Replica(CONTEXT, 0).read(log, position=len(LOG), end=len(LOG))
+
+
+def shown(replica: Replica) -> dict[str, Any]:
+    """What a reader of the state sees, as JSON has it."""
+    assert replica.head is not None
+    span = totals(CONTEXT, [replica], 0, 100 * CONTEXT.window.pane_ms)
+    return {
+        "seq": replica.head.seq,
+        "next": replica.head.next,
+        "n": span.n,
+        "late": span.late,
+        "statistic": span.statistic.tolist(),
+        "cells": sorted([list(name) for name in replica.cells]),
+        "dead": len(replica.dead()),
+    }
+
+
+def contents(database: RocksDatabase) -> list[tuple[bytes, bytes]]:
+    return [pair for kind in (b"m", b"p", b"s", b"v") for pair in database.scan(kind)]
