@@ -64,7 +64,7 @@ NOT_RUN: Final = {
     "docs/devices.md#Devices": "a picture",
     "docs/wire.md#Uploads over HTTP": "a form; tests/gateway uploads with these headers",
     "docs/scale.md#Shards": "for ever; tests/broker/test_shards.py runs the same",
-    "docs/scale.md#From 2 to 4 shards": "Kubernetes; the variables are those of that test",
+    "docs/operations.md#In Kubernetes": "Kubernetes; tests/ops renders the chart",
     "docs/discover.md#A run": "its windows; tests/broker/pages/test_discover.py runs the same",
     "docs/gateway.md#The HTTP gateway": "for ever; tests/gateway runs gateways",
 }
