@@ -106,14 +106,15 @@ def send(
             kept.close()
         click.echo(said)
         return
-    if isinstance(collection.spec.domain, Words):
-        collection = broker.run(_in_round(config.kafka, collection), config.kafka, config_file)
+    if ledger_file is not None and reports:
+        raise Refused("--ledger: expected values, not --reports")
     with ExitStack() as stack:
-        arrived: Callable[[], None] | None = None
+        ledger, arrived = None, None
         if ledger_file is not None:
-            if reports:
-                raise Refused("--ledger: expected values, not --reports")
             ledger = stack.enter_context(opened(collection, ledger_file, spending))
+        if isinstance(collection.spec.domain, Words):
+            collection = broker.run(_in_round(config.kafka, collection), config.kafka, config_file)
+        if ledger is not None:
             held = Kept(ledger, collection, values, how, size=size)
             chunks, arrived = held.chunks(), held.mark_sent
         else:

@@ -65,8 +65,8 @@ class Sender:
         """
         words_of(self.spec)
         reader = clients.reader(self._bootstrap, self._options, committed_only=False)
-        await reader.start()
         try:
+            await reader.start()
             rounds = await read_rounds(reader, f"{self.spec.topic}.rounds", self.spec)
         finally:
             await reader.stop()

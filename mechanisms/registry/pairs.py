@@ -59,12 +59,14 @@ def read_pairs(
 
 def _pair(given: object, known: Known, path: str) -> Pair:
     names = given if isinstance(given, list) else []
-    if len(names) != 2 or not all(isinstance(name, str) and name in known for name in names):
+    texts = [name for name in names if isinstance(name, str) and name in known]
+    if len(names) != 2 or texts != names:
         what = f"two of the attributes {', '.join(known)}"
-        raise SpecError(path, f"{what}, got {describe(given)}")
-    if names[0] == names[1]:
-        raise SpecError(path, f"two different attributes, got {names[0]} twice")
-    first, second = names
+        got = next((name for name in names if name not in texts), given)
+        raise SpecError(path, f"{what}, got {describe(got)}")
+    first, second = texts
+    if first == second:
+        raise SpecError(path, f"two different attributes, got {first} twice")
     try:
         return Pair((first, second), (known[first][0], known[second][0]))
     except SpecError as error:

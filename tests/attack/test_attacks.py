@@ -18,6 +18,7 @@ TAKEN = (
     *("bomb-header-name", "bomb-unwarned", "http-other-sites", "ledger-without-lock", "umask-077"),
     "slip-",
     "spread-",
+    "words-",
 )
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]

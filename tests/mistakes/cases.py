@@ -60,6 +60,11 @@ def asked(what: str, command: str, stdin: str = "") -> Mistake:
 
 
 MODES: Final = 'domain = { values = ["bus", "train", "car"] }'
+RECORDS: Final = (
+    "domain = { attributes = { age = { size = 5 }, mode = { size = 3 } }, "
+    'pairs = [["mode", "HOW"]] }'
+)
+WORDS: Final = "domain = { words = { bits = 16, rounds = 2 } }"
 NOW: Final = "2026-11-23T10:00:00Z"
 
 MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
@@ -108,6 +113,24 @@ MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
         configured(
             "serving everybody without a token", ("127.0.0.1:0", "0.0.0.0:6066"), command="check"
         ),
+        configured(
+            "a pair with an attribute that there is not", (MODES, RECORDS.replace("HOW", "how"))
+        ),
+        configured(
+            "a pair with budgets by distance",
+            (
+                MODES,
+                RECORDS.replace("HOW", "age").replace(
+                    "= 5", '= 5, mechanism = "l1-geometric", epsilon = 0.5'
+                ),
+            ),
+        ),
+        configured("words of half a byte", (MODES, WORDS.replace("16", "20"))),
+        configured(
+            "words with a budget for every day",
+            (MODES, WORDS),
+            command="send --ledger me.ledger --budget 1 --horizon 1d modes",
+        ),
         configured("two mistakes at once", ("1.0", "-1"), ("[2, 3]", "[2]")),
         asked("a collection that there is not", "certify mode"),
     ),
@@ -152,6 +175,7 @@ MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
         asked("a channel's file that there is not", "certify -c channel.toml modes"),
         asked("a plan for nobody", "plan modes --respondents 0"),
         asked("a file that is no ledger", f"ledger {FILE}"),
+        asked("words to be found where all are known", "discover modes"),
         asked("a command that there is not", "estimates"),
     ),
     "Brokers": (

@@ -140,6 +140,7 @@ def test_probabilities_of_attributes_leave_the_rest_to_pairs():
     ("attributes", "pairs", "said"),
     [
         (PLAIN, [], "domain.pairs: expected a list of pairs [NAME, NAME]"),
+        (PLAIN, ["a", "b"], "domain.pairs[0]: expected two of the attributes a, b, c, got 'a'"),
         (PLAIN, [["a"]], "domain.pairs[0]: expected two of the attributes a, b, c"),
         (PLAIN, [["a", "b"], ["a", "x"]], "domain.pairs[1]: expected two of the attributes a, b"),
         (PLAIN, [["a", ["b"]]], "domain.pairs[0]: expected two of the attributes a, b, c"),
