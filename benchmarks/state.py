@@ -73,11 +73,11 @@ publish = {{ every = "5s", top = 5 }}
 """)
         self.load(file)
 
-    def load(self, file: Path) -> None:
-        """Take the configuration that is written there."""
+    def load(self, file: Path, name: str = "trips") -> None:
+        """Take a collection of the configuration that is written there."""
         self.file = file
         self.config = load_config(file, environment={})
-        self.collection = self.config.collections["trips"]
+        self.collection = self.config.collections[name]
         self.context = Context(
             spec=self.collection.spec, window=self.collection.window, compose=lambda _: b""
         )

@@ -1,29 +1,40 @@
 """`ldpstream status`: how far a running worker is."""
 
+import json
+
 import click
 
 from ldpstream.agents.terminal.tokens import knock, token_options
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help='Print {"collections": [status, ...]}.')
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Print {"collections": [status, ...], "missing": [why, ...]}.',
+)
 @token_options
 @click.argument("url")
 def status(url: str, *, as_json: bool, token: str | None) -> None:
     """Show collections, partitions, lag and watermarks of the worker at URL.
 
     Counters, next offsets and watermarks are those of all workers; `owned` and `end` are what the
-    worker that answers knows. The specs that a collection accepts besides its own follow it.
+    worker that answers knows. The specs that a collection accepts besides its own follow it. What
+    shards without a worker run is named on standard error, and the exit code is 1.
     """
     knock(url)
+    from ldpstream.agents.terminal.errors import Failed
     from ldpstream.agents.terminal.status import ask_status, show
     from ldpstream.agents.terminal.tables import table_console
 
-    found = ask_status(url, token)
+    found, missing = ask_status(url, token)
     if as_json:
         joined = ", ".join(answer.model_dump_json() for answer in found)
-        click.echo(f'{{"collections": [{joined}]}}')
-        return
-    console = table_console()
-    for answer in found:
-        show(answer, console)
+        click.echo(f'{{"collections": [{joined}], "missing": {json.dumps(missing)}}}')
+    else:
+        console = table_console()
+        for answer in found:
+            show(answer, console)
+    if missing:
+        raise Failed("\n".join(missing))

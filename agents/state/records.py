@@ -277,5 +277,5 @@ def other_version(data: bytes, what: str) -> RecordError:
     """Return the error for a record that begins with another format version."""
     return RecordError(
         f"changelog {what} has format version {data[0] if data else 'none'}: "
-        f"this release reads version {VERSION}"
+        f"this release reads version {VERSION}; run the release that wrote it, or a later one"
     )

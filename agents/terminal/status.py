@@ -4,6 +4,7 @@ import asyncio
 
 from rich.console import Console
 
+from ldpstream.agents.client import UnavailableError
 from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus
 from ldpstream.agents.terminal.client import connect
 from ldpstream.agents.terminal.fitting import FittingTable
@@ -12,8 +13,10 @@ from ldpstream.agents.terminal.tables import reasons_text
 COLUMNS = ("partition", "owned", "next", "end", "lag", "watermark", "counted", "late", "rejected")
 
 
-def ask_status(url: str, token: str | None) -> list[CollectionStatus]:
+def ask_status(url: str, token: str | None) -> tuple[list[CollectionStatus], list[str]]:
     """Return the status of every collection, and of every spec that it accepts.
+
+    Those of shards without a worker are missing; why, one line each, is returned too.
 
     Raises:
         Refused, Failed: as `connect`.
@@ -21,13 +24,16 @@ def ask_status(url: str, token: str | None) -> list[CollectionStatus]:
     return asyncio.run(_ask(url, token))
 
 
-async def _ask(url: str, token: str | None) -> list[CollectionStatus]:
+async def _ask(url: str, token: str | None) -> tuple[list[CollectionStatus], list[str]]:
+    found, missing = list[CollectionStatus](), list[str]()
     async with connect(url, token=token) as worker:
-        return [
-            await worker.status(one.name, fingerprint=fingerprint)
-            for one in await worker.collections()
-            for fingerprint in (None, *(spec.fingerprint for spec in one.accepted))
-        ]
+        for one in await worker.collections():
+            prints = (None, *(spec.fingerprint for spec in one.accepted))
+            try:
+                found += [await worker.status(one.name, fingerprint=own) for own in prints]
+            except UnavailableError as error:
+                missing.append(str(error))
+    return found, missing
 
 
 def show(answer: CollectionStatus, console: Console) -> None:

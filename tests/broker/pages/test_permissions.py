@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ldpstream.agents.kafka.address_topic import declare_addresses
 
 from ldpstream.agents.kafka.declare import declare_topics
 from tests.acls import documented, grant
@@ -41,6 +42,34 @@ async def test_missing_permissions_are_named(secured: Secured, tmp_path: Path) -
     assert (worked.returncode, worked.stdout) == (1, b"")
     (line,) = worked.stderr.decode().splitlines()
     assert line.endswith(f" does not permit it: {'; '.join(missing)}")
+
+
+async def test_who_may_not_write_addresses_of_workers_is_told(
+    secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers' tokens go to the addresses in this topic, so few may write to it."""
+    monkeypatch.setenv("LDPSTREAM_ADVERTISE", "http://127.0.0.1:1")
+    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path)
+    topic = lab.config.worker.addresses_topic
+    permit = f"kafka-acls.sh --bootstrap-server one:9092 --add --allow-principal User:{STRANGER}"
+    async with secured.administrator() as client:
+        await declare_topics(client, lab.collection, replication_factor=1)
+        assert not await declare_addresses(client, topic, replication_factor=1)
+        topics = f"--topic {lab.collection.topics.source} --topic {lab.collection.topics.changelog}"
+        of_workers = "--operation Read --operation Write --operation DescribeConfigs"
+        await grant(client, f"{permit} {of_workers} --resource-pattern-type prefixed {topics}")
+        await grant(client, f"{permit} --operation Read --topic {topic}")
+        await grant(client, f"{permit} --operation Read --group {lab.config.worker.id}")
+    missing = f"topic {topic}: expected permission to write, got none"
+    checked = await asyncio.to_thread(invoke, "check", "-c", str(lab.file))
+    assert (checked.exit_code, checked.stderr) == (1, f"{missing}\n")
+    worked = await asyncio.to_thread(spawn, "worker", "-c", str(lab.file))
+    assert worked.returncode == 1
+    assert worked.stderr.decode().rstrip().endswith(f" does not permit it: {missing}")
+    async with secured.administrator() as client:
+        await grant(client, f"{permit} --operation Write --topic {topic}")
+    checked = await asyncio.to_thread(invoke, "check", "-c", str(lab.file))
+    assert (checked.exit_code, checked.stderr) == (0, "")
 
 
 async def test_missing_topics_that_could_not_be_created_are_named(

@@ -1,5 +1,6 @@
 """Any worker answers for any collection: it forwards what is of another shard, byte for byte."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from ldpstream.agents.http.forwarding import FORWARDED
 from ldpstream.agents.served.shards import Shards
 from tests.ports import free_ports
 from tests.stream.asking import BEARER, CITY_PATH, TOKEN, Client, ask, three_collections
+from tests.stream.cli import invoke
 from tests.stream.serving import Pipeline
 
 
@@ -133,6 +135,22 @@ async def test_a_shard_without_a_worker_is_named(two: Two) -> None:
     assert await ask(two.first, CITY_PATH, 503) == problem
     two.shards.read(address.encode(), None)
     assert await ask(two.first, CITY_PATH, 503) == problem
+
+
+async def test_status_shows_what_it_can_and_names_what_is_missing(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LDPSTREAM_TOKEN", TOKEN)
+    url = str(two.first.make_url("/"))
+    await two.second.close()
+    why = [f"{name}: shard 2/2 has no worker that answers" for name in ("city", "ages")]
+    for more in ((), ("--json",)):
+        result = await asyncio.to_thread(invoke, "status", url, *more)
+        assert (result.exit_code, result.stderr) == (1, "\n".join(why) + "\n")
+        assert "rides" in result.stdout
+    found = json.loads(result.stdout)
+    assert [one["collection"] for one in found["collections"]] == ["rides"]
+    assert found["missing"] == why
 
 
 async def test_the_next_worker_is_asked_where_one_is_gone_or_has_another_shard(two: Two) -> None:
