@@ -13,6 +13,7 @@ predictions. It measures memory, so it may run next to other work.
 
 import argparse
 import asyncio
+import os
 import subprocess
 import sys
 import tempfile
@@ -138,13 +139,17 @@ async def _fill(lab: StateLab, names: Sequence[str], panes: int) -> None:
 
 def _ready(file: Path, shards: int) -> int:
     with _working(file, shards) as worker:
-        return peak_bytes(worker.process.pid)
+        peak = peak_bytes(worker.process.pid)
+        print(f"{file.parent.name}, shard 1/{shards}: {peak / MIB:.0f} MiB", file=sys.stderr)
+        return peak
 
 
 @contextmanager
 def _working(file: Path, shards: int) -> Iterator[Worker]:
     words = [sys.executable, "-c", _PROGRAM, "worker", "-c", str(file), "--shard", f"1/{shards}"]
-    worker = Worker(subprocess.Popen(words, stdout=subprocess.PIPE))
+    # Nobody asks it about other shards.
+    environment = {**os.environ, "LDPSTREAM_ADVERTISE": "http://127.0.0.1:1"}
+    worker = Worker(subprocess.Popen(words, stdout=subprocess.PIPE, env=environment))
     try:
         worker.wait_ready(seconds=_READY_SECONDS)
         yield worker
