@@ -201,7 +201,7 @@ class InFlightFlushes:
     async def _fly(self, held: OwnedPartition, flush: Flush) -> None:
         """Send one flush to the broker and wait for its outcome."""
         try:
-            with span("flush", self._writer.collection.name, partition=held.partition):
+            with span("flush", self._title, partition=held.partition):
                 error = await self._writer.carry(held.partition, flush)
                 outcome = await self._settled(held) if error is None else None
             if error is not None:

@@ -118,11 +118,11 @@ class _Reader:
         """Yield the windows' documents; those that expire meanwhile are counted as gone.
 
         Whoever asks for an open window looks more than once: as on the page, its bounds are those
-        that hold at every moment at once, where no other method was asked for.
+        that hold at every moment at once, where there are any and no other method was asked for.
         """
-        own = self.collection.method.startswith(WATCHED) or "method" in dict(self.asked)
+        choice = [("method", WATCHED)] if self._may_be_watched() else []
         for one in windows:
-            watched = [] if own or one.final else [("method", WATCHED)]
+            watched = [] if one.final else choice
             try:
                 document = await self._get(
                     one.window.start, one.window.end, [*self.asked, *watched]
@@ -133,6 +133,15 @@ class _Reader:
                 self.gone += 1
             else:
                 yield document
+
+    def _may_be_watched(self) -> bool:
+        """Return whether to ask for other bounds than the collection's while a window is open."""
+        collection, asked = self.collection, dict(self.asked)
+        if collection.method.startswith(WATCHED) or "method" in asked:
+            return False
+        # Of an attribute ever more respondents are asked about than report on it.
+        estimand = asked.get("estimand", collection.estimand)
+        return not collection.attributes or estimand != "respondents"
 
     async def _get(self, start: str, end: str, asked: Sequence[tuple[str, str]]) -> bytes:
         path = f"/api/collections/{quote(self.collection.name, safe='')}/estimate"

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ldpstream.estimators.planning.counting import gram_of
 from scipy.optimize import minimize
 
 from ldpstream.estimators.planning.scale_solver import ConvergenceError, solve_rates
-from ldpstream.estimators.planning.scales import main, optimal_scales
+from ldpstream.estimators.planning.scales import gram_of, main, optimal_scales
 from ldpstream.mechanisms import SpecError, load_spec
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.matrix.matrix import Matrix

@@ -8,10 +8,11 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
-from ldpstream.agents.http import build_http
+from ldpstream.agents.http import build_http, serve
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask
 from tests.stream.cli import configured, invoke, refused
+from tests.stream.querying import windows
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
 HABITS: dict[str, Any] = {
@@ -45,6 +46,17 @@ RECORDS: list[dict[str, Any]] = [
     {"answer": "yes" if i % 4 else "no", "smokes": 0 if i % 4 else 2} for i in range(N)
 ]
 """Three of four say yes and are 0, the others say no and are 2."""
+
+
+async def test_open_windows_of_attributes_have_the_bounds_that_there_are() -> None:
+    pipeline = serve_collections({"habits": HABITS})
+    pipeline.collections["habits"].report(0, RECORDS, times_ms=[START_MS] * N)
+    asked = "habits", "--attribute", "answer"
+    async with serve(pipeline, port=0) as url:
+        (found,) = await windows(url, *asked)
+        assert (found["final"], found["method"]) == (False, "padded")
+        (found,) = await windows(url, *asked, "--estimand", "population")
+        assert (found["final"], found["method"]) == (False, "anytime")
 
 
 async def test_a_pair_is_asked_for_and_published_as_attributes_are() -> None:
