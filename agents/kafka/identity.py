@@ -68,16 +68,12 @@ class TopicIdentity:
         """
         factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
         missing: list[str] = []
-
-        async def declare(collection: CollectionConfig) -> None:
+        for collection in collections:
             named = [getattr(collection.topics, field) for field in needed]
             only = [name for name in named if name is not None]
             found = await declare_topics(client, collection, replication_factor=factor, only=only)
             self._ids.update({name: state.id for name, state in found.items()})
-            missing.extend(missing_on_topics(collection, found, needed=needed))
-
-        # At once: the broker takes its time to show a topic that it has created.
-        await asyncio.gather(*map(declare, collections))
+            missing += missing_on_topics(collection, found, needed=needed)
         missing += await missing_on_group(client, group)
         if missing:
             raise not_permitted(kafka, missing)
