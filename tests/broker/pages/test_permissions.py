@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ldpstream.agents.kafka.address_topic import declare_addresses
 
+from ldpstream.agents.kafka.addresses import declare_addresses
 from ldpstream.agents.kafka.declare import declare_topics
 from tests.acls import documented, grant
 from tests.lab import START_MS, Lab
