@@ -25,8 +25,9 @@ def lab(running: Broker, tmp_path: Path) -> Lab:
 
 
 async def packed(lab: Lab) -> bool:
-    """Whether counts came from packed messages at all."""
-    return all(head.frames > 0 for head in await lab.heads())
+    """Whether counts came from packed messages at all: of a partition whose packer is slow to come
+    back the worker reads the source itself."""
+    return any(head.frames > 0 for head in await lab.heads())
 
 
 async def test_packers_and_a_worker_are_killed(lab: Lab) -> None:
