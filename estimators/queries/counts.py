@@ -26,6 +26,7 @@ from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,
     CountDecoder,
     LinearDecoder,
+    MassDecoder,
     remove_rounding,
 )
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -104,7 +105,7 @@ class SetDecoder(Queries):
         """Prepare a mechanism with its decoder: one decode, shared by all queries."""
         groups = Groups.of(mechanism)
         ones = decoder.decode(np.ones(mechanism.size))
-        mass = decoder.output_mass(ones) if decoder.knows_mass else None
+        mass = decoder.output_mass(ones) if isinstance(decoder, MassDecoder) else None
         slack = 1.0 - ones
         outputs = Groups.known(decoder.output_groups(), slack.size)
         squares = np.square(slack, out=ones)
@@ -186,7 +187,7 @@ class SetDecoder(Queries):
         anchors = np.zeros((len(plain), self.groups.count))
         if not known.any():
             return anchors
-        if self.decoder.knows_mass:
+        if isinstance(self.decoder, MassDecoder):
             mass = self.decoder.output_mass(1.0 - self.slack)
             mass *= self.slack
             products = np.stack([-self.outputs.sums(row * mass) for row in plain])

@@ -142,8 +142,6 @@ class Decoder(ABC):
 class CountDecoder(Decoder):
     """Decoders over a statistic `N` that counts symbols `y = 0..outputs-1`."""
 
-    knows_mass: bool = False
-
     @abstractmethod
     def decode(self, weights: Floats) -> Floats:
         """Return `h` with `Q h = weights`: float64 `(k,)` -> float64 `(outputs,)`.
@@ -165,13 +163,6 @@ class CountDecoder(Decoder):
     def expect_each(self, function: Floats) -> Floats:
         """Return `expect` of each row, float64 `(q, outputs)` -> `(q, k)`."""
         return np.stack([self.expect(row) for row in function])
-
-    def output_mass(self, ones: Floats) -> Floats:
-        """Return `sum_x Q[x, y]` of each output, `(outputs,)`, `ones` being `decode(1)`.
-
-        Of decoders that `knows_mass` without the whole channel.
-        """
-        raise NotImplementedError
 
     def output_groups(self) -> Integers | None:
         """Return the group of each output, int64 `(outputs,)`; None if `groups` is."""
@@ -195,6 +186,14 @@ class CountDecoder(Decoder):
         return reports
 
 
+class MassDecoder(CountDecoder):
+    """Counts whose outputs' masses are known without the whole channel."""
+
+    @abstractmethod
+    def output_mass(self, ones: Floats) -> Floats:
+        """Return `sum_x Q[x, y]` of each output, `(outputs,)`, `ones` being `decode(1)`."""
+
+
 @dataclass(frozen=True)
 class Chain:
     """Prefixes of an order whose noise is the same for users of every value.
@@ -209,8 +208,6 @@ class Chain:
 
 class LinearDecoder(Decoder):
     """Decoders that are linear functions of a statistic of sums, with known noise."""
-
-    knows_chains: bool = False
 
     def noise_each(self, weights: Floats) -> Floats:
         """Return `noise` of each row, `(q, k)` -> `(q, k)`; by default one by one."""
@@ -238,13 +235,16 @@ class LinearDecoder(Decoder):
         """Return the same of every single value, float64 `(k,)`; None: the most it is off."""
         return None
 
-    def chain(self, positions: Integers) -> Chain | None:
-        """Return what is known of the m prefixes `{x : position of x <= i}` without a query each.
 
-        Of decoders that `knows_chains`; None of positions of which nothing is known: their prefixes
-        are sets like any other.
+class ChainDecoder(LinearDecoder):
+    """Sums of which the prefixes of an order are known without a query each."""
+
+    @abstractmethod
+    def chain(self, positions: Integers) -> Chain | None:
+        """Return what is known of the m prefixes `{x : position of x <= i}`.
+
+        None of positions of which nothing is known: their prefixes are sets like any other.
         """
-        raise NotImplementedError
 
 
 def remove_rounding(moments: Floats, weights: Floats) -> Floats:

@@ -11,21 +11,25 @@ from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.design.design import DesignLayout
 from ldpstream.mechanisms.families.design.incidence import Incidence, Sums
 from ldpstream.mechanisms.families.design.support import SupportTables
-from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic, parts
+from ldpstream.mechanisms.interface.decoder import (
+    Decoded,
+    MassDecoder,
+    SingleValues,
+    Statistic,
+    parts,
+)
 from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 _MAX_BATCH = 1 << 22
 _FEW = 1 << 31
 
 
-class DesignDecoder(DisclosedBlocks):
+class DesignDecoder(DisclosedBlocks, MassDecoder):
     """`h_x` is `high` at the reports of x's block that support x, `low` at its others, 0 elsewhere.
 
     The value at place i of a block has the number i among the block's reports; `incidences` holds
     one for each design of the layout.
     """
-
-    knows_mass = True
 
     def __init__(self, layout: DesignLayout, incidences: Sequence[Incidence]) -> None:
         # What the transforms of designs other than the trivial one take.

@@ -21,19 +21,17 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.interface.decoder import Chain, LinearDecoder, Statistic
+from ldpstream.mechanisms.interface.decoder import Chain, ChainDecoder, Statistic
 
 Pair = tuple[Floats, Floats]
 """The least and the largest of something."""
 
 
-class L1BitsDecoder(LinearDecoder):
+class L1BitsDecoder(ChainDecoder):
     """Decodes sums of products of signs, kept with probability `threshold / 2^64`.
 
     `extents` are the sizes of the dimensions of two values or more: others add nothing.
     """
-
-    knows_chains = True
 
     def __init__(self, threshold: int, extents: Sequence[int]) -> None:
         self._shape = tuple(extents)
