@@ -17,7 +17,7 @@ from tests.processes import Worker
 
 from benchmarks.engine.cost import MEASURED_CORE, Cost, on_core
 from benchmarks.engine.topic import fill
-from benchmarks.pack import counted, metric, until
+from benchmarks.speed.pack import counted, metric, until
 
 _QUIET_SECONDS = 3.0
 _POLL_SECONDS = 0.1

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from benchmarks import pack
 from benchmarks.engine.cost import Cost
 from benchmarks.engine.in_process import EPSILON, VALUES, Aggregated
 from benchmarks.engine.latency import FLUSH_AND_PUBLISH, Latency
@@ -14,6 +13,7 @@ from benchmarks.engine.state import MIB, Used
 from benchmarks.engine.tables import table
 from benchmarks.engine.targets import Target
 from benchmarks.engine.workers import SHARED_PARTITIONS, Many, Together
+from benchmarks.speed import pack
 
 
 def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:

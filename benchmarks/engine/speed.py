@@ -13,9 +13,9 @@ from pathlib import Path
 from tests.brokers import Broker
 from tests.lab import Lab
 
-from benchmarks import pack
 from benchmarks.engine import backlog
 from benchmarks.engine.cost import MEASURED_CORE, Cost, best, on_core
+from benchmarks.speed import pack
 
 SIZES = (1, 10, 100, 1_000, 10_000)
 GETMANY, BINCOUNT, WORKER = "getmany", "getmany + bincount", "worker"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tests.brokers import Broker
 
-from benchmarks import memory, recovery
+from benchmarks.state import memory, recovery
 
 MIB = memory.MIB
 CASES = (
@@ -41,6 +41,6 @@ def measure(running: Broker) -> list[Used]:
 
 
 def recover(running: Broker, *, panes: int, values: int) -> list[str]:
-    """Return a row of `python -m benchmarks.recovery`, columns as in its table."""
+    """Return a row of `python -m benchmarks.state.recovery`, columns as in its table."""
     given = argparse.Namespace(values=values, partitions=1, store="memory", flushes=1, closed=False)
     return recovery.measure(running, panes, given)[0]

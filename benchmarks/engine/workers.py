@@ -15,8 +15,8 @@ from tests.processes import Worker
 
 from benchmarks.engine.cost import MEASURED_CORE, on_core
 from benchmarks.engine.topic import fill
-from benchmarks.pack import counted, metric, until
-from benchmarks.state import peak_bytes
+from benchmarks.speed.pack import counted, metric, until
+from benchmarks.state.lab import peak_bytes
 from ldpstream.agents.kafka.declare import TopicError, declare_topics
 
 SHARED_PARTITIONS = 8

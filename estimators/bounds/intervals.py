@@ -27,7 +27,7 @@ def joint_normal_half_width(variance: Floats, slope: Floats, n: int, level: floa
     (c - 1), for two values. So `|e| <= z sigma` implies `e^2 <= z^2 (V + slope |e|/n)`, which is
     `|e| <= d`: the interval fails only where one with the true sigma would. For other queries and
     for the population, whose sampling moves `mean(h^2)` too, the same step is no proof; coverage is
-    measured (`benchmarks.coverage`).
+    measured (`benchmarks.accuracy.coverage`).
     """
     z = float(-ndtri(level / 2.0))
     half = z**2 * slope / (2.0 * n)

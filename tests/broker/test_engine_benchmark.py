@@ -5,13 +5,13 @@ import time
 from pathlib import Path
 
 import pytest
-from benchmarks import pack
 from benchmarks.apart import PartFailedError, apart
 from benchmarks.engine import in_process, latency, show, speed
 from benchmarks.engine.cost import Cost, best
 from benchmarks.engine.tables import Report
 from benchmarks.engine.targets import Target, targets
 from benchmarks.engine.topic import fill
+from benchmarks.speed import pack
 
 from tests.brokers import broker
 from tests.lab import Lab

@@ -1,9 +1,9 @@
-"""The short form of `python -m benchmarks.fleet`: ledgers on disk, and a process that is killed."""
+"""`benchmarks.resilience.fleet`, shorter: ledgers on disk, and a process that is killed."""
 
 from pathlib import Path
 
 import pytest
-from benchmarks.fleet import run
+from benchmarks.resilience.fleet import run
 
 from tests.brokers import Broker
 

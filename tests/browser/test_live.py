@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.page import watch_both
+from benchmarks.speed.page import watch_both
 from playwright.async_api import Browser, Page, expect
 
 from ldpstream.agents.config.secret import GivenSecret
@@ -146,7 +146,7 @@ async def test_a_worker_that_goes_away_is_told_and_taken_up_again(page: Page) ->
 
 
 async def test_nothing_live_blocks_the_page(browser: Browser) -> None:
-    """The short form of `python -m benchmarks.page`, with a limit for a machine that is busy."""
+    """`benchmarks.speed.page`, shorter, with a limit for a machine that is busy."""
     for one in await watch_both(browser, seconds=1.0):
         assert one.updates > 0
         assert max(one.tasks_ms, default=0.0) < 2_000

@@ -1,6 +1,6 @@
 """Random faults of many kinds, overlapping, while four collections are counted: all stays exact.
 
-The long form is `python -m benchmarks.faults`.
+The long form is `python -m benchmarks.resilience.faults`.
 """
 
 import asyncio

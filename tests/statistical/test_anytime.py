@@ -1,4 +1,4 @@
-"""Bounds over whole windows: the short form of `python -m benchmarks.anytime`.
+"""Bounds over whole windows: the short form of `python -m benchmarks.accuracy.anytime`.
 
 Seeds are fixed. With other seeds a check fails with probability below 1e-6 / CHECKS as long as
 anytime bounds are wrong at some moment in at most 3% of all windows (2,000 windows of each setting:
@@ -6,7 +6,7 @@ at most 1.4%), and pointwise normal ones in at least 25% (28% and more).
 """
 
 import pytest
-from benchmarks.anytime import ESTIMANDS, TARGET, ask, seed_of, settings, trajectories
+from benchmarks.accuracy.anytime import ESTIMANDS, TARGET, ask, seed_of, settings, trajectories
 from scipy.stats import binom
 
 from tests.soak import chosen

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from benchmarks.repeated import privatized
+from benchmarks.accuracy.repeated import privatized
 
 from ldpstream.estimators.areas.areas import Areas, estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree

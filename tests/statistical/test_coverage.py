@@ -1,4 +1,4 @@
-"""Bounds cover the truth as often as they say: the short form of `python -m benchmarks.coverage`.
+"""Bounds cover the truth as often as they say: a short `benchmarks.accuracy.coverage`.
 
 Seeds are fixed. With other seeds a check fails with probability below 1e-6 / CHECKS as long as the
 true coverage is what `allowed` assumes: the numbers below are binomial tails.
@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from benchmarks.coverage import (
+from benchmarks.accuracy.coverage import (
     ESTIMANDS,
     METHODS,
     QUANTILES,
@@ -19,9 +19,9 @@ from benchmarks.coverage import (
     small_rows,
     top_rows,
 )
-from benchmarks.coverage_cases import file_mechanisms, large_mechanisms, small_mechanisms
-from benchmarks.repeated import draw, privatized, subset_counts
-from benchmarks.simulate import Case, uniform, zipf
+from benchmarks.accuracy.coverage_cases import file_mechanisms, large_mechanisms, small_mechanisms
+from benchmarks.accuracy.repeated import draw, privatized, subset_counts
+from benchmarks.accuracy.simulate import Case, uniform, zipf
 from scipy.stats import binom, norm
 
 from ldpstream.estimators.bounds.bounded import bound

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from benchmarks.gowalla_offline import errors, load
+from benchmarks.papers.gowalla_offline import errors, load
 
 PATH = os.environ.get("LDPSTREAM_GOWALLA", "")
 EXPECTED = {

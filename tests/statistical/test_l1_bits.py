@@ -8,8 +8,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from benchmarks.l1_variance import measured_ratio, variances
-from benchmarks.simulate import Case, draw_by_privatizing, zipf
+from benchmarks.accuracy.l1_variance import measured_ratio, variances
+from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 from scipy.stats import binom
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values

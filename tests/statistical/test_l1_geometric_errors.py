@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.simulate import Case, draw_by_privatizing, zipf
+from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.planning.predict import predicted_set_variances

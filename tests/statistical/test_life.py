@@ -1,4 +1,4 @@
-"""Bounds of devices that report again and again: the short form of `python -m benchmarks.life`.
+"""Bounds of devices that report again and again: a short `benchmarks.accuracy.life`.
 
 Seeds are fixed. With other seeds a cell fails with probability below 1e-6 / cells as long as its
 true coverage is at least 0.94, and 0.924 or more was seen in 1,000 repetitions of every cell.
@@ -6,8 +6,8 @@ true coverage is at least 0.94, and 0.924 or more was seen in 1,000 repetitions 
 
 import numpy as np
 import pytest
-from benchmarks.life import EPSILONS, RULES, Setting
-from benchmarks.life_crowd import Rule
+from benchmarks.accuracy.life import EPSILONS, RULES, Setting
+from benchmarks.accuracy.life_crowd import Rule
 from scipy.stats import binom
 
 from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH
@@ -41,7 +41,9 @@ def test_as_if_independent_they_are_covered_too_rarely(
     monkeypatch: pytest.MonkeyPatch, name: str, mechanism: str, estimand: str
 ) -> None:
     """Reports of a device that has reported before tell of nobody else, or share their noise."""
-    monkeypatch.setattr("benchmarks.life.sampling_between", lambda *_, **__: ONE_REPORT_EACH)
+    monkeypatch.setattr(
+        "benchmarks.accuracy.life.sampling_between", lambda *_, **__: ONE_REPORT_EACH
+    )
     (rule,) = (rule for rule in RULES if rule.name == name)
     setting = Setting(rule, mechanism, changing=False, newcomers=False)
     cells = [

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from benchmarks.total_error import predicted_total_error
+from benchmarks.accuracy.total_error import predicted_total_error
 from scipy.stats import binom
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values

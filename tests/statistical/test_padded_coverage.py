@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from benchmarks.coverage_grid import MECHANISMS, SIZE, shares_of, weights_of
-from benchmarks.repeated import AffineSums, draw
-from benchmarks.simulate import Case
+from benchmarks.accuracy.coverage_grid import MECHANISMS, SIZE, shares_of, weights_of
+from benchmarks.accuracy.repeated import AffineSums, draw
+from benchmarks.accuracy.simulate import Case
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import bound

@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from benchmarks.profiles import DATA, PROBABILITIES, holds, windows
-from benchmarks.simulate import Case
+from benchmarks.accuracy.profiles import DATA, PROBABILITIES, holds, windows
+from benchmarks.accuracy.simulate import Case
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Method

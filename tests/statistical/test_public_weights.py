@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.simulate import Case, draw_by_privatizing, zipf
+from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 from scipy.stats import binom
 
 from ldpstream.estimators.weights import estimate_public_weights

@@ -6,8 +6,8 @@ times; of 150 repetitions a binomial of 0.95 leaves fewer than 125 with probabil
 
 import numpy as np
 import pytest
-from benchmarks.ranges import DATA, measure, predict
-from benchmarks.simulate import Case, draw_by_privatizing
+from benchmarks.accuracy.ranges import DATA, measure, predict
+from benchmarks.accuracy.simulate import Case, draw_by_privatizing
 
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.quantiles.prefixes import Prefixes

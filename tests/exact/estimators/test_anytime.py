@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.anytime import ask, settings, sums_of, windows
-from benchmarks.repeated import AffineSums
+from benchmarks.accuracy.anytime import ask, settings, sums_of, windows
+from benchmarks.accuracy.repeated import AffineSums
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import bound

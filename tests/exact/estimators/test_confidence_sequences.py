@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.dirichlet import dirichlet_bounds
+from benchmarks.accuracy.dirichlet import dirichlet_bounds
 from scipy.stats import norm
 
 from ldpstream.estimators.bounds.confidence_sequences import (

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.ml_errors import (
+from benchmarks.papers.ml_errors import (
     KINDS,
     Kind,
     exact_variances,

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from benchmarks import lip_theory
+from benchmarks.papers import lip_theory
 
 from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, exp_floor

@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from benchmarks import lip_theory
-from benchmarks.lip_curves import Users, root_error
+from benchmarks.papers import lip_theory
+from benchmarks.papers.lip_curves import Users, root_error
 
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip

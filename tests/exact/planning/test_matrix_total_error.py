@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from benchmarks.total_error import predicted_total_error
+from benchmarks.accuracy.total_error import predicted_total_error
 
 from ldpstream.estimators.planning.scales import gram_of
 from ldpstream.mechanisms.families.matrix.matrix import Matrix

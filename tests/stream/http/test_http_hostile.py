@@ -1,4 +1,4 @@
-"""A short form of `python -m benchmarks.http_fuzz`: hostile calls out of the served description."""
+"""`benchmarks.resilience.http_fuzz`, shorter: hostile calls out of the served description."""
 
 import pytest
 

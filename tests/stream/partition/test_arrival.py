@@ -6,7 +6,7 @@ from itertools import repeat
 
 import numpy as np
 import pytest
-from benchmarks.forged_times import WINDOWS, Late, measure
+from benchmarks.resilience.forged_times import WINDOWS, Late, measure
 
 from ldpstream.agents.partition.arrival import MEMORY, Dates
 from ldpstream.agents.reading.source import Batch

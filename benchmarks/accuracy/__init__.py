@@ -1,0 +1,1 @@
+"""Errors, coverage and widths: measured on simulated devices, and predicted."""

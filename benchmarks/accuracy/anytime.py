@@ -1,0 +1,249 @@
+"""Do bounds hold at every moment of a window? `python -m benchmarks.accuracy.anytime`.
+
+Seeded windows are looked at every 50 reports, from 500 to 20,000. A window is wrong if the truth is
+outside the 95% bounds at any look: the realised share so far for respondents, the share that they
+were drawn from for the population. Widths are half-widths over 1.96 true standard errors, the mean
+over windows, at 500 reports and at 10,000, where anytime bounds are sharpest. Exit status 1 if a
+row of anytime bounds is wrong in more than 5% of the windows.
+"""
+
+import argparse
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.accuracy.dirichlet import dirichlet_bounds
+from benchmarks.accuracy.simulate import uniform, zipf
+from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method, Options
+from ldpstream.estimators.queries.counts import CountQuery, SetDecoder, prepare_queries
+from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.sums import Sums
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FIRST, LAST, STEP = 500, 20_000, 50
+TARGET = 0.05
+RARE = 0.002
+ESTIMANDS: Final[tuple[Estimand, ...]] = ("respondents", "population")
+METHODS: Final[tuple[Method, ...]] = ("normal", "bernstein", "anytime", "anytime-exact")
+ANYTIME = ("anytime", "anytime-exact", "Dirichlet")
+_FEW = 4  # values of h: with more of them the Dirichlet mixture is no competitor
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A set of values, asked again and again; `shares` float64 `(k,)` are the population's."""
+
+    name: str
+    mechanism: Mechanism
+    shares: Floats
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A setting's query in its least form: users and reports are told apart no more than it does.
+
+    `atoms` are the values of h, float64 `(m,)`, `group` the disclosed group of each, int64, and
+    `joint` the probabilities of (in the set or not, atom), float64 `(2, m)`. Of each group
+    `quietest` and `noisiest` bound the noise; `noise` is its mean, `share` the set's share.
+    """
+
+    setting: Setting
+    query: CountQuery
+    atoms: Floats
+    group: Integers
+    joint: Floats
+    quietest: Floats
+    noisiest: Floats
+    noise: float
+    disclosed: bool
+
+    @property
+    def share(self) -> float:
+        """The share of the set in the population."""
+        return float(self.joint[1].sum())
+
+    def error(self, n: int, estimand: Estimand) -> float:
+        """Return the true standard error."""
+        sampling = self.share * (1.0 - self.share) if estimand == "population" else 0.0
+        return float(np.sqrt((self.noise + sampling) / n))
+
+
+def settings() -> Iterator[Setting]:
+    """Yield the settings of the table."""
+    fives = BlockHadamard(1.0, Blocks(np.arange(40) // 8))
+    yield Setting("block-hadamard, 5 of 8, common", fives, zipf(40), (0,))
+    rare = np.concatenate([np.full(32, (1.0 - RARE) / 32), np.full(8, RARE / 8)])
+    yield Setting("block-hadamard, rare block", fives, rare, (32,))
+    yield Setting("high-low, rare plain value", HighLow(1.0, 33, frozenset(range(32))), rare[:33] /
+                  rare[:33].sum(), (32,))  # fmt: skip
+    yield Setting("l1-geometric 64, a value", L1Geometric(1.0, (64,)), uniform(64), (32,))
+    line = L1Geometric(1.0, (64,))
+    yield Setting("l1-geometric 64, 10..25", line, zipf(64, 1.1), tuple(range(10, 26)))
+    yield Setting("l1-geometric 64, first half", line, uniform(64), tuple(range(32)))
+
+
+def ask(setting: Setting) -> Asked:
+    """Prepare a setting's query."""
+    queries = prepare_queries(setting.mechanism)
+    members = indicator(setting.mechanism.size, np.array(setting.members))
+    query = queries.set_query(members)
+    if not (isinstance(queries, SetDecoder) and isinstance(query, CountQuery)):
+        raise TypeError("expected a mechanism whose statistic counts symbols")
+    pairs = np.stack([queries.outputs.of_place.astype(np.float64), np.round(query.h, 9)])
+    (group, atoms), of_output = np.unique(pairs, axis=1, return_inverse=True)
+    joint = np.zeros((2, atoms.size))
+    for value, row in enumerate(setting.mechanism.channel().rows):
+        for output, probability in row.items():
+            place = of_output.reshape(-1)[output]
+            joint[int(members[value]), place] += setting.shares[value] * float(probability)
+    quietest, noisiest = queries.groups.extremes(query.noise)
+    return Asked(
+        setting=setting,
+        query=query,
+        atoms=atoms,
+        group=group.astype(np.int64),
+        joint=joint,
+        quietest=quietest,
+        noisiest=noisiest,
+        noise=float(setting.shares @ query.noise),
+        disclosed=queries.groups.disclosed,
+    )
+
+
+def windows(asked: Asked, number: int, seed: int) -> Iterator[tuple[int, Integers]]:
+    """Yield each look: n, and the counts so far, int64 `(windows, 2, m)`."""
+    rng = np.random.default_rng(seed)
+    cells = asked.joint.reshape(-1) / asked.joint.sum()
+    counts = rng.multinomial(FIRST, cells, number)
+    for n in range(FIRST, LAST + 1, STEP):
+        if n > FIRST:
+            counts += rng.multinomial(STEP, cells, number)
+        yield n, counts.reshape(number, 2, -1)
+
+
+def sums_of(asked: Asked, counts: Integers) -> Sums:
+    """Return the sums of all windows at one look, one entry a window; counts as `windows` yields.
+
+    As `query_sums` does for one statistic.
+    """
+    reports = counts.sum(axis=1)
+    total = reports @ asked.atoms
+    query, same = asked.query, np.ones(len(counts))
+    return Sums(
+        total=total,
+        squares=reports @ asked.atoms**2,
+        offset=total,
+        floor=reports @ asked.quietest[asked.group],
+        ceiling=reports @ asked.noisiest[asked.group],
+        least=same * query.least,
+        largest=same * query.largest,
+        slope=same * (asked.noisiest - asked.quietest).max(),
+        noisy=reports @ (asked.noisiest[asked.group] > 0.0),
+        moment=reports @ (asked.noisiest[asked.group] + 1.0),
+        peak=same * (asked.noisiest.max() + 1.0),
+        typical_noise=same * query.noise.mean(),
+        typical_sampling=same * query.weights.var(),
+        bottom=0.0 * same,
+        top=same,
+        fewest=0.0 * same,
+        most=reports.sum(axis=1).astype(np.float64),
+        deviation=same * query.deviation,
+        tossed=0.0 * same,
+        own=0.0 * same,
+        other=0.0 * same,
+        disclosed=asked.disclosed,
+        indicators=True,
+        reach=None,
+    )
+
+
+def bounds_of(asked: Asked, counts: Integers, n: int, options: Options) -> tuple[Floats, Floats]:
+    """Return the bounds of all windows at one look, two of `(windows,)`."""
+    estimate: Estimate = bound(sums_of(asked, counts), n, options)
+    return estimate.low, estimate.high
+
+
+def merged(asked: Asked, reports: Integers) -> tuple[Integers, Floats]:
+    """Return the counts of each distinct value of h, `(windows, distinct)`, and these values."""
+    atoms, place = np.unique(asked.atoms, return_inverse=True)
+    return np.stack([reports[:, place == i].sum(axis=1) for i in range(atoms.size)], axis=1), atoms
+
+
+def trajectories(
+    asked: Asked, number: int, seed: int, *, dirichlet: bool = False
+) -> dict[tuple[Estimand, str], tuple[float, dict[int, float]]]:
+    """Return of each estimand and method the share of windows wrong at some look, and widths.
+
+    Widths are those of the module's own text, by n.
+    """
+    wrong: dict[tuple[Estimand, str], NDArray[np.bool_]] = {}
+    widths: dict[tuple[Estimand, str], dict[int, float]] = {}
+    for n, counts in windows(asked, number, seed):
+        reports = counts.sum(axis=1)
+        for estimand in ESTIMANDS:
+            truth = counts[:, 1].sum(axis=1) / n if estimand == "respondents" else asked.share
+            found: dict[str, tuple[Floats, Floats]] = {
+                method: bounds_of(asked, counts, n, Options(method=method, estimand=estimand))
+                for method in METHODS
+            }
+            if dirichlet and estimand == "population":
+                found["Dirichlet"] = dirichlet_bounds(*merged(asked, reports), TARGET)
+            middle = reports @ asked.atoms / n
+            for method, (low, high) in found.items():
+                key = estimand, method
+                outside = (low > truth + 1e-12) | (high < truth - 1e-12)
+                wrong[key] = outside | wrong.get(key, np.zeros(number, dtype=np.bool_))
+                if n in (FIRST, SHARPEST):
+                    half = np.maximum(high - middle, middle - low).mean()
+                    normal = 1.959964 * asked.error(n, estimand)
+                    widths.setdefault(key, {})[n] = float(half / normal)
+    return {key: (float(missed.mean()), widths[key]) for key, missed in wrong.items()}
+
+
+def seed_of(setting: Setting) -> int:
+    """Return a seed of the setting's own, the same in every run."""
+    return zlib.crc32(setting.name.encode())
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.accuracy.anytime", description=__doc__
+    )
+    parser.add_argument("--windows", type=int, default=2000)
+    number = parser.parse_args().windows
+    print(f"95% bounds over {number} windows, n = {FIRST} to {LAST:,} looked at every {STEP}")
+    print(f"{'query':31} estimand     bounds         wrong  width at {FIRST}, {SHARPEST:,}")
+    met = True
+    for setting in settings():
+        asked = ask(setting)
+        few = np.unique(asked.atoms).size <= _FEW
+        found = trajectories(asked, number, seed_of(setting), dirichlet=few)
+        for (estimand, method), (wrong, widths) in found.items():
+            good = method not in ANYTIME or wrong <= TARGET
+            met &= good
+            print(
+                f"{setting.name:31} {estimand:12} {method:13} {wrong:6.4f}     "
+                f"{widths[FIRST]:7.2f} {widths[SHARPEST]:7.2f}{'' if good else '  MISSED'}",
+                flush=True,
+            )
+    print("\nall targets met" if met else "\nsome targets missed")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

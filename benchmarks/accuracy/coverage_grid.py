@@ -1,0 +1,244 @@
+"""Where do bounds fail, and how wide are they? `python -m benchmarks.accuracy.coverage_grid`.
+
+One grid: mechanism, estimand, n, epsilon, share, and weights of which one is heavy. Every cell
+draws seeded repetitions of users and reports, as counts and not one by one, and counts how often
+the bounds hold the truth: of values of that share, ranges, prefixes, and the means of four
+functions of the value. Channels of files have budgets of their own: each is asked once. Printed
+are, in the form of docs/performance.md, of each mechanism, method and n the lowest coverage, the
+cells whose coverage is below 0.94 by its 99.99% upper limit (Clopper and Pearson), and the mean
+width over 4 root mean square errors of the best point estimate: the unbiased one, cut to what the
+query can be; then the worst of these cells. Last is the processor time of the run. Exit status 1 if
+a cell of `padded` is among them.
+"""
+
+import argparse
+import math
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.accuracy.coverage_cases import CHANNELS
+from benchmarks.accuracy.repeated import AffineSums, draw
+from benchmarks.accuracy.simulate import Case
+from ldpstream.estimators.bounds.bounded import bound
+from ldpstream.estimators.bounds.options import Estimand, Method, Options
+from ldpstream.estimators.bounds.two_valued import clopper_pearson_parts
+from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.sums import query_sums
+from ldpstream.mechanisms.channels.channel_file import load_channel
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.binary import Binary
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.high_low import HighLow
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.lip.settings import Prior
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.families.optimal import Optimal
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.tree.tree import Tree
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy
+
+Floats = NDArray[np.float64]
+
+SIZE: Final = 32
+BLOCKS: Final = Blocks(np.array([0] * 3 + [1] * 5 + [2] * 24))
+
+
+def _optimal(file: str, _: float) -> Optimal:
+    """Return the mechanism of a channel file, whose budgets are its own."""
+    return Optimal(load_channel(f"{file}.json", CHANNELS))
+
+
+MECHANISMS: Final[dict[str, Callable[[float], Mechanism]]] = {
+    "randomized-response": lambda epsilon: RandomizedResponse(epsilon, Blocks.one(SIZE)),
+    "block-hadamard": lambda epsilon: BlockHadamard(epsilon, Blocks.one(SIZE)),
+    "block-hadamard, blocks": lambda epsilon: BlockHadamard(epsilon, BLOCKS),
+    "projective-geometry": lambda epsilon: ProjectiveGeometry(epsilon, BLOCKS),
+    "high-low": lambda epsilon: HighLow(epsilon, SIZE, frozenset(range(0, SIZE, 3))),
+    "subset-selection": lambda epsilon: SubsetSelection(epsilon, BLOCKS),
+    "tree": lambda epsilon: Tree(epsilon, Blocks.one(SIZE)),
+    "l1-geometric": lambda epsilon: L1Geometric(epsilon, (SIZE,)),
+    "l1-bits": lambda epsilon: L1Bits(epsilon, (SIZE,)),
+    "matrix, haar": lambda epsilon: Matrix(
+        BlockPolicy(epsilon, Blocks.one(SIZE)), Strategy.built_in("haar", SIZE)
+    ),
+    "matrix, prefix": lambda epsilon: Matrix(
+        MetricPolicy(epsilon, (SIZE,)), Strategy.built_in("prefix", SIZE)
+    ),
+    "binary": lambda epsilon: Binary(epsilon, epsilon),
+    "binary, infinite first": lambda epsilon: Binary(math.inf, epsilon),
+    "lip, prior 0.3": lambda epsilon: Lip(Prior(value=0.3), (epsilon,)),
+    "lip, 16 levels": lambda epsilon: Lip(Prior(levels=16), (epsilon,)),
+}
+FILES: Final[dict[str, Callable[[float], Mechanism]]] = {
+    f"optimal, {file}": partial(_optimal, file)
+    for file in ("asymmetric", "classical", "graph", "line", "lip")
+}
+METHODS: Final[tuple[Method, ...]] = ("padded", "normal", "bernstein")
+ESTIMANDS: Final[tuple[Estimand, ...]] = ("respondents", "population")
+"""Of independent reports the active are a population."""
+LEAST: Final = 0.94
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One query in one setting: coverage and width of each method, over r repetitions."""
+
+    mechanism: str
+    estimand: Estimand
+    n: int
+    epsilon: float
+    share: float
+    query: str
+    covered: dict[Method, float]
+    width: dict[Method, float]
+
+    def limit(self, method: Method, repetitions: int) -> float:
+        """Return the 99.99% upper limit of a coverage."""
+        inside = np.array(round(self.covered[method] * repetitions) * 1.0)
+        return float(clopper_pearson_parts(inside, np.array(1.0 * repetitions), 2e-4)[1])
+
+
+def rare(size: int) -> int:
+    """Return the value whose share is the grid's; its weight is the heavy one."""
+    return 5 * size // 8
+
+
+def shares_of(share: float, size: int) -> Floats:
+    """Return shares of which the rare value has one, and two of the others half of the rest."""
+    place = rare(size)
+    shares = np.full(size, (1.0 - share) / 2.0 / (size - 1))
+    for other in (size // 10, place - 1):
+        shares[other] += (1.0 - share) / 4.0
+    shares[place] = share
+    whole: Floats = shares / shares.sum()
+    return whole
+
+
+def weights_of(size: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Return sets and functions of the value, by name."""
+    place, chosen = np.arange(size) / (size - 1.0), rare(size)
+    heavy = np.full(size, 0.01) * place
+    heavy[chosen] = 1.0
+    sets = {
+        "value": indicator(size, np.array([chosen])),
+        "range": indicator(size, np.arange(max(0, chosen - 4), chosen + 1)),
+        "prefix": indicator(size, np.arange(chosen)),
+    }
+    functions = {
+        "mean": place,
+        "cosine": np.cos(4.0 * np.pi * place),
+        "exp(8x)": np.exp(8.0 * (place - 1.0)),
+        "one heavy": heavy,
+    }
+    return sets, functions
+
+
+def cells(
+    name: str, epsilon: float, ns: list[int], shares: list[float], repetitions: int
+) -> Iterator[Cell]:
+    """Yield the cells of one mechanism, all estimands."""
+    mechanism = {**MECHANISMS, **FILES}[name](epsilon)
+    sets, functions = weights_of(mechanism.size)
+    queries = prepare_queries(mechanism)
+    of_sets = [queries.set_query(weights) for weights in sets.values()]
+    of_functions = [queries.linear_query(weights) for weights in functions.values()]
+    parts = [
+        AffineSums.of(mechanism, lambda s: query_sums(queries, s, of_sets, indicators=True)),
+        AffineSums.of(mechanism, lambda s: query_sums(queries, s, of_functions, indicators=False)),
+    ]
+    names = [*sets, *functions]
+    weights = np.stack([*sets.values(), *functions.values()])
+    for n, share in product(ns, shares):
+        case = Case(name, mechanism, "rare", shares_of(share, mechanism.size), n)
+        seed = zlib.crc32(f"{name}/{epsilon}/{n}/{share}".encode())
+        counts, statistics = draw(case, repetitions, seed)
+        sums = [part.at(statistics) for part in parts]
+        for estimand in ESTIMANDS:
+            people = counts / n if estimand == "respondents" else case.shares[None]
+            truth = np.broadcast_to(people @ weights.T, (repetitions, len(names)))
+            covered: dict[Method, Floats] = {}
+            width: dict[Method, Floats] = {}
+            for method in METHODS:
+                found = [bound(s, n, Options(method=method, estimand=estimand)) for s in sums]
+                low = np.concatenate([one.low for one in found], axis=1)
+                high = np.concatenate([one.high for one in found], axis=1)
+                inside = (low <= truth + 1e-9) & (truth <= high + 1e-9)
+                value = np.concatenate([one.value for one in found], axis=1)
+                best = np.clip(value, weights.min(axis=1), weights.max(axis=1))
+                error = np.sqrt(((best - truth) ** 2).mean(axis=0))
+                covered[method] = inside.mean(axis=0)
+                width[method] = (high - low).mean(axis=0) / np.maximum(4.0 * error, 1.0 / n)
+            for place, query in enumerate(names):
+                yield Cell(
+                    *(name, estimand, n, epsilon, share, query),
+                    {method: float(covered[method][place]) for method in METHODS},
+                    {method: float(width[method][place]) for method in METHODS},
+                )
+
+
+def print_table(cells: list[Cell], repetitions: int) -> None:
+    """Print the rows of docs/performance.md: lowest coverage, cells that fail, mean width."""
+    heads = [f"{e}: {method}" for e in ESTIMANDS for method in METHODS]
+    print(f"| mechanism | reports | {' | '.join(heads)} |\n|---|---:|{'---|' * len(heads)}")
+    for name, n in dict.fromkeys((c.mechanism, c.n) for c in cells):
+        entries = []
+        for estimand, method in product(ESTIMANDS, METHODS):
+            of = [c for c in cells if (c.mechanism, c.n, c.estimand) == (name, n, estimand)]
+            low = min(c.covered[method] for c in of)
+            failed = sum(c.limit(method, repetitions) < LEAST for c in of)
+            width = float(np.mean([c.width[method] for c in of]))
+            entries.append(f"{low:.3f}{f' ({failed})' if failed else ''}, {width:.2f}")
+        print(f"| `{name}` | {n:,} | {' | '.join(entries)} |")
+
+
+def main() -> int:
+    """Print the cells that fail, and the table of widths."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.accuracy.coverage_grid", description=__doc__
+    )
+    every = [*MECHANISMS, *FILES]
+    parser.add_argument("--repetitions", type=int, default=2000)
+    parser.add_argument("--mechanisms", nargs="+", choices=every, default=every)
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.3, 1.0, 3.0, 8.0])
+    parser.add_argument("--n", nargs="+", type=int, default=[50, 300, 5_000, 100_000])
+    parser.add_argument("--shares", nargs="+", type=float, default=[0.001, 0.01, 0.1, 0.5])
+    asked = parser.parse_args()
+    found: list[Cell] = []
+    began = time.process_time()
+    for name in asked.mechanisms:
+        for epsilon in asked.epsilons[:1] if name in FILES else asked.epsilons:
+            found += cells(name, epsilon, asked.n, asked.shares, asked.repetitions)
+    print(f"{len(found):,} cells of {asked.repetitions:,} repetitions, 95% bounds\n")
+    print_table(found, asked.repetitions)
+    failed = [(m, c) for m in METHODS for c in found if c.limit(m, asked.repetitions) < LEAST]
+    for method in METHODS:
+        of = sorted((c for m, c in failed if m == method), key=lambda c: c.covered[method])
+        print(f"\n{method}: {len(of)} cells below {LEAST}")
+        for cell in of[:10]:
+            print(
+                f"  {cell.covered[method]:.4f} {cell.mechanism}, {cell.estimand}, n {cell.n}, "
+                f"epsilon {cell.epsilon:g}, share {cell.share:g}: {cell.query}"
+            )
+    print(f"\n{time.process_time() - began:,.0f} s")
+    return 1 if any(method == "padded" for method, _ in failed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""Many seeded repetitions of a collection at once: their statistics, and the sums of queries.
+
+Statistics of `matrix`, of `l1-bits` on a line and of `subset-selection` are drawn as sums of known
+distributions (`tests/statistical/test_coverage.py` compares them with privatized reports). All sums
+of a query are affine in the statistic: they are found by the estimators themselves, of no report
+and of one unit of each entry, and then are products of matrices.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.seeded import SeededEntropy
+
+from benchmarks.accuracy.simulate import Case, draw_from_channel
+from ldpstream.estimators.queries.sums import Sums
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.subset.subsets import Subsets
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_MOST_ROWS = 64
+"""Larger channels are privatized: a multinomial draw for each of their rows takes longer."""
+_BATCH = 1 << 19
+
+
+def draw(case: Case, repetitions: int, seed: int) -> tuple[Integers, Integers]:
+    """Draw users and reports: counts of values `(repetitions, k)`, statistics `(.., size)`."""
+    mechanism = case.mechanism
+    if isinstance(mechanism, SymbolMechanism) and mechanism.size <= _MOST_ROWS:
+        return draw_from_channel(case, repetitions, seed)
+    rng = np.random.default_rng([seed, 1])
+    counts = rng.multinomial(case.n, case.shares, repetitions)
+    if isinstance(mechanism, Matrix):
+        return counts, laplace_sums(mechanism, counts, rng)
+    if isinstance(mechanism, L1Bits) and len(mechanism.shape) == 1:
+        return counts, sign_sums(mechanism, counts, rng)
+    if isinstance(mechanism, SubsetSelection) and int(mechanism.blocks.sizes.max()) <= _MOST_ROWS:
+        return counts, subset_counts(mechanism, counts, rng)
+    return counts, privatized(mechanism, counts, seed)
+
+
+def privatized(mechanism: Mechanism, counts: Integers, seed: int) -> Integers:
+    """Privatize the values of every repetition, batches of them at once: statistics."""
+    entropy, statistics = SeededEntropy(seed), []
+    step = max(1, _BATCH // max(1, int(counts[0].sum())))
+    for start in range(0, len(counts), step):
+        rows = counts[start : start + step]
+        values = np.tile(np.arange(mechanism.size), len(rows))
+        reports = mechanism.privatize(np.repeat(values, rows.ravel()), entropy=entropy)
+        for part in np.split(reports, np.cumsum(rows.sum(axis=1))[:-1]):
+            statistic = mechanism.empty()
+            mechanism.absorb(statistic, part)
+            statistics.append(statistic)
+    return np.stack(statistics)
+
+
+def laplace_sums(mechanism: Matrix, counts: Integers, rng: np.random.Generator) -> Integers:
+    """Draw sums of rows: n discrete Laplace draws sum to two negative binomials' difference.
+
+    Clamping, which less than 2^-64 of the noise needs, is left out.
+    """
+    rows, group = mechanism.rows, mechanism.decoder().groups()
+    of_value = np.zeros(mechanism.size, dtype=np.int64) if group is None else group
+    parts = []
+    for number in range(int(of_value.max()) + 1):
+        inside = of_value == number
+        users = counts[:, inside].sum(axis=1)
+        sums = counts[:, inside] @ rows.entries[:, inside].astype(np.int64).T
+        shape, stay = np.maximum(users, 1)[:, None], 1.0 - rows.alphas
+        size = (len(counts), rows.count)
+        noise = rng.negative_binomial(shape, stay, size) - rng.negative_binomial(shape, stay, size)
+        parts += [sums + np.where(users[:, None] > 0, noise, 0), users[:, None]]
+    return np.concatenate(parts, axis=1)
+
+
+def sign_sums(mechanism: L1Bits, counts: Integers, rng: np.random.Generator) -> Integers:
+    """Draw sums of signs on a line: entry j is +1 for values up to j, kept with one probability."""
+    up = np.cumsum(counts, axis=1)
+    n, keep = up[:, -1:], mechanism.threshold / WORD
+    ones = rng.binomial(up, keep) + rng.binomial(n - up, 1.0 - keep)
+    ones[:, -1] = n[:, 0]  # the last entry is known
+    return 2 * ones - n
+
+
+def subset_counts(
+    mechanism: SubsetSelection, counts: Integers, rng: np.random.Generator
+) -> Integers:
+    """Draw how many reports hold each value, and how many are of each block."""
+    blocks, parts = mechanism.blocks, []
+    held = np.empty_like(counts)
+    for block, kind in enumerate(mechanism.layout.kinds.tolist()):
+        inside = blocks.of_value == block
+        held[:, inside] = _held(mechanism.subsets[kind], counts[:, inside], rng)
+        parts.append(counts[:, inside].sum(axis=1))
+    return np.concatenate([held, np.stack(parts, axis=1)], axis=1)
+
+
+def _held(subsets: Subsets, counts: Integers, rng: np.random.Generator) -> Integers:
+    """Draw the same of one block, `(r, size)`: one of its other values after the other.
+
+    Reports that still take m of the M values that are left take the next one with probability m/M.
+    """
+    own = rng.binomial(counts, subsets.threshold / WORD)
+    held = own.copy()
+    left = np.zeros((*counts.shape, subsets.chosen + 1), dtype=np.int64)
+    left[..., subsets.chosen] = counts - own
+    left[..., subsets.chosen - 1] += own
+    for step in range(subsets.size - 1):
+        values = subsets.size - 1 - step
+        taken = rng.binomial(left, np.minimum(np.arange(subsets.chosen + 1) / values, 1.0))
+        left -= taken
+        left[..., :-1] += taken[..., 1:]
+        # The other value of this step comes before the own one, or after it.
+        of_own = taken.sum(axis=-1)
+        held[:, step] += of_own[:, step + 1 :].sum(axis=1)
+        held[:, step + 1] += of_own[:, : step + 1].sum(axis=1)
+    return held
+
+
+@dataclass(frozen=True)
+class AffineSums:
+    """Sums of q queries for any statistic: `zero` of no report, and what an entry adds.
+
+    `slopes` are float64 `(statistic_size, q)`, by the names of the fields that change.
+    """
+
+    zero: Sums
+    slopes: dict[str, Floats]
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, sums: Callable[[Statistic], Sums]) -> Self:
+        """Find the slopes of an estimator's sums."""
+        zero = sums(mechanism.empty())
+        units = [sums(unit) for unit in np.eye(mechanism.statistic_size, dtype=np.int64)]
+        slopes = {}
+        for name in (field.name for field in fields(zero)):
+            constant = getattr(zero, name)
+            if isinstance(constant, np.ndarray):
+                slope = np.stack([getattr(unit, name) for unit in units]) - constant
+                if slope.any():
+                    slopes[name] = slope
+        return cls(zero, slopes)
+
+    def at(self, statistics: Integers) -> Sums:
+        """Return the sums of many statistics, `(r, size)`: arrays of shape `(r, q)` or `(q,)`."""
+        rows = statistics.astype(np.float64)
+        changed = {name: getattr(self.zero, name) + rows @ s for name, s in self.slopes.items()}
+        return replace(self.zero, **changed)
+
+    def totals(self, statistics: Integers) -> Floats:
+        """Return the totals of all queries alone, float64 `(r, q)`."""
+        return np.asarray(self.zero.total + statistics.astype(np.float64) @ self.slopes["total"])
+
+    def at_some(self, statistics: Integers, queries: Integers) -> Sums:
+        """Return the sums of some queries of each statistic, int64 `(r, c)`: `(r, c)`."""
+        rows = statistics.astype(np.float64)
+        changed: dict[str, Any] = {}
+        for name in (field.name for field in fields(self.zero)):
+            constant = getattr(self.zero, name)
+            if isinstance(constant, np.ndarray):
+                changed[name] = constant[queries]
+        for name, slope in self.slopes.items():
+            of_query = np.ascontiguousarray(slope.T)
+            parts = (of_query[some] @ row for row, some in zip(rows, queries, strict=True))
+            changed[name] = changed[name] + np.stack(list(parts))
+        return replace(self.zero, **changed)

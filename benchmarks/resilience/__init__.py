@@ -1,0 +1,1 @@
+"""Whether counts stay exact under faults, forged input, restarts and load."""

@@ -1,0 +1,1 @@
+"""What a report, a request or an answer costs."""

@@ -1,0 +1,170 @@
+"""Uploads through a gateway, beside a bare handler: `python -m benchmarks.speed.gateway`.
+
+    python -m benchmarks.speed.gateway --seconds 5
+
+In one run, each in a process of its own with the same clients in this one: a bare aiohttp handler
+that only reads the body, and `ldpstream gateway` over the embedded broker, which checks each
+report, waits for the broker and the disk, and answers then. For one and for 100 reports an upload;
+uploads and reports a second, their ratio, and the server's processor time an upload. The clients
+keep so many connections busy, and take processor time too: where they share the server's core the
+numbers are lower bounds, and the ratio of processor time says what the gateway costs.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from aiohttp import ClientSession, TCPConnector
+from rich.console import Console
+from rich.table import Table
+from tests.brokers import KINDS, broker
+from tests.lab import Lab
+from tests.processes import Worker
+
+_BARE = """
+import asyncio
+from aiohttp import web
+async def read(request):
+    await request.read()
+    return web.json_response({"accepted": 1})
+app = web.Application()
+app.router.add_post("/v1/collections/trips/reports", read)
+async def main():
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    print(f"ready http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+_GATEWAY = "from ldpstream.agents.cli.main import main; main()"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One server, with uploads of so many reports."""
+
+    what: str
+    reports: int
+    uploads: int
+    seconds: float
+    cpu_seconds: float
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description="Measure uploads through the gateway.")
+    parser.add_argument("--broker", choices=KINDS, default="embedded")
+    parser.add_argument("--seconds", type=float, default=5.0, help="for each of the four")
+    parser.add_argument("--clients", type=int, default=64, help="connections")
+    given = parser.parse_args()
+    measured = []
+    with broker(given.broker) as running, tempfile.TemporaryDirectory() as folder:
+        lab = Lab(running, Path(folder))
+        text = lab.file.read_text()
+        table = f'[gateway]\nhttp = "127.0.0.1:0"\nqueue = {10 * given.clients}\n'
+        lab.file.write_text(text.replace("[collection.", f"{table}[collection.", 1))
+        asyncio.run(lab.create(lab.collection.topics.source, partitions=4))
+        for reports in (1, 100):
+            for what, command in (
+                ("a bare handler", [_BARE]),
+                ("ldpstream gateway", [_GATEWAY, "gateway", "-c", str(lab.file)]),
+            ):
+                with _started(command) as server:
+                    measured.append(_measure(what, server, lab, reports, given))
+    _show(measured, given.clients)
+
+
+@contextlib.contextmanager
+def _started(command: list[str]) -> Iterator[Worker]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    server = Worker(process)
+    try:
+        server.wait_ready()
+        yield server
+    finally:
+        server.kill()
+
+
+def _measure(
+    what: str, server: Worker, lab: Lab, reports: int, given: argparse.Namespace
+) -> Measured:
+    now_ms = time.time_ns() // 1_000_000
+    spec = lab.collection.spec
+    frames = [
+        spec.frame_reports(lab.reports(reports), times_ms=np.full(reports, now_ms))
+        for _ in range(256)
+    ]
+    asyncio.run(_upload(server.url, frames, seconds=1.0, clients=given.clients))
+    before, began = _cpu_seconds(server), time.perf_counter()
+    uploads = asyncio.run(_upload(server.url, frames, seconds=given.seconds, clients=given.clients))
+    took = time.perf_counter() - began
+    return Measured(what, reports, uploads, took, _cpu_seconds(server) - before)
+
+
+async def _upload(url: str, frames: list[bytes], *, seconds: float, clients: int) -> int:
+    url = f"{url}/v1/collections/trips/reports"
+    end = time.perf_counter() + seconds
+
+    async def client(session: ClientSession, number: int) -> int:
+        done = 0
+        while time.perf_counter() < end:
+            headers = {
+                "Content-Type": "application/vnd.ldpstream.frame",
+                "Idempotency-Key": secrets.token_hex(16),
+            }
+            body = frames[(number + done) % len(frames)]
+            async with session.post(url, data=body, headers=headers) as answer:
+                if answer.status != 200:
+                    raise RuntimeError(await answer.text())
+                await answer.read()
+            done += 1
+        return done
+
+    async with ClientSession(connector=TCPConnector(limit=clients)) as session:
+        return sum(await asyncio.gather(*(client(session, n) for n in range(clients))))
+
+
+def _cpu_seconds(server: Worker) -> float:
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    # utime and stime, in hundredths of a second on every Linux.
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def _show(measured: list[Measured], clients: int) -> None:
+    table = Table(title=f"uploads, {clients} connections")
+    for heading in ("server", "reports an upload", "uploads/s", "reports/s", "CPU ms an upload"):
+        table.add_column(heading, justify="left" if heading == "server" else "right")
+    for one in measured:
+        a_second = one.uploads / one.seconds
+        table.add_row(
+            one.what,
+            str(one.reports),
+            f"{a_second:,.0f}",
+            f"{a_second * one.reports:,.0f}",
+            f"{1000 * one.cpu_seconds / one.uploads:.2f}",
+        )
+    console = Console()
+    console.print(table)
+    for bare, own in zip(measured[::2], measured[1::2], strict=True):
+        ratio = (own.uploads / own.seconds) / (bare.uploads / bare.seconds)
+        cpu = (own.cpu_seconds / own.uploads) / (bare.cpu_seconds / bare.uploads)
+        console.print(
+            f"{own.reports} reports an upload: {ratio:.2f} of the bare handler's uploads/s, "
+            f"{cpu:.1f} times its processor time"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""The live page in Chromium: how soon it paints, and whether anything live ever blocks it.
+
+    python -m benchmarks.speed.page [--seconds 600]
+
+A worker's HTTP application serves collections of every kind on loopback. First paint is that of a
+fresh profile, from the start of the navigation; long tasks are what the browser itself reports
+(`PerformanceObserver`, from 50 ms on) while new reports come to two pages that stay open: a table
+of 200 rows and a map of 43,750 places. Exits 1 beyond the limits: 1 s and 100 ms.
+"""
+
+import argparse
+import asyncio
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from playwright.async_api import Browser, expect
+from rich.console import Console
+from rich.table import Table
+from tests.browser.chromium import find_chromium, start_chromium
+from tests.browser.looking import open_view
+from tests.browser.showing import MAKE, PLACES, report, show_collections
+from tests.stream.serving import MINUTE_MS, START_MS, Served, serve_collections
+
+from ldpstream.agents.http import serve
+
+PAINT_LIMIT_MS: Final = 1000.0
+TASK_LIMIT_MS: Final = 100.0
+PATIENCE_MS: Final = 120_000.0
+_LOADS: Final = 5
+_PAINTS: Final = """() => Object.fromEntries(
+  performance.getEntriesByType("paint").map(paint => [paint.name, paint.startTime]))"""
+_WATCH: Final = """() => {
+  window.tasks = [];
+  const note = seen => seen.getEntries().forEach(task => window.tasks.push(task.duration));
+  new PerformanceObserver(note).observe({type: "longtask"});
+}"""
+_BLOCK: Final = """() => setTimeout(() => {
+  const end = performance.now() + 120;
+  while (performance.now() < end);
+}, 0)"""
+
+
+async def first_paints(browser: Browser, url: str) -> list[float]:
+    """Return the first contentful paint of some loads, each with nothing cached; ms."""
+    found = []
+    for _ in range(_LOADS):
+        context = await browser.new_context()
+        page = await context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        await page.goto(f"{url}/#collection=places&view=map")
+        await page.wait_for_selector("#map-sum:not(:empty)", state="attached")
+        found.append(float((await page.evaluate(_PAINTS))["first-contentful-paint"]))
+        await context.close()
+    return found
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What happened on a page that stayed open."""
+
+    what: str
+    updates: int
+    tasks_ms: list[float]
+
+
+ROUTES: Final = {
+    "mechanism": "randomized-response",
+    "epsilon": 3.0,
+    "domain": {"values": [f"route {number}" for number in range(200)]},
+    "partitions": 1,
+    "minimum": 1,
+    "window": {"size": "1m", "retention": "1h"},
+    "publish": {"every": "100ms", "top": 20},
+}
+
+
+async def watch(
+    browser: Browser, served: Served, url: str, view: str, *, seconds: float, more: str = ""
+) -> Watched:
+    """Keep a view of a collection open while reports come, one update after the other."""
+    name, rng, updates = served.config.name, np.random.default_rng(5), 0
+    page = await browser.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    await open_view(page, url, name, view, more)
+    await page.evaluate(_WATCH)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        before = await page.locator("#n").inner_text()
+        labels = MAKE[name](rng, 2000) if name in MAKE else _routes(rng, 2000)
+        times_ms = [START_MS + 7 * MINUTE_MS] * len(labels)
+        await asyncio.to_thread(served.report, 0, labels, times_ms=times_ms, seed=updates)
+        await expect(page.locator("#n")).not_to_have_text(before, timeout=PATIENCE_MS)
+        updates += 1
+    tasks: list[float] = await page.evaluate("window.tasks")
+    # What is measured can fail: a task that is long on purpose is seen.
+    await page.evaluate(_BLOCK)
+    await page.wait_for_timeout(500)
+    assert len(await page.evaluate("window.tasks")) > len(tasks)
+    await page.close()
+    return Watched(f"{name}, {view}", updates, tasks)
+
+
+def _routes(rng: np.random.Generator, n: int) -> list[str]:
+    return [f"route {one}" for one in rng.geometric(0.03, n).clip(1, 200) - 1]
+
+
+async def watch_both(browser: Browser, seconds: float) -> list[Watched]:
+    """Keep a table of 200 rows and a map of 43,750 places open at once."""
+    both = serve_collections({"routes": ROUTES, "places": PLACES})
+    routes, places = both.collections["routes"], both.collections["places"]
+    for minute in range(8):
+        report(places, minute, 2000, seed=minute)
+        times_ms = [START_MS + minute * MINUTE_MS] * 2000
+        routes.report(0, _routes(np.random.default_rng(minute), 2000), times_ms=times_ms)
+    async with serve(both, port=0) as url:
+        table, plane = await asyncio.gather(
+            watch(browser, routes, url, "values", seconds=seconds, more="&top=all"),
+            watch(browser, places, url, "map", seconds=seconds),
+        )
+    return [table, plane]
+
+
+async def run(path: str, seconds: float) -> int:
+    """Measure, print, and return the exit code."""
+    pipeline = show_collections(reports=20_000)
+    async with serve(pipeline, port=0) as url, start_chromium(path) as browser:
+        paints = await first_paints(browser, url)
+        watched = await watch_both(browser, seconds)
+        version = browser.version
+    slowest = max(paints)
+    longest = max((task for one in watched for task in one.tasks_ms), default=0.0)
+    table = Table(title=f"The live page in Chromium {version}")
+    for column in ("measured", "median", "worst", "limit"):
+        table.add_column(column, justify="left" if column == "measured" else "right")
+    table.add_row(
+        f"first contentful paint, {len(paints)} loads",
+        f"{statistics.median(paints):.0f} ms",
+        f"{slowest:.0f} ms",
+        f"{PAINT_LIMIT_MS:.0f} ms",
+    )
+    for one in watched:
+        tasks = one.tasks_ms
+        table.add_row(
+            f"{one.what}: long tasks (from 50 ms), {one.updates} updates in {seconds:g} s: "
+            f"{len(tasks)}",
+            f"{statistics.median(tasks):.0f} ms" if tasks else "none",
+            f"{max(tasks):.0f} ms" if tasks else "none",
+            f"{TASK_LIMIT_MS:.0f} ms",
+        )
+    Console().print(table)
+    return int(slowest >= PAINT_LIMIT_MS or longest > TASK_LIMIT_MS)
+
+
+def main() -> None:
+    """Read the options, and measure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    path = find_chromium()
+    if path is None:
+        sys.exit("no Chromium on the PATH; on Debian: apt-get install chromium")
+    sys.exit(asyncio.run(run(path, parser.parse_args().seconds)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""How long a worker takes to read its state back.
+
+    python -m benchmarks.state.recovery --panes 1000,10000 --values 1000 --store memory
+
+For each number of open panes, a changelog is written to Apache Kafka by the state machine itself:
+every pane holds reports of every value, `--flushes` times added to. Then a fresh process reads it
+with the worker's own reader until every replica has been evaluated, and a worker is started.
+Seconds are those of reading (the clients are connected before), of loading what an owner holds of
+it, and from the start of the worker's process until it says `ready`. Memory is the reading
+process's peak, and how much of it came with reading. With `--store rocksdb` the second line of a
+size is the restart of a reader that has evaluated the changelog before (between the two a worker
+ran: with `--closed` it has stored finals).
+"""
+
+import argparse
+import asyncio
+import multiprocessing
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from tests.brokers import KINDS, Broker, broker
+from tests.processes import Worker
+
+from benchmarks.state.lab import KEPT, OPEN, StateLab, fill, load_owned, open_replicas, peak_bytes
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What reading a changelog took."""
+
+    read_seconds: float
+    load_seconds: float
+    peak_bytes: int
+    added_bytes: int
+    cells: int
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description="Measure the recovery of state.")
+    parser.add_argument("--broker", choices=KINDS, default="kafka")
+    parser.add_argument("--panes", default="1000,3000,10000", help="open panes a partition")
+    parser.add_argument("--values", type=int, default=1_000)
+    parser.add_argument("--partitions", type=int, default=1)
+    parser.add_argument("--flushes", type=int, default=1, help="how often each pane is written")
+    parser.add_argument("--store", choices=("memory", "rocksdb"), default="memory")
+    parser.add_argument("--closed", action="store_true", help="panes that have closed, kept")
+    given = parser.parse_args()
+    table = Table(
+        title_justify="left",
+        title=f"{given.values:,} values, {given.partitions} partitions, each pane written "
+        f"{given.flushes} x, store = {given.store}, {given.broker} broker",
+    )
+    for column in ("panes", "records", "MB", "read s", "load s", "ready s", "peak MiB"):
+        table.add_column(column, justify="right")
+    table.add_column("added MiB", justify="right")
+    table.add_column("B a pane", justify="right")
+    with broker(given.broker) as running:
+        for panes in map(int, given.panes.split(",")):
+            for row in measure(running, panes, given):
+                table.add_row(*row)
+    Console().print(table)
+
+
+def measure(running: Broker, panes: int, given: argparse.Namespace) -> list[list[str]]:
+    """Return the lines of one size."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        lab = StateLab(
+            running,
+            Path(folder),
+            values=given.values,
+            partitions=given.partitions,
+            store=given.store,
+            window=KEPT if given.closed else OPEN,
+        )
+        records, size = asyncio.run(fill(lab, panes=panes, flushes=given.flushes))
+        for restart in (False, True) if given.store == "rocksdb" else (False,):
+            recovered = _apart(lab)
+            ready_seconds = _ready(lab)
+            rows.append(
+                [
+                    f"{panes:,}" + (" restart" if restart else ""),
+                    f"{records:,}",
+                    f"{size / 1e6:.1f}",
+                    f"{recovered.read_seconds:.2f}",
+                    f"{recovered.load_seconds:.2f}",
+                    f"{ready_seconds:.2f}",
+                    f"{recovered.peak_bytes / MIB:.0f}",
+                    f"{recovered.added_bytes / MIB:.0f}",
+                    f"{recovered.added_bytes / panes / given.partitions:,.0f}",
+                ]
+            )
+    return rows
+
+
+def _apart(lab: StateLab) -> Recovered:
+    """Read in a process of its own, whose memory holds nothing else."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_recover, args=(lab.file, sender))
+    process.start()
+    try:
+        if not receiver.poll(300):
+            raise TimeoutError("reading the changelog took more than 300 s")
+        recovered = receiver.recv()
+        assert isinstance(recovered, Recovered)
+        return recovered
+    finally:
+        process.kill()
+        process.join()
+
+
+def _recover(file: Path, sender: Any) -> None:
+    sender.send(asyncio.run(_read(StateLab.of(file))))
+
+
+async def _read(lab: StateLab) -> Recovered:
+    async with open_replicas(lab) as (replicas, read):
+        before = peak_bytes()
+        begun = time.perf_counter()
+        await read()
+        read_seconds = time.perf_counter() - begun
+        begun = time.perf_counter()
+        owned = load_owned(lab, replicas)
+        load_seconds = time.perf_counter() - begun
+        peak = peak_bytes()
+        assert len(owned) == len(replicas)
+        return Recovered(
+            read_seconds, load_seconds, peak, peak - before, sum(len(t.cells) for t in replicas)
+        )
+
+
+def _ready(lab: StateLab) -> float:
+    """Return the seconds from the start of a worker's process to its `ready`."""
+    begun = time.perf_counter()
+    worker: Worker = lab.start_worker()
+    try:
+        worker.wait_ready()
+        seconds = time.perf_counter() - begun
+        assert worker.terminate() == 0
+        return seconds
+    finally:
+        worker.kill()
+
+
+if __name__ == "__main__":
+    main()
