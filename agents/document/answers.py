@@ -40,6 +40,9 @@ class Windows(Answer):
     size_ms: int
     hop_ms: int
     grace_ms: int
+    idle_ms: int | None = Field(
+        description="A partition without messages for so long is not waited for; null: it always is"
+    )
     pane_ms: int = Field(description="Spans of whole panes can be asked for")
 
 

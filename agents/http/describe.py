@@ -111,6 +111,7 @@ def _windows(window: WindowSpec) -> Windows:
         size_ms=window.size_ms,
         hop_ms=window.hop_ms,
         grace_ms=window.grace_ms,
+        idle_ms=window.idle_ms,
         pane_ms=window.pane_ms,
     )
 

@@ -13,6 +13,7 @@ VIEWS = (
     ("places", "map"),
     ("places", "privacy"),
     ("smokers", "values"),
+    ("modes", "health"),
     ("modes", "overview"),
 )
 _FILLED = {"map": "#map-sum:not(:empty)", "privacy": "#settings dd"}

@@ -51,9 +51,9 @@ async def test_tabs_turn_around_at_their_ends(page: Page, url: str) -> None:
     await open_view(page, url, "ages", "values")
     await page.focus("#tab-values")
     for key, tab in (
-        ("ArrowLeft", "tab-overview"),
+        ("ArrowLeft", "tab-health"),
         ("ArrowRight", "tab-values"),
-        ("End", "tab-overview"),
+        ("End", "tab-health"),
         ("ArrowLeft", "tab-privacy"),
         ("Home", "tab-values"),
         ("ArrowRight", "tab-cumulative"),

@@ -5,10 +5,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
-from tests.browser.looking import ask, open_view
-from tests.browser.showing import TABLES
+from tests.browser.looking import ask, drawn, open_view, rows
+from tests.browser.showing import TABLES, report
+from tests.stream.serving import Pipeline
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -59,7 +60,8 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
     ]
     then, now = map(entry, halves)
     _, state, newest, change, _, counted = shown["modes"]
-    assert state[0] == "Waiting"
+    assert state[0].startswith("Waiting ")
+    assert state[1] == "for partition 0 (of 1)"
     assert newest[0] == f"{leader} has {100 * now['share']:.1f}%"
     low, high = 100 * (now["low"] - then["high"]), 100 * (now["high"] - then["low"])
     said = f"{low:+.1f} to {high:+.1f} points".replace("-", "−")
@@ -68,3 +70,62 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
     # Bins in two dimensions are said in words, with the digits that tell them apart.
     assert re.match(r"[\d.-]+ to [\d.-]+ × [\d.-]+ to [\d.-]+ has ", shown["spots"][2][0])
     assert await page.locator("#overview-rows .spark").count() == len(TABLES) - 1
+
+
+async def test_of_several_collections_the_page_opens_on_all_and_leads_to_each(
+    page: Page, url: str
+) -> None:
+    await page.set_viewport_size({"width": 375, "height": 812})
+    await page.goto(url)
+    await drawn(page, "overview")
+    box = await page.locator("#overview-rows strong").first.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 200, "a number on top of a phone"
+    await page.get_by_role("link", name="ages", exact=True).first.click()
+    await drawn(page, "values")
+    await expect(page.locator("#overview")).to_be_hidden()
+    await page.click("#all")
+    await expect(page.locator("#overview-rows")).to_be_visible()
+    await expect(page.locator("#tabs")).to_be_hidden()
+    await page.go_back()
+    await expect(page.locator("#values-sum")).to_be_visible()
+
+
+async def test_cards_tell_what_has_changed_how_fast_is_counted_and_what_is_promised(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    then = (await ask(url, "modes/windows"))["windows"][-3]["window"]
+
+    async def without_the_first(route: Route) -> None:
+        answer = await route.fetch()
+        document = await answer.json()
+        if document["window"] == then:
+            document["distribution"][0] |= {"share": 0.0, "low": 0.0, "high": 0.0}
+        await route.fulfill(response=answer, json=document)
+
+    await page.route("**/modes/estimate?*confidence=*", without_the_first)
+    now = "2026-11-21T10:08:10Z"
+    await page.clock.set_fixed_time(now)
+    await open_view(page, url, "modes", "overview")
+    windows = (await ask(url, "modes/windows"))["windows"]
+    document = await ask(
+        url, "modes/estimate", **windows[-2]["window"], top="all", confidence=0.975, **ALL
+    )
+    first = max(document["distribution"], key=lambda one: one["share"])
+    ((collection, value, share),) = await rows(page, "#changed-rows")
+    assert (collection, value, share) == ("modes", first["value"], first["share"])
+    worker = page.locator("#worker dd")
+    assert await worker.all_inner_texts() == [
+        "not known yet", "0 messages", "10:08, modes 0", "7 of 7"
+    ]  # fmt: skip
+    await page.clock.set_fixed_time("2026-11-21T10:08:30Z")
+    report(pipeline.collections["modes"], 7, 4_000, seed=50)
+    await expect(worker.first).to_have_text("200 reports/s")
+    collections = [await ask(url, name) for name in TABLES]
+    open_ones = [one for one in collections if one["privacy"]["unprotected"] is not None]
+    assert await page.locator("#promises li").all_inner_texts() == [
+        f"{one['name']} does not protect {one['privacy']['unprotected']}" for one in open_ones
+    ]
+    assert await page.locator("#promises-sum").inner_text() == (
+        "4 of 7 protect all values: modes, ages, hours and 1 more."
+    )

@@ -38,7 +38,7 @@ export function forgetFacts() {
  * @param {Shown} shown
  * @param {Estimate | null} estimate
  */
-export function drawFacts({ collection, window }, estimate) {
+export function drawFacts({ collection, window, status }, estimate) {
   const final = estimate?.final ?? window.final;
   const n = estimate?.n ?? window.n;
   element("facts").hidden = false;
@@ -58,7 +58,7 @@ export function drawFacts({ collection, window }, estimate) {
   );
   tile("n", n);
   tile("late", estimate?.late ?? window.late);
-  tile("rejected", estimate?.rejected);
+  tile("rejected", status.rejected);
   const withheld = estimate ? estimate.withheld : n < collection.minimum;
   element("withheld").hidden = !withheld;
   const least = countText(collection.minimum);

@@ -159,6 +159,9 @@ export function clockText(time) {
   return day === partsOf(new Date().toISOString()).day ? clock : `${day} ${clock}`;
 }
 
+/** @param {number} ms Since the epoch. */
+export const momentText = (ms) => clockText(new Date(ms).toISOString());
+
 /** @param {number} ms How long ago. */
 export function ageText(ms) {
   const seconds = Math.max(0, Math.round(ms / 1000));

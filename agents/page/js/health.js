@@ -1,4 +1,4 @@
-// What a collection waits for, what it rejects and why, and how old it is what is shown.
+// What a collection waits for, how much it rejects, and how old it is what is shown.
 
 import { ask, collectionPath } from "./api.js";
 import { element, say } from "./dom.js";
@@ -6,7 +6,10 @@ import { ageText, clockText, countText, partText } from "./format.js";
 
 /** @typedef {import("./types.js").Collection} Collection */
 /** @typedef {import("./types.js").Status} Status */
+/** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {import("./types.js").PartitionStatus} PartitionStatus */
 /** @typedef {import("./types.js").WindowState} WindowState */
+/** @typedef {{window: import("./types.js").Span, due: number, behind: PartitionStatus[]}} Wait */
 
 export const MANY_REJECTED = 0.01;
 
@@ -14,25 +17,63 @@ export const MANY_REJECTED = 0.01;
 export const statusOf = (name) => ask(`${collectionPath(name)}/status`);
 
 /**
- * What holds a window open although its time is over; empty where nothing does.
+ * The oldest window that is open although its time is over, what its partitions have to reach, and
+ * those that have not.
  *
  * @param {Collection} collection
- * @param {WindowState} window
+ * @param {WindowState[]} windows Oldest first.
+ * @param {Status} status
+ * @returns {Wait | null}
+ */
+export function waitOf(collection, windows, { partitions }) {
+  const open = nextOf(collection, windows);
+  if (!open || Date.now() < open.due) return null;
+  const all = partitions.filter(
+    ({ watermark }) => watermark === null || Date.parse(watermark) < open.due,
+  );
+  // An idle one follows the others.
+  const awake = all.filter(({ idle }) => !idle);
+  const behind = awake.length ? awake : all;
+  return behind.length ? { ...open, behind } : null;
+}
+
+/**
+ * The window that becomes final next, and when all partitions have to have passed what.
+ *
+ * @param {Collection} collection
+ * @param {WindowState[]} windows Oldest first.
+ */
+export function nextOf({ window: { grace_ms } }, windows) {
+  const next = windows.find(({ final }) => !final);
+  return next && { window: next.window, due: Date.parse(next.window.end) + grace_ms };
+}
+
+/**
+ * Which partition is waited for most.
+ *
+ * @param {Wait} wait
  * @param {Status} status
  */
-export function waitsFor({ window: { grace_ms } }, { window, final }, { partitions }) {
-  const due = Date.parse(window.end) + grace_ms;
-  if (final || Date.now() < due) return "";
-  const behind = partitions.filter(
-    ({ watermark }) => watermark === null || Date.parse(watermark) < due,
-  );
-  if (behind.length === 0) return "";
-  const oldest = behind.reduce((a, b) => ((a.watermark ?? "") <= (b.watermark ?? "") ? a : b));
+export function whichText({ behind }, { partitions }) {
   const more = behind.length > 1 ? ` and ${countText(behind.length - 1)} more` : "";
-  const which = `partition ${oldest.partition}${more} (of ${countText(partitions.length)})`;
-  return oldest.watermark === null
-    ? `Waits for ${which}, which has had no report.`
-    : `Waits for ${which}: its newest report is of ${clockText(oldest.watermark)} UTC.`;
+  return `partition ${oldestOf(behind).partition}${more} (of ${countText(partitions.length)})`;
+}
+
+/** @param {PartitionStatus[]} behind */
+const oldestOf = (behind) =>
+  behind.reduce((a, b) => ((a.watermark ?? "") <= (b.watermark ?? "") ? a : b));
+
+/**
+ * @param {Wait} wait
+ * @param {Status} status
+ */
+export function waitText(wait, status) {
+  const { watermark } = oldestOf(wait.behind);
+  const reached = watermark && ageText(Date.now() - Date.parse(watermark));
+  const said = watermark
+    ? `has come to ${clockText(watermark)} UTC, ${reached} ago`
+    : "has had no report";
+  return `waits for ${whichText(wait, status)}, which ${said}.`;
 }
 
 /** @param {Status} status */
@@ -41,40 +82,24 @@ export function rejectedPart({ counted, late, rejected }) {
   return all ? rejected / all : 0;
 }
 
-/** @param {Status} status @returns {string} The share of all messages, and the reasons. */
-export function rejectedText(status) {
-  /** @type {Record<string, number>} */
-  const sums = {};
-  for (const { rejected } of status.partitions) {
-    for (const [reason, count] of Object.entries(rejected)) {
-      sums[reason] = (sums[reason] ?? 0) + count;
-    }
-  }
-  const reasons = Object.entries(sums).sort(([, a], [, b]) => b - a);
-  if (reasons.length === 0) return "";
-  const said = reasons.map(([reason, count]) => `${reason} ${countText(count)}`).join(", ");
-  return `${partText(rejectedPart(status))} of all: ${said}`;
-}
-
 /**
- * @param {Collection} collection
- * @param {WindowState} window
- * @param {Status} status
+ * @param {Shown} shown
+ * @param {string} view
  */
-export function drawHealth(collection, window, status) {
-  say(element("rejected-words"), rejectedText(status));
-  const alarming = rejectedPart(status) >= MANY_REJECTED;
-  element("rejected").className = alarming ? "alarm" : "";
+export function drawHealth({ collection, window, status }, view) {
+  const part = rejectedPart(status);
+  say(element("rejected-words"), status.rejected ? `${partText(part)} of all` : "");
+  element("rejected").className = part >= MANY_REJECTED ? "alarm" : "";
   const all = window.n + window.late;
   say(
     element("late-words"),
     window.late && all ? `${partText(window.late / all)} of this window` : "",
   );
+  const wait = waitOf(collection, [window], status);
   const problems = status.problems.map((one) => `Stopped: ${one}`);
-  const waits = waitsFor(collection, window, status);
-  const said = [...problems, ...(waits ? [waits] : [])].join(" ");
+  const said = [...problems, ...(wait ? [`This window ${waitText(wait, status)}`] : [])].join(" ");
   say(element("waits"), said);
-  element("waits").hidden = said === "";
+  element("waits").hidden = said === "" || view === "health";
 }
 
 let answered = 0;

@@ -11,7 +11,8 @@ import { drawFacts, forgetFacts } from "./facts.js";
 import { drawHealth, noteAnswer, shownAge, statusOf } from "./health.js";
 import { follow } from "./live.js";
 import { mapView, startMap } from "./views/map-view.js";
-import { drawOverview, overviewView } from "./views/overview.js";
+import { healthView } from "./views/health-view.js";
+import { drawOverview } from "./views/overview.js";
 import { isPaused, startPause } from "./pause.js";
 import { drawPrivacy, privacyView } from "./views/privacy-view.js";
 import { drawStrip } from "./strip.js";
@@ -28,7 +29,7 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 
 const GONE = 410;
 const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // Of options that stay.
-const VIEWS = [valuesView, mapView, cdfView, timeView, privacyView, overviewView];
+const VIEWS = [valuesView, mapView, cdfView, timeView, privacyView, healthView];
 
 /** @param {string} id */
 const select = (id) => /** @type {HTMLSelectElement} */ (element(id));
@@ -78,17 +79,23 @@ async function refresh(current) {
   for (const option of select("method").options) {
     option.hidden = option.disabled = !isOffered(collection, option.value);
   }
-  const view = viewOf(collection);
-  for (const id of ["collection-part", "choices", "tools"]) {
-    element(id).hidden = view === overviewView;
+  const overview = wantsOverview(collections);
+  for (const id of ["all", "collection-part", "choices", "tabs", "tools"]) {
+    element(id).hidden = overview;
   }
-  if (view === overviewView) {
+  element("overview").hidden = !overview;
+  if (overview) {
+    showTab("", new Set());
+    document.title = "All collections · ldpstream";
     forgetFacts();
-    element("waiting").hidden = true;
     await drawOverview(collections, current);
+    if (!current()) return;
+    element("waiting").hidden = true;
     noteAnswer();
     return;
   }
+  const view = viewOf(collection);
+  element("tools").hidden = view === healthView;
   const [windows, status] = await Promise.all([
     windowsOf(collection.name),
     statusOf(collection.name),
@@ -108,6 +115,7 @@ async function refresh(current) {
     windows,
     window,
     compared: comparedWindow(windows, window),
+    status,
     method: methodFor(collection, window, chosen("method")),
   };
   say(element("waiting"), "Asking the worker for the numbers of this window.");
@@ -117,10 +125,20 @@ async function refresh(current) {
   const estimate = await view.update(shown, current);
   if (!current()) return;
   drawFacts(shown, estimate);
-  drawHealth(collection, window, status);
+  drawHealth(shown, view.id);
   offerDownloads(view.id);
   element("waiting").hidden = true;
   noteAnswer();
+}
+
+/**
+ * Of several collections all are shown, until one of them is chosen.
+ *
+ * @param {Collection[]} collections
+ */
+function wantsOverview(collections) {
+  if (chosen("view") || chosen("collection")) return chosen("view") === "overview";
+  return collections.length > 1;
 }
 
 /** @param {Collection} collection */

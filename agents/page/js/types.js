@@ -100,7 +100,7 @@
  * @property {{protected: string[], unprotected: string | null, disclosed: string[]}} privacy
  * @property {string} topic
  * @property {number} precision_ms
- * @property {{size_ms: number, hop_ms: number, grace_ms: number, pane_ms: number}} window
+ * @property {{size_ms: number, hop_ms: number, grace_ms: number, idle_ms: number | null, pane_ms: number}} window
  * @property {number} minimum
  * @property {number} minimum_block
  * @property {number} confidence
@@ -117,8 +117,8 @@
  * @property {boolean} ready
  */
 
-/** @typedef {{partition: number, watermark: string | null, idle: boolean, rejected: Record<string, number>}} PartitionStatus */
-/** @typedef {{counted: number, late: number, rejected: number, problems: string[], stopped: boolean, ready: boolean, partitions: PartitionStatus[]}} Status */
+/** @typedef {{partition: number, owned: boolean, lag: number | null, watermark: string | null, idle: boolean, counted: number, late: number, rejected: Record<string, number>}} PartitionStatus */
+/** @typedef {{counted: number, late: number, rejected: number, lost_offsets: number, problems: string[], stopped: boolean, ready: boolean, partitions: PartitionStatus[]}} Status */
 /** @typedef {{window: Span, n: number, late: number, final: boolean, published: boolean}} WindowState */
 
 /**
@@ -127,6 +127,7 @@
  * @property {WindowState[]} windows Oldest first.
  * @property {WindowState} window The window that is shown.
  * @property {WindowState} [compared] The window that it is compared with.
+ * @property {Status} status
  * @property {string} method How it is bounded: as chosen, or what may be watched while it is open.
  */
 

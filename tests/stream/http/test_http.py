@@ -40,8 +40,10 @@ async def test_collections_are_listed_in_the_order_of_the_configuration(client: 
     assert [one["name"] for one in listed] == ["city", "rides", "ages"]
     assert listed[0] == await ask(client, "/api/collections/city")
     assert (listed[0]["values"], listed[0]["ranges"]) == (60, ["downtown"])
+    assert listed[0]["window"]["idle_ms"] is None
     assert listed[2]["window"] == {
-        "size_ms": 120_000, "hop_ms": 60_000, "grace_ms": 60_000, "pane_ms": 60_000
+        "size_ms": 120_000, "hop_ms": 60_000, "grace_ms": 60_000, "idle_ms": 30_000,
+        "pane_ms": 60_000,
     }  # fmt: skip
 
 

@@ -59,7 +59,7 @@ export async function changesOf(collection, window, before, method) {
 }
 
 /** @param {Change} change */
-const isShown = ({ low, high }) => low > 0 || high < 0;
+export const isShown = ({ low, high }) => low > 0 || high < 0;
 
 /**
  * @param {Change | undefined} change

@@ -12,13 +12,13 @@ import { halfError } from "./changes.js";
 /** @typedef {import("../series.js").Series} Series */
 /** @typedef {import("./changes.js").Change} Change */
 /** @typedef {{said: string, bounds: string}} Said */
+/** @typedef {{name: string, change: Change, textOf: (difference: number) => string, unit: string}} Told */
 /**
  * @typedef {object} First
  * @property {Said} newest Of the newest final window; empty where nothing is shown of it.
  * @property {import("../series.js").Point[]} points Of all final windows.
- * @property {Change | null} change Since the final window before.
- * @property {(difference: number) => string} textOf Of that change.
- * @property {string} unit
+ * @property {Told[]} changes Since the final window before, with bounds that hold together; that of
+ *   the number first.
  */
 
 const MOST_FOLLOWED = 100_000; // Values: of more a worker computes for a while, each window.
@@ -47,56 +47,59 @@ export async function firstOf(collection, windows, current) {
   const estimates = await estimatesOf(collection, finals, asked, current);
   const newest = estimates[estimates.length - 1];
   /** @type {First} */
-  const first = { newest: NOTHING, points: [], change: null, textOf: String, unit: "" };
+  const first = { newest: NOTHING, points: [], changes: [] };
   if (!current() || !newest) return first;
   const [name] = listed ? leadersOf(estimates) : [];
   const leader = newest.distribution?.filter(({ value }) => !name || labelText(value) === name);
   if (!newest.withheld) first.newest = saidOf({ ...newest, distribution: leader });
   if (!followed) return first;
-  first.points = lineOf(collection, finals, estimates, name)?.points ?? [];
+  first.points = linesOf(collection, finals, estimates, [name])[0]?.points ?? [];
   const two = finals.slice(-2);
   if (two.length < 2) return first;
   asked.push(["confidence", halfError(collection)]);
   const half = await estimatesOf(collection, two, asked, current);
-  if (current()) compare(first, lineOf(collection, two, half, name));
+  if (!current()) return first;
+  const labels = (half[1].distribution ?? []).map(({ value }) => labelText(value));
+  const lines = linesOf(collection, two, half, [name, ...labels.filter((one) => one !== name)]);
+  first.changes = (listed ? lines : lines.slice(0, 1)).flatMap(changeOf);
   return first;
 }
 
 /**
- * @param {First} first
- * @param {Series | undefined} line Of two windows, each with bounds that leave half of the error.
+ * @param {Series} line Of two windows, each with bounds that leave half of the error.
+ * @returns {Told[]} None where nothing is known.
  */
-function compare(first, line) {
-  const [then, now] = line?.points ?? [];
-  if (!line || !then || then.low === null || then.high === null || then.middle === null) return;
-  if (now.low === null || now.high === null || now.middle === null) return;
+function changeOf({ title, share, points: [then, now] }) {
+  if (then.low === null || then.high === null || then.middle === null) return [];
+  if (now.low === null || now.high === null || now.middle === null) return [];
   const change = {
     value: now.middle - then.middle,
     low: now.low - then.high,
     high: now.high - then.low,
   };
   const decimals = decimalsFor([change]);
-  first.change = change;
-  first.unit = line.share ? " points" : "";
-  first.textOf = line.share
-    ? (value) => pointsText(value, decimals)
-    : (value) => `${value > 0 ? "+" : ""}${tickText(value, "", 3)}`;
+  /** @param {number} value */
+  const textOf = (value) =>
+    share ? pointsText(value, decimals) : `${value > 0 ? "+" : ""}${tickText(value, "", 3)}`;
+  return [{ name: title, change, textOf, unit: share ? " points" : "" }];
 }
 
 /**
- * The line of what `saidOf` says.
+ * The lines of the kind that `saidOf` says, that of its number first.
  *
  * @param {Collection} collection
  * @param {WindowState[]} windows
  * @param {Estimate[]} estimates
- * @param {string | undefined} name Of a label.
+ * @param {string[]} names Of labels.
  */
-function lineOf(collection, windows, estimates, name) {
-  const all = seriesOf(collection, windows, estimates, name === undefined ? [] : [name]);
-  const quantiles = all.filter(({ kind }) => kind === "quantile");
-  /** @param {string} wanted */
-  const one = (wanted) => all.find(({ kind }) => kind === wanted);
-  return quantiles[Math.floor(quantiles.length / 2)] ?? one("range") ?? one("value") ?? one("mean");
+function linesOf(collection, windows, estimates, names) {
+  const all = seriesOf(collection, windows, estimates, names);
+  for (const kind of ["quantile", "range", "value", "mean"]) {
+    const lines = all.filter((one) => one.kind === kind);
+    const middle = kind === "quantile" ? Math.floor(lines.length / 2) : 0;
+    if (lines.length) return [...lines.slice(middle), ...lines.slice(0, middle)];
+  }
+  return [];
 }
 
 /**

@@ -1,11 +1,12 @@
 // All collections on one page: which needs attention, and of each its newest final number.
 
 import { ask, collectionPath } from "../api.js";
-import { element, figure, make, say } from "../dom.js";
-import { ageText, countText, durationText, partText, spanText } from "../format.js";
-import { MANY_REJECTED, rejectedPart, statusOf, waitsFor } from "../health.js";
+import { element, figure, make } from "../dom.js";
+import { ageText, countText, durationText, momentText, partText, spanText } from "../format.js";
+import { MANY_REJECTED, nextOf, rejectedPart, statusOf, waitOf, whichText } from "../health.js";
 import { spark } from "../spark.js";
 import { fillTable } from "../table.js";
+import { drawChanged, drawPromises, drawWorker, link } from "./cards.js";
 import { changeCell, listText } from "./changes.js";
 import { firstOf } from "./first.js";
 
@@ -14,17 +15,15 @@ import { firstOf } from "./first.js";
 /** @typedef {{collection: Collection, windows: WindowState[], status: import("../types.js").Status, first: import("./first.js").First}} Known */
 
 const NEWEST = 24;
-/** @type {Record<string, [string, string]>} Of one collection, and of several; worst first. */
+/** @type {Record<string, [string, string, string]>} Its class, of one, of several; worst first. */
 const SAID = {
-  Stopped: ["has stopped", "have stopped"],
-  Waiting: ["waits for a partition", "wait for a partition"],
-  Rejecting: ["rejects reports", "reject reports"],
-  Withheld: ["is withheld", "are withheld"],
-  Open: ["has no final window yet", "have no final window yet"],
+  Stopped: ["alarmed", "has stopped", "have stopped"],
+  Waiting: ["alarmed", "waits for a partition", "wait for a partition"],
+  Rejecting: ["open", "rejects reports", "reject reports"],
+  Withheld: ["open", "is withheld", "are withheld"],
+  Open: ["open", "has no final window yet", "have no final window yet"],
 };
-
-/** @type {import("../types.js").View} Of no collection: drawn by `drawOverview`. */
-export const overviewView = { id: "overview", fits: () => true, update: async () => null };
+const RANKS = ["Current", ...Object.keys(SAID).reverse()];
 
 /**
  * @param {Collection[]} collections
@@ -42,37 +41,46 @@ export async function drawOverview(collections, current) {
 }
 
 /**
- * What needs attention: how much, in a word, and in a sentence.
+ * What needs attention, in a word, with how much of it, and what there is to say of it.
  *
  * @param {Known} known
- * @returns {{rank: number, word: string, said: string}}
+ * @returns {{word: string, much?: string, said: string}}
  */
 function stateOf({ collection, windows, status }) {
-  if (status.problems.length) return { rank: 3, word: "Stopped", said: status.problems.join(" ") };
-  const waits = windows.map((one) => waitsFor(collection, one, status)).find((said) => said);
-  if (waits) return { rank: 2, word: "Waiting", said: waits };
+  if (status.problems.length) return { word: "Stopped", said: status.problems.join(" ") };
+  const wait = waitOf(collection, windows, status);
+  if (wait) {
+    const much = ageText(Date.now() - wait.due);
+    return { word: "Waiting", much, said: `for ${whichText(wait, status)}` };
+  }
   const part = rejectedPart(status);
-  if (part >= MANY_REJECTED)
-    return { rank: 2, word: "Rejecting", said: `${partText(part)} of all` };
+  if (part >= MANY_REJECTED) return { word: "Rejecting", much: partText(part), said: "of all" };
   const final = windows.findLast((one) => one.final);
-  if (!final) return { rank: 1, word: "Open", said: "no window is final yet" };
+  if (!final) return { word: "Open", said: "no window is final yet" };
   const { minimum } = collection;
-  return final.n < minimum
-    ? { rank: 1, word: "Withheld", said: `${countText(final.n)} of ${countText(minimum)} reports` }
-    : { rank: 0, word: "Current", said: "" };
+  if (final.n < minimum) {
+    return { word: "Withheld", said: `${countText(final.n)} of ${countText(minimum)} reports` };
+  }
+  const next = nextOf(collection, windows);
+  return { word: "Current", said: next ? `next final ${momentText(next.due)}` : "" };
 }
 
-/** @param {{state: {word: string}, collection: Collection}[]} rows */
-function sumText(rows) {
+/**
+ * @param {{state: {word: string}, collection: Collection}[]} rows
+ * @returns {(string | Node)[]}
+ */
+function sumOf(rows) {
   const count = `${countText(rows.length)} ${rows.length === 1 ? "collection" : "collections"}`;
-  const parts = Object.entries(SAID).flatMap(([word, [one, several]]) => {
+  const parts = Object.entries(SAID).flatMap(([word, [shape, one, several]]) => {
     const names = rows.filter(({ state }) => state.word === word).map((row) => row.collection.name);
-    return names.length ? [`${listText(names)} ${names.length === 1 ? one : several}`] : [];
+    const said = `${listText(names)} ${names.length === 1 ? one : several}`;
+    return names.length ? [make("span", { className: `said ${shape}` }, said)] : [];
   });
-  if (parts.length === 0) return `${count}, all of them well.`;
+  if (parts.length === 0) return [`${count}, all of them well.`];
   const well = rows.filter(({ state }) => !(state.word in SAID)).length;
-  if (well) parts.push(`${countText(well)} ${well === 1 ? "is" : "are"} well`);
-  return `${count}: ${parts.join("; ")}.`;
+  const last = well ? `; ${countText(well)} ${well === 1 ? "is" : "are"} well.` : ".";
+  const first = make("span", { className: "how-many" }, `${count}: `);
+  return [first, ...parts.flatMap((part, at) => (at ? ["; ", part] : [part])), last];
 }
 
 /** @param {(string | Node)[]} lines The first as it is, the others in small print. */
@@ -83,8 +91,10 @@ const stacked = ([first, ...others]) =>
 function draw(all) {
   const rows = all
     .map((known) => ({ ...known, state: stateOf(known) }))
-    .sort((a, b) => b.state.rank - a.state.rank);
-  say(element("overview-sum"), sumText(rows));
+    .sort((a, b) => RANKS.indexOf(b.state.word) - RANKS.indexOf(a.state.word));
+  const sum = make("p", {}, ...sumOf(rows));
+  const shown = element("overview-sum");
+  if (shown.innerHTML !== sum.innerHTML) shown.replaceChildren(...sum.childNodes);
   fillTable(
     /** @type {HTMLTableElement} */ (element("overview-rows")),
     [
@@ -98,15 +108,15 @@ function draw(all) {
     rows.map(({ collection, windows, status, state, first }) => {
       const final = windows.findLast((one) => one.final);
       const ended = final ? Date.now() - Date.parse(final.window.end) : 0;
-      const shape = ["final", "open", "alarmed", "alarmed"][state.rank];
+      const [shape] = SAID[state.word] ?? ["final"];
+      const badge = make("span", { className: `badge ${shape}` }, state.word);
+      if (state.much) badge.append(` ${state.much}`);
+      const [told] = first.changes;
       const { name, values, window } = collection;
       const size = durationText(window.size_ms);
       return [
-        stacked([
-          make("a", { href: `#collection=${encodeURIComponent(name)}` }, name),
-          `${countText(values)} values · ${size}`,
-        ]),
-        stacked([make("span", { className: `badge ${shape}` }, state.word), state.said]),
+        stacked([link(name), `${countText(values)} values · ${size}`]),
+        stacked([badge, state.word in SAID ? link(name, "health", state.said) : state.said]),
         final
           ? stacked([
               make("strong", {}, first.newest.said || "nothing shown"),
@@ -114,7 +124,7 @@ function draw(all) {
               `${spanText(final.window)}, ended ${ageText(ended)} ago`,
             ])
           : "none",
-        first.change ? changeCell(first.change, first.textOf, first.unit) : "–",
+        told ? changeCell(told.change, told.textOf, told.unit) : "–",
         spark(first.points),
         stacked([
           make("span", {}, figure(countText(final?.n ?? 0), final?.n ?? 0), " reports"),
@@ -124,4 +134,7 @@ function draw(all) {
       ];
     }),
   );
+  drawChanged(rows);
+  drawWorker(rows);
+  drawPromises(rows);
 }

@@ -1,0 +1,168 @@
+// How far each partition is, what holds windows open and what would release them, what is rejected.
+
+import { bar, scaleOf } from "../bars.js";
+import { element, make, say } from "../dom.js";
+import { clockText, countText, durationText, momentText, spanText } from "../format.js";
+import { nextOf, waitOf, waitText } from "../health.js";
+import { fillTable, number } from "../table.js";
+
+/** @typedef {import("../types.js").PartitionStatus} PartitionStatus */
+/** @typedef {import("../types.js").Shown} Shown */
+/** @typedef {import("../types.js").Status} Status */
+/** @typedef {import("../health.js").Wait} Wait */
+
+/** @type {Record<string, [string, string]>} What came, and what to look at. */
+const REASONS = {
+  undecodable: ["an invalid frame", "who else writes to the topic"],
+  fingerprint: ["a frame of another specification", "the devices' configuration"],
+  range: ["a report that no value can produce", "the device's own code"],
+  future: ["a time later than its arrival", "the device's clock; who forges times"],
+  precision: ["a time that is not cut", "the device's own code"],
+  time: ["a time before year 1 or after 9999", "the unit: epoch milliseconds"],
+  partition: ["a token of another partition", "producers that choose partitions themselves"],
+  repeated: ["a second report of a device in a window", "nothing: it is expected"],
+  crowded: ["a token that its window has no room for", "more partitions, or a shorter grace"],
+};
+
+/** @type {import("../types.js").View} */
+export const healthView = { id: "health", fits: () => true, update };
+
+/** @param {Shown} shown */
+async function update(shown) {
+  const { collection, windows, status } = shown;
+  const wait = waitOf(collection, windows, status);
+  say(element("health-sum"), sumText(shown, wait));
+  const newest = windows.findLast(({ final }) => final);
+  const next = nextOf(collection, windows);
+  const line = next?.due ?? (newest ? Date.parse(newest.window.end) : 0);
+  const deleted = status.lost_offsets
+    ? ` ${countText(status.lost_offsets)} messages were deleted before they were read.`
+    : "";
+  say(
+    element("health-note"),
+    next
+      ? `The line is ${momentText(line)} UTC: every partition has to pass it before ` +
+          `${spanText(next.window)} becomes final. Reports of the others are counted meanwhile.${deleted}`
+      : `The line is the end of the newest final window, ${momentText(line)} UTC.${deleted}`,
+  );
+  drawPartitions(status.partitions, line, wait);
+  drawRelease(shown, wait);
+  drawReasons(status);
+  return null;
+}
+
+/**
+ * @param {Shown} shown
+ * @param {Wait | null} wait
+ */
+function sumText({ collection, windows, status }, wait) {
+  if (status.problems.length) return `Stopped: ${status.problems.join(" ")}`;
+  if (wait) return `No window can close: ${collection.name} ${waitText(wait, status)}`;
+  const next = nextOf(collection, windows);
+  if (!next) return "All windows are final.";
+  const close = `The next window, ${spanText(next.window)}, becomes final`;
+  return Date.now() < next.due ? `${close} at ${momentText(next.due)} UTC.` : `${close} now.`;
+}
+
+/**
+ * Bars begin where all partitions have to come to: to the left of it is what is missing.
+ *
+ * @param {PartitionStatus[]} partitions
+ * @param {number} line
+ * @param {Wait | null} wait
+ */
+function drawPartitions(partitions, line, wait) {
+  const ahead = partitions.map(({ watermark }) => ({
+    share: watermark === null ? null : Date.parse(watermark) - line,
+    low: null,
+    high: null,
+  }));
+  const scale = scaleOf(ahead);
+  fillTable(
+    /** @type {HTMLTableElement} */ (element("partition-rows")),
+    [
+      { title: "partition", kind: "name" },
+      { title: "has come to, UTC", kind: "change" },
+      { title: "behind or ahead of the line", kind: "chart" },
+      { title: "to read" },
+      { title: "counted" },
+      { title: "late" },
+      { title: "state", kind: "change" },
+    ],
+    partitions.map((one, place) => {
+      const drawn = bar(ahead[place], scale, true);
+      const behind = wait?.behind.includes(one);
+      return [
+        `partition ${one.partition}`,
+        one.watermark === null ? "nothing yet" : clockText(one.watermark),
+        behind ? { ...drawn, className: `${drawn.className} behind` } : drawn,
+        one.lag === null ? "–" : number(countText(one.lag), one.lag),
+        number(countText(one.counted), one.counted),
+        number(countText(one.late), one.late),
+        stateText(one, behind),
+      ];
+    }),
+  );
+}
+
+/**
+ * @param {PartitionStatus} partition
+ * @param {boolean} [behind]
+ */
+function stateText({ idle, owned }, behind) {
+  const said = [behind && "waited for", idle && "idle", !owned && "another worker's"];
+  const text = said.filter(Boolean).join(", ");
+  return behind ? make("span", { className: "alarm" }, text) : text;
+}
+
+/**
+ * @param {Shown} shown
+ * @param {Wait | null} wait
+ */
+function drawRelease({ collection }, wait) {
+  element("release").hidden = !wait;
+  if (!wait) return;
+  const { idle_ms } = collection.window;
+  const said = wait.behind.map(({ partition, lag }) => {
+    const asked = `A report in partition ${partition} of ${momentText(wait.due)} UTC or later.`;
+    if (lag === null) return `${asked} Its worker knows what is left to read.`;
+    return lag
+      ? `${asked} ${countText(lag)} messages are left to read there.`
+      : `${asked} All that is there has been read: nobody writes to it.`;
+  });
+  said.push(
+    idle_ms === null
+      ? "Waiting does not: idle is off, so a silent partition holds windows open for ever."
+      : `Waiting: after ${durationText(idle_ms)} without a message a partition is idle, and follows the others.`,
+  );
+  element("releases").replaceChildren(...said.map((one) => make("li", {}, one)));
+  say(element("by-hand"), `ldpstream close ${collection.name} --until ${wait.window.end}`);
+}
+
+/** @param {Status} status */
+function drawReasons({ partitions }) {
+  /** @type {Map<string, number>} */
+  const sums = new Map();
+  for (const { rejected } of partitions) {
+    for (const [reason, count] of Object.entries(rejected)) {
+      sums.set(reason, (sums.get(reason) ?? 0) + count);
+    }
+  }
+  element("refusals").hidden = sums.size === 0;
+  fillTable(
+    /** @type {HTMLTableElement} */ (element("reason-rows")),
+    [
+      { title: "reason", kind: "name" },
+      { title: "so far" },
+      { title: "what came", kind: "words" },
+      { title: "look at", kind: "words" },
+    ],
+    [...sums]
+      .sort(([, a], [, b]) => b - a)
+      .map(([reason, count]) => [
+        reason,
+        number(countText(count), count),
+        ...(REASONS[reason] ?? ["", ""]),
+      ]),
+  );
+}

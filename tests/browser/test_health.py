@@ -1,0 +1,83 @@
+"""The health of a collection: which partition holds windows open, and what is rejected."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from ldpstream.agents.http import serve
+from tests.browser.looking import ask, numbers, open_view, rows
+from tests.stream.serving import (
+    CITY,
+    MINUTE_MS,
+    START_MS,
+    Pipeline,
+    foreign_frame,
+    serve_collections,
+    visits,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pipeline() -> Pipeline:
+    """Give a city whose partition 1 is three minutes behind the other."""
+    served = serve_collections({"city": CITY})
+    for partition, minute in ((0, 0), (1, 0), (0, 4), (1, 1)):
+        times = [START_MS + minute * MINUTE_MS] * 200
+        served.collections["city"].report(partition, visits(minute, 200), times_ms=times)
+    served.collections["city"].deliver(1, foreign_frame())
+    return served
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def url(pipeline: Pipeline) -> AsyncIterator[str]:
+    """Serve it."""
+    async with serve(pipeline, port=0) as started:
+        yield started
+
+
+async def test_what_holds_windows_open_what_releases_them_and_what_is_rejected(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    await page.clock.set_fixed_time("2026-11-21T10:21:00Z")
+    city = pipeline.collections["city"]
+    await open_view(page, url, "city", "health")
+    said = page.locator("#health-sum")
+    await expect(said).to_have_text(
+        "No window can close: city waits for partition 1 (of 2), which has come to 10:01 UTC, "
+        "20 minutes ago."
+    )
+    await expect(page.locator("#waits")).to_be_hidden()
+    status = await ask(url, "city/status")
+    reached, states = ("10:04", "10:01"), ("", "waited for")
+    assert await rows(page, "#partition-rows") == [
+        [f"partition {at}", reached[at], "chart", *numbers(one, "lag", "counted", "late"), state]
+        for at, (one, state) in enumerate(zip(status["partitions"], states, strict=True))
+    ]
+    behind = page.locator("#partition-rows .bar.behind")
+    await expect(behind).to_have_count(1)
+    assert await page.locator("#releases li").all_inner_texts() == [
+        (
+            "A report in partition 1 of 10:02 UTC or later. "
+            "All that is there has been read: nobody writes to it."
+        ),
+        "Waiting does not: idle is off, so a silent partition holds windows open for ever.",
+    ]
+    by_hand = "ldpstream close city --until 2026-11-21T10:01:00Z"
+    await expect(page.locator("#by-hand")).to_have_text(by_hand)
+    assert [row[:2] for row in await rows(page, "#reason-rows")] == [["fingerprint", 1]]
+    await page.click("#tab-values")
+    await expect(page.locator("#waits")).to_contain_text("waits for partition 1 and 1 more (of 2)")
+    await page.click("#tab-health")
+    # Its command does what the page says.
+    city.close(START_MS + MINUTE_MS)
+    first, second, *_ = (await ask(url, "city/windows"))["windows"]
+    assert (first["final"], second["final"]) == (True, False)
+    await expect(page.locator("#by-hand")).to_have_text(by_hand.replace("10:01", "10:02"))
+    city.close(START_MS + 6 * MINUTE_MS)
+    await expect(said).to_have_text("All windows are final.")
+    await expect(page.locator("#release")).to_be_hidden()
+    await expect(behind).to_have_count(0)
