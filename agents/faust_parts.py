@@ -30,6 +30,7 @@ from faust.assignor.partition_assignor import (
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 
 from ldpstream.agents.kafka.assignment import assign
+from ldpstream.agents.kafka.static_member import DisplacedError, give_up_place, keep_place
 
 _CALL_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.1
@@ -157,6 +158,8 @@ class FaustGroup:
 
 
 async def _leave(consumer: AIOKafkaConsumer) -> bool:
+    if consumer._group_instance_id is not None:  # noqa: SLF001 (what Faust was given)
+        await give_up_place(consumer._coordinator)  # noqa: SLF001 (nothing public leads to it)
     consumer.unsubscribe()
     return True
 
@@ -195,7 +198,18 @@ class _QuietThread(AIOKafkaConsumerThread):
                 await self._consumer.stop()
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
-                return
+                break
+        if self.app.conf.consumer_group_instance_id is not None:
+            assert self._consumer is not None
+            keep_place(self._consumer._coordinator, self._displaced)  # noqa: SLF001 (nothing public leads to it)
+
+    def _displaced(self) -> None:
+        conf = self.app.conf
+        error = DisplacedError(
+            f"another process has joined the group {conf.id} as the instance "
+            f"{conf.consumer_group_instance_id}: each worker needs one of its own"
+        )
+        asyncio.run_coroutine_threadsafe(self.app.crash(error), self.parent_loop)
 
     async def on_thread_stop(self) -> None:
         # aiokafka's own waiting tasks cancel the task that stops a consumer while the broker is

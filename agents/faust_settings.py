@@ -9,18 +9,25 @@ from faust.types.auth import CredentialsT
 from ldpstream.agents.config.client_options import mechanism, protocol, settled
 from ldpstream.agents.config.tls import tls_context
 
-_SESSION_TIMEOUT_MS: Final = 10_000
+_SESSION_TIMEOUT_MS: Final = 6_000
+_STATIC_SESSION_TIMEOUT_MS: Final = 30_000
 _HEARTBEAT_MS: Final = 3_000
 
 
-def faust_settings(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def faust_settings(
+    bootstrap: str, options: Mapping[str, Any], *, instance: str | None = None
+) -> dict[str, Any]:
     """Return the settings of a `faust.App` that connect it to the same brokers, the same way.
+
+    `instance` is what it is in its group even after a restart, within a longer session: its
+    partitions wait for it.
 
     Raises:
         ClientOptionError: for an option that no client knows, or that Faust cannot follow.
     """
     options = settled(options)
-    session_ms = int(options.get("session_timeout_ms", _SESSION_TIMEOUT_MS))
+    default_ms = _SESSION_TIMEOUT_MS if instance is None else _STATIC_SESSION_TIMEOUT_MS
+    session_ms = int(options.get("session_timeout_ms", default_ms))
     heartbeat_ms = int(options.get("heartbeat_interval_ms", min(_HEARTBEAT_MS, session_ms // 3)))
     settings: dict[str, Any] = {
         "broker": [f"kafka://{host.strip()}" for host in bootstrap.split(",")],
@@ -28,6 +35,8 @@ def faust_settings(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]
         "broker_session_timeout": session_ms / 1000,
         "broker_heartbeat_interval": heartbeat_ms / 1000,
     }
+    if instance is not None:
+        settings["consumer_group_instance_id"] = instance
     for option, setting, scale in (
         ("max_poll_interval_ms", "broker_max_poll_interval", 1000),
         ("rebalance_timeout_ms", "broker_rebalance_timeout", 1000),

@@ -23,6 +23,7 @@ from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.kafka.addresses import telling_addresses
 from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.static_member import DisplacedError
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.pipeline import Pipeline
@@ -176,7 +177,7 @@ async def work(
     config = config.of_shard(shard)
     app = WorkerApp(
         config.group,
-        **faust_settings(config.kafka.bootstrap, config.kafka.options),
+        **faust_settings(config.kafka.bootstrap, config.kafka.options, instance=worker.instance),
         store="memory://",
         web_enabled=False,
         topic_disable_leader=True,
@@ -241,7 +242,9 @@ async def _run(
     finally:
         await pipeline.stop()
     if failed:
-        log.error("the worker failed: %r", app.crash_reason)
+        reason = app.crash_reason
+        said = str(reason) if isinstance(reason, DisplacedError) else repr(reason)
+        log.error("the worker failed: %s", said)
     return int(failed)
 
 

@@ -20,7 +20,7 @@ from ldpstream.agents.config.topic_names import check_topics
 from ldpstream.agents.config.worker import WorkerConfig
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"
-ADVERTISE_VARIABLE: Final = "LDPSTREAM_ADVERTISE"
+_WORKER_VARIABLES: Final = {"advertise": "LDPSTREAM_ADVERTISE", "instance": "LDPSTREAM_INSTANCE"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +83,10 @@ def read_config(
     for path, serving in (("worker", worker), ("gateway", file.gateway)):
         with problems.gathered():
             serving.check_together(path)
-    with problems.gathered():
-        given = _given(environment, ADVERTISE_VARIABLE, WorkerConfig, "advertise")
-        worker = worker if given is None else worker.model_copy(update={"advertise": given})
+    for key, variable in _WORKER_VARIABLES.items():
+        with problems.gathered():
+            given = _given(environment, variable, WorkerConfig, key)
+            worker = worker if given is None else worker.model_copy(update={key: given})
     taken = {} if worker.advertise is None else {worker.addresses_topic: "that of the workers"}
     with problems.gathered():
         check_topics(((name, one.topics) for name, one in collections.items()), taken)

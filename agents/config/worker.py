@@ -41,6 +41,11 @@ class WorkerConfig(ServingTable):
     open_to_everybody: bool = Field(
         default=False, description="Whether no token is needed although others reach `http`"
     )
+    instance: Name | None = Field(
+        default=None,
+        description="What this worker is in its group, unlike all others, after restarts too: "
+        "its partitions wait 30 s for it; `LDPSTREAM_INSTANCE` overrides",
+    )
     advertise: Annotated[str, AfterValidator(_advertised)] | None = Field(
         default=None,
         description="Where workers of other shards reach this one; `LDPSTREAM_ADVERTISE` overrides",

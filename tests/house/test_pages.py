@@ -63,6 +63,7 @@ NOT_RUN: Final = {
     "docs/architecture.md#Architecture": "a picture",
     "docs/devices.md#Devices": "a picture",
     "docs/wire.md#Uploads over HTTP": "a form; tests/gateway uploads with these headers",
+    "docs/scale.md#Restarts that move nothing": "a table; tests/broker/test_instances.py restarts",
     "docs/scale.md#Shards": "for ever; tests/broker/test_shards.py runs the same",
     "docs/operations.md#In Kubernetes": "Kubernetes; tests/ops renders the chart",
     "docs/discover.md#A run": "its windows; tests/broker/pages/test_discover.py runs the same",

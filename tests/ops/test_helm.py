@@ -152,6 +152,7 @@ def test_commands_ports_paths_and_environment_agree(name: str, tmp_path: Path):
         assert mounts["data"] == str(config.worker.data)
         if command[0] == "worker":
             shards.append(Shard.parse(given["LDPSTREAM_SHARD"]))
+            assert config.worker.instance == given["POD"]
             if shards[-1].total > 1:
                 address = f"http://{given['POD']}.{one['spec']['serviceName']}:{served}"
                 assert config.worker.advertise == address

@@ -67,6 +67,17 @@ def test_the_heartbeat_follows_a_short_session() -> None:
     assert settings["broker_heartbeat_interval"] == 2.0
 
 
+def test_a_static_member_has_a_longer_session() -> None:
+    alone = faust_settings(BOOTSTRAP, {})
+    assert (alone["broker_session_timeout"], alone["broker_heartbeat_interval"]) == (6.0, 2.0)
+    assert "consumer_group_instance_id" not in alone
+    static = faust_settings(BOOTSTRAP, {}, instance="one")
+    assert (static["broker_session_timeout"], static["broker_heartbeat_interval"]) == (30.0, 3.0)
+    assert static["consumer_group_instance_id"] == "one"
+    own = faust_settings(BOOTSTRAP, {"session_timeout_ms": 9000}, instance="one")
+    assert own["broker_session_timeout"] == 9.0
+
+
 @pytest.mark.parametrize(
     ("options", "brokers", "factor"),
     [({}, 1, 1), ({}, 2, 2), ({}, 9, 3), ({"replication_factor": 5}, 9, 5)],

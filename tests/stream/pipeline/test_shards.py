@@ -82,6 +82,17 @@ def test_addresses_are_checked_where_they_are_configured() -> None:
         read_config(taken, base=Path(), environment={})
 
 
+def test_an_instance_is_a_name_and_a_variable_gives_it() -> None:
+    tables: dict[str, Any] = {"worker": {"instance": "one"}, "collection": {"city": RIDES}}
+    given = {"LDPSTREAM_INSTANCE": "two"}
+    for environment, instance in (({}, "one"), (given, "two")):
+        config = read_config(tables, base=Path(), environment=environment)
+        assert config.worker.instance == instance
+    given = {"LDPSTREAM_INSTANCE": "two/2"}
+    with pytest.raises(ConfigError, match="LDPSTREAM_INSTANCE: expected letters"):
+        read_config(tables, base=Path(), environment=given)
+
+
 @pytest.mark.parametrize("command", ["worker", "check"])
 def test_a_shard_needs_an_address(command: str, tmp_path: Path) -> None:
     file = tmp_path / "some.toml"
