@@ -72,6 +72,21 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
     assert await page.locator("#overview-rows .spark").count() == len(TABLES) - 1
 
 
+async def test_what_is_said_lies_within_its_bounds(page: Page, url: str) -> None:
+    async def above_its_bounds(route: Route) -> None:
+        answer = await route.fetch()
+        document = await answer.json()
+        for one in document["distribution"]:
+            one["share"] = one["high"] + 0.05
+        await route.fulfill(response=answer, json=document)
+
+    await page.route("**/modes/estimate?*", above_its_bounds)
+    await open_view(page, url, "modes", "overview")
+    row = page.locator("#overview-rows tbody tr").filter(has_text="modes")
+    said, bounds = (await row.locator("td").nth(1).inner_text()).split("\n")[:2]
+    assert said.split(" has ")[1] == bounds.split(" to ")[1]
+
+
 async def test_of_several_collections_the_page_opens_on_all_and_leads_to_each(
     page: Page, url: str
 ) -> None:

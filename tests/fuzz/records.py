@@ -78,7 +78,7 @@ class Format:
             self.decode(data)
         except self.errors:
             return False
-        except Exception as error:
+        except Exception as error:  # any other error is the defect looked for
             raise AssertionError(f"{self.name}: {error!r} of {data[:200]!r}") from error
         return True
 

@@ -102,6 +102,15 @@ export function changedText(changes) {
 }
 
 /**
+ * The share that is possible and nearest to the estimate, which may be below 0 or, with noise of
+ * its own, above the exactly known share of its block: bounds are neither.
+ *
+ * @param {import("../types.js").Entry} entry
+ */
+export const within = ({ share, low, high }) =>
+  share === null || low === null || high === null ? share : Math.min(Math.max(share, low), high);
+
+/**
  * Which value leads: only where its bounds are above all others', and these are listed.
  *
  * @param {ValueEntry[]} distribution With bounds that hold together.
@@ -119,5 +128,5 @@ export function leaderText(distribution, values) {
   const percent = (share) => percentText(share, decimals);
   const bounds = `${percent(first.low).replace("%", "")} to ${percent(first.high)}`;
   const verb = distribution.length < values ? "has the largest estimate," : "leads with";
-  return `${labelText(first.value)} ${verb} ${percent(first.share)} (${bounds}).`;
+  return `${labelText(first.value)} ${verb} ${percent(within(first))} (${bounds}).`;
 }

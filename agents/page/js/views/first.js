@@ -4,7 +4,7 @@ import { decimalsFor, labelText, meanText, partText, percentText } from "../form
 import { pointsText, quantileTexts, tickText } from "../format.js";
 import { estimatesOf } from "../history.js";
 import { leadersOf, MOST_VALUES_LISTED, seriesOf } from "../series.js";
-import { halfError } from "./changes.js";
+import { halfError, within } from "./changes.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -119,7 +119,7 @@ export function saidOf({ ranges = [], quantiles = [], linear = [], distribution 
   const [entry] = ranges.length ? ranges : distribution;
   if (entry) {
     const decimals = decimalsFor([entry]);
-    const [share, low, high] = [entry.share, entry.low, entry.high].map((one) =>
+    const [share, low, high] = [within(entry), entry.low, entry.high].map((one) =>
       percentText(one, decimals),
     );
     const name = "name" in entry ? entry.name : labelText(entry.value);

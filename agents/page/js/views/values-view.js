@@ -62,7 +62,7 @@ function draw(estimate, values, changes, compared) {
   say(
     element("bounds"),
     `${boundsText(estimate, "for all values together")} Estimates are unbiased and not clipped, ` +
-      "so small ones can be below 0." +
+      "so they can be below 0, or above the exact share of their block." +
       (changes && compared
         ? ` Changes since ${spanText(compared.window)} UTC are in points; their bounds hold for all ` +
           "values together too. “No difference shown” is no proof that there is none."
