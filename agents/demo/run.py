@@ -26,9 +26,10 @@ from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, demo_config
 from ldpstream.agents.demo.summary import Summary, print_summary
 from ldpstream.agents.demo.view import Moment, compare
 from ldpstream.agents.http import HttpUnavailableError
-from ldpstream.agents.kafka import clients, embedded, refusals
+from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.kafka.embedded import EmbeddedBroker, embedded_broker
+from ldpstream.agents.kafka.refusals import BrokerUnavailableError
 from ldpstream.agents.process.console import set_up_logging
 from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.terminal.client import connect
@@ -52,8 +53,7 @@ _FAILURES: Final = (
     Failed,
     HttpUnavailableError,
     TopicError,
-    embedded.BrokerUnavailableError,
-    refusals.BrokerUnavailableError,
+    BrokerUnavailableError,
 )
 
 

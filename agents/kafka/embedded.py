@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from ldpstream.agents.kafka.guarded import Guarded, start_guarded
+from ldpstream.agents.kafka.refusals import BrokerUnavailableError
 
 _ATTEMPTS = 3
-
-
-class BrokerUnavailableError(RuntimeError):
-    """The embedded broker is not installed or did not start; the message says which."""
 
 
 @dataclass(frozen=True)

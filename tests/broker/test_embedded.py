@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from aiokafka import TopicPartition
 
-from ldpstream.agents.kafka.embedded import BrokerUnavailableError, embedded_broker, start_broker
+from ldpstream.agents.kafka.embedded import embedded_broker, start_broker
 from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.kafka.refusals import BrokerUnavailableError
 from tests.brokers import Broker, wait_until
 from tests.lab import START_MS, Lab
 
