@@ -16,6 +16,7 @@ from tests.processes import Worker
 from tests.seeded import SeededEntropy
 
 from ldpstream.agents.config import load_config
+from ldpstream.agents.document.compose import final_content
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import TopicState
@@ -79,7 +80,9 @@ publish = {{ every = "5s", top = 5 }}
         self.config = load_config(file, environment={})
         self.collection = self.config.collections[name]
         self.context = Context(
-            spec=self.collection.spec, window=self.collection.window, compose=lambda _: b""
+            spec=self.collection.spec,
+            window=self.collection.window,
+            compose=final_content(self.collection),
         )
 
     @classmethod
@@ -133,55 +136,90 @@ async def producing(lab: StateLab) -> AsyncIterator[AIOKafkaProducer]:
 
 
 async def fill(lab: StateLab, *, panes: int, flushes: int) -> tuple[int, int]:
-    """Write a changelog with so many open panes in every partition; return records and bytes."""
+    """Write a changelog with so many panes in every partition; return records and bytes.
+
+    Those that the window's grace has passed are closed, gathered and published.
+    """
     await lab.declare()
-    written = [0, 0]
     async with producing(lab) as producer:
-        replicas = [Replica(lab.context, p) for p in range(lab.collection.partitions)]
-        for replica in replicas:
+        filling = _Filling(lab, producer)
+        # The others cannot be loaded before partition 0's head says how many there are.
+        await filling.advance(0)
+        for partition in range(lab.collection.partitions):
+            await filling.count(partition, panes=panes, flushes=flushes)
+        while [True for p in range(lab.collection.partitions) if await filling.advance(p)]:
+            pass
+        for partition in range(lab.collection.partitions):
+            await filling.delete_dead(partition)
+        await producer.flush()
+    return filling.records, filling.written_bytes
+
+
+class _Filling:
+    """The owner of all partitions of a collection, and what it has written to its changelog."""
+
+    def __init__(self, lab: StateLab, producer: AIOKafkaProducer) -> None:
+        self.records = self.written_bytes = 0
+        self._lab, self._producer = lab, producer
+        partitions = range(lab.collection.partitions)
+        self._replicas = [Replica(lab.context, p) for p in partitions]
+        self._places = [0] * len(partitions)
+        self._owned: dict[int, Partition] = {}
+        self._drawn = lab.frames(lab.collection.spec.mechanism.size, kinds=16)
+        for replica in self._replicas:
             replica.read([], position=0, end=0)
-        for replica in replicas:
-            await _fill_partition(
-                lab, producer, replicas, replica.partition, panes, flushes, written
-            )
-    return written[0], written[1]
 
+    async def count(self, p: int, *, panes: int, flushes: int) -> None:
+        """Let one partition count a frame of every pane, so many times."""
+        part, spec, topic = self._load(p), self._lab.collection.spec, self._lab.collection.topics
+        now_ms = START_MS + panes * HOUR_MS
+        for _ in range(flushes):
+            for first in range(0, panes, _PANES_A_FLUSH):
+                for pane in range(first, min(first + _PANES_A_FLUSH, panes)):
+                    reports = self._drawn[pane % len(self._drawn)]
+                    times_ms = np.full(len(reports), START_MS + pane * HOUR_MS)
+                    frame = spec.frame_reports(reports, times_ms=times_ms)
+                    part.ingest([(part.next, frame)], now_ms=now_ms)
+                    # Its offset has been counted: nobody reads the message.
+                    await self._producer.send(topic.source, b"", partition=p)
+                await self._flush(p)
 
-async def _fill_partition(
-    lab: StateLab,
-    producer: AIOKafkaProducer,
-    replicas: Sequence[Replica],
-    p: int,
-    panes: int,
-    flushes: int,
-    written: list[int],
-) -> None:
-    spec, now_ms = lab.collection.spec, START_MS + panes * HOUR_MS
-    part = Partition.load(lab.context, p, replicas, epoch=p + 1)
-    assert part is not None
-    reports = lab.frames(2 * spec.mechanism.size, kinds=16)
-    place, offset = 0, 0
-    for _ in range(flushes):
-        for first in range(0, panes, _PANES_A_FLUSH):
-            for pane in range(first, min(first + _PANES_A_FLUSH, panes)):
-                chosen = reports[pane % len(reports)]
-                times_ms = np.full(len(chosen), START_MS + pane * HOUR_MS)
-                frame = spec.frame_reports(chosen, times_ms=times_ms)
-                part.ingest([(offset, frame)], now_ms=now_ms)
-                await producer.send(lab.collection.topics.source, frame, partition=p)
-                offset += 1
-            flush = part.flush()
-            assert flush is not None
-            log = []
-            for key, value in (*flush.cells, flush.head):
-                await producer.send(lab.collection.topics.changelog, value, key, partition=p)
-                log.append((place, key, value))
-                place += 1
-                written[0] += 1
-                written[1] += len(key) + len(value)
-            replicas[p].read(log, position=place, end=place)
-            assert part.settle() is Settled.WON
-    await producer.flush()
+    async def advance(self, p: int) -> bool:
+        """Close, gather and publish; return whether there was anything to write."""
+        part = self._load(p)
+        known = len(self._replicas)
+        part.clock(replicas=self._replicas, controls=(), known_partitions=known, now_ms=0)
+        part.publications()
+        part.mark_published()
+        return await self._flush(p)
+
+    async def delete_dead(self, p: int) -> None:
+        """Delete what can never again be part of the state, as owners do."""
+        await self._append(p, [(key, None) for key in self._replicas[p].dead()])
+
+    def _load(self, p: int) -> Partition:
+        if p not in self._owned:
+            part = Partition.load(self._lab.context, p, self._replicas, epoch=p + 1)
+            assert part is not None
+            self._owned[p] = part
+        return self._owned[p]
+
+    async def _flush(self, p: int) -> bool:
+        flush = self._owned[p].flush()
+        if flush is not None:
+            await self._append(p, [*flush.cells, flush.head])
+            assert self._owned[p].settle() is Settled.WON
+        return flush is not None
+
+    async def _append(self, p: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        log, changelog = [], self._lab.collection.topics.changelog
+        for key, value in records:
+            await self._producer.send(changelog, value, key, partition=p)
+            log.append((self._places[p], key, value))
+            self._places[p] += 1
+            self.records += 1
+            self.written_bytes += len(key) + len(value or b"")
+        self._replicas[p].read(log, position=self._places[p], end=self._places[p])
 
 
 class Collection:

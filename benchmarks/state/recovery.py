@@ -8,8 +8,7 @@ with the worker's own reader until every replica has been evaluated, and a worke
 Seconds are those of reading (the clients are connected before), of loading what an owner holds of
 it, and from the start of the worker's process until it says `ready`. Memory is the reading
 process's peak, and how much of it came with reading. With `--store rocksdb` the second line of a
-size is the restart of a reader that has evaluated the changelog before (between the two a worker
-ran: with `--closed` it has stored finals).
+size is the restart of a reader that has evaluated the changelog before.
 """
 
 import argparse
