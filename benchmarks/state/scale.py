@@ -1,18 +1,20 @@
-"""A worker's memory by partitions and shards, with what the model of docs/scale.md says.
+"""A worker's state and memory by partitions and shards, with what docs/scale.md says.
 
     python -m benchmarks.state.scale
-    python -m benchmarks.state.scale --partitions 4,16,64 --shards 1,2,4 --panes 100 --values 1000
+    python -m benchmarks.state.scale --partitions 4,16,64 --shards 1,2,4 --open 100 --closed 100
 
-A worker counts reports of so many open windows of so many values, in all partitions, on Apache
-Kafka. Then another worker is started for each line. What it has resident at most until it is ready
-is compared with a model of three constants: what a worker takes without state, a partition, and a
-byte of counts (8 for each value, window and partition). They are measured at one partition without
-state, at the most partitions without state, and at the most with state; the other lines are
-predictions. It measures memory, so it may run next to other work.
+Changelogs with so many open windows in every partition, and closed ones, are written to Apache
+Kafka by the state machine. Then a worker is started for each line. What it says of its state, and
+what it has resident at most until it has read it, is compared with the model. Constants are
+measured: what a worker takes without state, and a partition (the most of them without state); what
+it takes while it reads state, and a byte of state (the fewest and the most partitions). All else is
+predicted: the bytes of the state everywhere, and the memory of the other lines. It measures memory,
+so it may run next to other work.
 """
 
 import argparse
 import asyncio
+import math
 import os
 import subprocess
 import sys
@@ -22,41 +24,76 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 from tests.brokers import KINDS, Broker, broker
 from tests.processes import Worker
 
-from benchmarks.state.lab import HOUR_MS, START_MS, StateLab, peak_bytes, producing
+from benchmarks.state.lab import StateLab, fill, peak_bytes
 
 MIB = 1 << 20
 _PROGRAM = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
 _NAMES = ("rides", "modes", "trips", "city")
 """In shards 1, 2, 3 and 4 of 4, so two of them in each of 2."""
 _READY_SECONDS = 600.0
+_CHUNK = 4096
+_CHUNK_BYTES, _TOTALS_BYTES, _FINAL_BYTES = 14, 25, 1_700
+"""Of a chunk without its counts, of a pane's totals, and of a final's document."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One worker: what it reads, and what it had resident."""
+    """One worker: what it reads, and what it had of it; `open` and `closed` count windows."""
 
     partitions: int
     collections: int
     shards: int
-    panes: int
-    values: int
+    open: int
+    closed: int
+    entries: int
+    state_bytes: int
     peak_bytes: int
 
     @property
-    def held(self) -> int:
-        """The partitions whose changelogs it reads."""
-        return self.partitions * self.collections // self.shards
+    def read(self) -> int:
+        """How many collections it reads."""
+        return self.collections // self.shards
 
     @property
-    def count_bytes(self) -> int:
-        """Bytes of the counts that it reads."""
-        return 8 * self.held * self.panes * self.values
+    def model_state_bytes(self) -> int:
+        """How many bytes the model expects the values of all records to have.
+
+        A count takes a byte: each value is reported once in a pane and partition.
+        """
+        chunks = math.ceil(self.entries / _CHUNK)
+        pane = chunks * _CHUNK_BYTES + self.entries + _TOTALS_BYTES
+        panes = self.open * self.partitions + self.closed
+        return self.read * (panes * pane + self.closed * _FINAL_BYTES)
+
+
+@dataclass(frozen=True)
+class Model:
+    """The constants of a worker's memory: bytes, and how many of them a byte of state takes."""
+
+    base: float
+    a_partition: float
+    reading: float
+    a_byte: float
+
+    @classmethod
+    def fit(cls, base: float, a_partition: float, least: Line, most: Line) -> "Model":
+        """Take from two lines what has to do with state."""
+        rest = [
+            line.peak_bytes - base - a_partition * line.partitions * line.read
+            for line in (least, most)
+        ]
+        a_byte = (rest[1] - rest[0]) / (most.model_state_bytes - least.model_state_bytes)
+        return cls(base, a_partition, rest[0] - a_byte * least.model_state_bytes, a_byte)
+
+    def added(self, line: Line) -> float:
+        """Return what a worker has resident beyond one without state."""
+        partitions = self.a_partition * line.partitions * line.read
+        return self.reading + partitions + self.a_byte * line.model_state_bytes
 
 
 def main() -> None:
@@ -65,83 +102,61 @@ def main() -> None:
     parser.add_argument("--broker", choices=KINDS, default="kafka")
     parser.add_argument("--partitions", default="4,16,64")
     parser.add_argument("--shards", default="1,2,4")
-    parser.add_argument("--panes", type=int, default=50)
-    parser.add_argument("--values", type=int, default=1_000)
+    parser.add_argument("--open", type=int, default=100, help="windows in every partition")
+    parser.add_argument("--closed", type=int, default=100, help="windows that are kept")
+    parser.add_argument("--values", type=int, default=4_000)
     given = parser.parse_args()
     partitions, shards = (
         [int(one) for one in text.split(",")] for text in (given.partitions, given.shards)
     )
+    panes = given.open, given.closed
     with broker(given.broker) as running:
-        # An empty worker, and one with few values, give what is not counts.
-        bare = [measure(running, 1, 1, 0, given.values)[0]]
-        many = measure(running, partitions[-1], 1, 0, given.values)
-        lines = [
-            line for p in partitions for line in measure(running, p, 1, given.panes, given.values)
-        ]
-        lines += measure(running, 4, len(_NAMES), given.panes, given.values, shards=shards)
-    base = bare[0].peak_bytes
-    a_partition = max(0.0, (many[0].peak_bytes - base) / (many[0].held - 1))
-    largest = max(lines[: len(partitions)], key=lambda line: line.count_bytes)
-    rest = largest.peak_bytes - base - a_partition * largest.held
-    a_byte = rest / largest.count_bytes
-    Console(width=120).print(_table(lines, base, a_partition, a_byte))
+        base = measure(running, 1, 1, (0, 0), given.values)[0].peak_bytes
+        bare = measure(running, partitions[-1], 1, (0, 0), given.values)[0]
+        lines = [line for p in partitions for line in measure(running, p, 1, panes, given.values)]
+        lines += measure(running, 16, len(_NAMES), panes, given.values, shards=shards)
+    a_partition = max(0.0, (bare.peak_bytes - base) / (partitions[-1] - 1))
+    model = Model.fit(base, a_partition, lines[0], lines[len(partitions) - 1])
+    Console(width=130).print(_table(lines, model))
 
 
 def measure(
     running: Broker,
     partitions: int,
     collections: int,
-    panes: int,
+    panes: tuple[int, int],
     values: int,
     *,
     shards: Sequence[int] = (1,),
 ) -> list[Line]:
     """Fill collections, and start a worker of the first shard of so many, one after the other."""
+    opened, closed = panes
     with tempfile.TemporaryDirectory() as folder:
-        lab = StateLab(running, Path(folder), values=values, partitions=partitions)
+        window = f'grace = "{max(0, opened - 1)}h", idle = "off", retention = "9000d"'
+        lab = StateLab(running, Path(folder), values=values, partitions=partitions, window=window)
         file, names = lab.file, _NAMES[:collections]
+        entries = lab.collection.spec.mechanism.statistic_size
         head, _, table = file.read_text().partition("[collection.trips]")
         tables = (
             f"[collection.{name}]" + table.replace('topic = "trips', f'topic = "{name}')
             for name in names
         )
         file.write_text(head + "".join(tables))
-        if panes:
-            asyncio.run(_fill(lab, names, panes))
+        for name in names if sum(panes) else ():
+            lab.load(file, name)
+            asyncio.run(fill(lab, panes=opened + closed, flushes=1))
         return [
-            Line(partitions, collections, total, panes, values, _ready(file, total))
+            Line(partitions, collections, total, opened, closed, entries, *_ready(file, total))
             for total in shards
         ]
 
 
-async def _fill(lab: StateLab, names: Sequence[str], panes: int) -> None:
-    """Have a worker count a frame of every window in every partition."""
-    with _working(lab.file, 1) as worker:
-        for name in names:
-            lab.load(lab.file, name)
-            spec, topics = lab.collection.spec, lab.collection.topics
-            partitions = range(lab.collection.partitions)
-            drawn = lab.frames(2 * spec.mechanism.size, kinds=8)
-            async with producing(lab) as producer:
-                for pane in range(panes):
-                    reports = drawn[pane % len(drawn)]
-                    times_ms = np.full(len(reports), START_MS + pane * HOUR_MS)
-                    frame = spec.frame_reports(reports, times_ms=times_ms)
-                    for partition in partitions:
-                        await producer.send(topics.source, frame, partition=partition)
-                await producer.flush()
-            sent = panes * len(partitions) * len(drawn[0])
-            path, counted = f"/api/collections/{name}/status", 0
-            while counted < sent:
-                await asyncio.sleep(0.5)
-                counted = int((await asyncio.to_thread(worker.get, path))["counted"])
-
-
-def _ready(file: Path, shards: int) -> int:
+def _ready(file: Path, shards: int) -> tuple[int, int]:
+    """Return the bytes of the state of a worker, and its peak of memory."""
     with _working(file, shards) as worker:
-        peak = peak_bytes(worker.process.pid)
+        state, peak = worker.metrics("ldpstream_state_bytes"), peak_bytes(worker.process.pid)
         print(f"{file.parent.name}, shard 1/{shards}: {peak / MIB:.0f} MiB", file=sys.stderr)
-        return peak
+        return int(state), peak
 
 
 @contextmanager
@@ -157,26 +172,31 @@ def _working(file: Path, shards: int) -> Iterator[Worker]:
         worker.kill()
 
 
-def _table(lines: Sequence[Line], base: int, a_partition: float, a_byte: float) -> Table:
+def _table(lines: Sequence[Line], model: Model) -> Table:
     table = Table(title_justify="left")
     table.title = (
-        f"a worker: {base / MIB:.0f} MiB, {a_partition / 1024:.0f} KiB a partition, "
-        f"{a_byte:.2f} bytes a byte of counts"
+        f"a worker: {model.base / MIB:.0f} MiB, {model.a_partition / 1024:.0f} KiB a partition, "
+        f"{model.reading / MIB:.1f} MiB for reading, {model.a_byte:.2f} bytes a byte of state"
     )
-    for column in ("collections", "partitions", "shards", "MiB of counts", "MiB", "model", "off"):
+    for column in ("collections", "partitions", "shards", "state MiB", "model", "off"):
+        table.add_column(column, justify="right")
+    for column in ("added MiB", "model", "off", "resident MiB", "model", "off"):
         table.add_column(column, justify="right")
     for line in lines:
-        model = base + a_partition * line.held + a_byte * line.count_bytes
+        added = model.added(line)
         table.add_row(
             f"{line.collections}",
             f"{line.partitions}",
             f"{line.shards}",
-            f"{line.count_bytes / MIB:.1f}",
-            f"{line.peak_bytes / MIB:.0f}",
-            f"{model / MIB:.0f}",
-            f"{(model / line.peak_bytes - 1):+.0%}",
+            *_compared(line.state_bytes, line.model_state_bytes),
+            *_compared(line.peak_bytes - model.base, added),
+            *_compared(line.peak_bytes, model.base + added),
         )
     return table
+
+
+def _compared(found: float, model: float) -> tuple[str, str, str]:
+    return f"{found / MIB:.1f}", f"{model / MIB:.1f}", f"{model / found - 1:+.0%}"
 
 
 if __name__ == "__main__":
