@@ -17,6 +17,11 @@ REPETITIONS = 1_000
 WARM_UP = 20
 VECTORS = Path(__file__).parents[2] / "tests" / "vectors"
 PLAIN: Mapping[str, object] = {"epsilon": 1.0}
+ATTRIBUTES: Mapping[str, object] = {
+    "answer": {"values": ["no", "yes"], "mechanism": "randomized-response", "epsilon": 1.0},
+    "age": {"interval": [0, 100], "bins": 10, "mechanism": "tree", "epsilon": 1.0},
+    "home": {"size": 4_096, "mechanism": "block-hadamard", "epsilon": 1.0},
+}
 CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
     "binary": [("2 values", {"epsilon": [1.0, 2.0], "domain": {"values": ["no", "yes"]}})],
     "high-low": [("43,750 values", {"domain": {"size": 43_750}, "sensitive": [5, 6, 7]})],
@@ -46,6 +51,7 @@ CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
         ("1,024 values, prefixes", {"domain": {"size": 1024}, "strategy": "prefix"}),
         ("2,048 values, wavelets", {"domain": {"size": 2048}, "strategy": "haar"}),
     ],
+    "sampled": [("3 attributes, one of 4,096", {"domain": {"attributes": ATTRIBUTES}})],
 }
 
 
@@ -82,10 +88,11 @@ def measure(spec: CollectionSpec) -> tuple[float, float, float]:
 
 def device_label(spec: CollectionSpec) -> object:
     """Return the label of a value in the middle of the domain, as a device would give it."""
-    label = spec.domain.label(spec.domain.size // 2)
     if spec.mechanism.id == "lip":
         return [1, 0.3]
-    return label
+    if spec.mechanism.id == "sampled":
+        return {"answer": "yes", "age": 42.0, "home": 2_048}
+    return spec.domain.label(spec.domain.size // 2)
 
 
 if __name__ == "__main__":
