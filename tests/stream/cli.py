@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 from ldpstream.agents.cli.main import main
 from tests import forked
 from tests.forked import Forked
+from tests.logs import logging_restored
 
 PLACES = """
 [collection.places]
@@ -41,7 +42,8 @@ def configured(folder: Path, text: str = PLACES) -> str:
 
 def invoke(*arguments: str, stdin: str | bytes = "") -> Result:
     """Run a command in this process."""
-    return CliRunner().invoke(main, list(arguments), input=stdin)
+    with logging_restored():
+        return CliRunner().invoke(main, list(arguments), input=stdin)
 
 
 def begin(*arguments: str) -> Forked:

@@ -14,6 +14,7 @@ from ldpstream.agents.demo.view import Moment
 from ldpstream.agents.process.console import FORMAT_VARIABLE, set_up_logging
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.tables import table_console
+from tests.logs import logging_restored
 from tests.stream.commands.test_demo_summary import status
 
 SAID = [
@@ -87,13 +88,9 @@ def test_a_log_of_json_has_an_object_a_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setenv(FORMAT_VARIABLE, "json")
-    root = logging.getLogger()
-    before = root.handlers[:], root.level
-    try:
+    with logging_restored():
         set_up_logging()
         logging.getLogger("ldpstream.agents").warning("topic %s:\n%d lost", "a", 3)
-    finally:
-        root.handlers[:], root.level = before
     (line,) = capsys.readouterr().err.splitlines()
     event = json.loads(line)
     assert (event["level"], event["message"]) == ("WARNING", "topic a:\n3 lost")
