@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, CDPSession, expect
 from rich.console import Console
 from rich.table import Table
 from tests.browser.chromium import find_chromium, start_chromium
@@ -63,8 +63,14 @@ class Watched:
     """What happened on a page that stayed open."""
 
     what: str
-    updates: int
     tasks_ms: list[float]
+    busy_ms: list[float]
+    """Processor time of the renderer's main thread, an update each."""
+
+    @property
+    def updates(self) -> int:
+        """How often reports came and were shown."""
+        return len(self.busy_ms)
 
 
 ROUTES: Final = {
@@ -82,26 +88,39 @@ async def watch(
     browser: Browser, served: Served, url: str, view: str, *, seconds: float, more: str = ""
 ) -> Watched:
     """Keep a view of a collection open while reports come, one update after the other."""
-    name, rng, updates = served.config.name, np.random.default_rng(5), 0
+    name, rng = served.config.name, np.random.default_rng(5)
+    busy_ms: list[float] = []
     page = await browser.new_page()
     page.set_default_timeout(PATIENCE_MS)
     await open_view(page, url, name, view, more)
     await page.evaluate(_WATCH)
+    session = await page.context.new_cdp_session(page)
+    await session.send("Performance.enable", {"timeDomain": "threadTicks"})
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         before = await page.locator("#n").inner_text()
+        begun_ms = await _main_thread_ms(session)
         labels = MAKE[name](rng, 2000) if name in MAKE else _routes(rng, 2000)
         times_ms = [START_MS + 7 * MINUTE_MS] * len(labels)
-        await asyncio.to_thread(served.report, 0, labels, times_ms=times_ms, seed=updates)
+        await asyncio.to_thread(served.report, 0, labels, times_ms=times_ms, seed=len(busy_ms))
         await expect(page.locator("#n")).not_to_have_text(before, timeout=PATIENCE_MS)
-        updates += 1
+        busy_ms.append(await _main_thread_ms(session) - begun_ms)
     tasks: list[float] = await page.evaluate("window.tasks")
     # What is measured can fail: a task that is long on purpose is seen.
+    begun_ms = await _main_thread_ms(session)
     await page.evaluate(_BLOCK)
     await page.wait_for_timeout(500)
     assert len(await page.evaluate("window.tasks")) > len(tasks)
+    assert await _main_thread_ms(session) > begun_ms
     await page.close()
-    return Watched(f"{name}, {view}", updates, tasks)
+    return Watched(f"{name}, {view}", tasks, busy_ms)
+
+
+async def _main_thread_ms(session: CDPSession) -> float:
+    """Return the processor time that tasks of the main thread have taken so far."""
+    said = await session.send("Performance.getMetrics")
+    seconds = {one["name"]: one["value"] for one in said["metrics"]}["TaskDuration"]
+    return 1000 * float(seconds)
 
 
 def _routes(rng: np.random.Generator, n: int) -> list[str]:

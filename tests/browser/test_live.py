@@ -146,7 +146,7 @@ async def test_a_worker_that_goes_away_is_told_and_taken_up_again(page: Page) ->
 
 
 async def test_nothing_live_blocks_the_page(browser: Browser) -> None:
-    """`benchmarks.speed.page`, shorter, with a limit for a machine that is busy."""
+    """`benchmarks.speed.page`, shorter; by processor time, which a busy machine leaves as it is."""
     for one in await watch_both(browser, seconds=1.0):
         assert one.updates > 0
-        assert max(one.tasks_ms, default=0.0) < 2_000
+        assert max(one.busy_ms) < 2_000
