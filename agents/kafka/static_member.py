@@ -28,8 +28,9 @@ def keep_place(coordinator: Any, displaced: Callable[[], None]) -> None:
     async def send_and_look(request: Any) -> Any:
         nonlocal member_id
         joins = isinstance(request, JoinGroupRequest)
-        if joins and request._member_id == JoinGroupRequest.UNKNOWN_MEMBER_ID:  # noqa: SLF001
-            request._member_id = member_id  # noqa: SLF001 (forgotten by aiokafka, not by the broker)
+        # aiokafka has forgotten its member id, the broker has not; requests have no public setter.
+        if joins and request._member_id == JoinGroupRequest.UNKNOWN_MEMBER_ID:  # noqa: SLF001 (as above)
+            request._member_id = member_id  # noqa: SLF001 (as above)
         response = await send(request)
         if joins and response.error_code == UnknownMemberIdError.errno:
             # The session has ended, and nobody has taken the place.
@@ -40,7 +41,7 @@ def keep_place(coordinator: Any, displaced: Callable[[], None]) -> None:
             displaced()
         return response
 
-    coordinator._send_req = send_and_look  # noqa: SLF001
+    coordinator._send_req = send_and_look  # noqa: SLF001 (all requests pass here)
 
 
 async def give_up_place(coordinator: Any) -> None:

@@ -1,4 +1,4 @@
-"""The best channels beside the named mechanisms.
+"""Compare the best channels with the named mechanisms.
 
     python -m benchmarks.accuracy.optimal [CASE ...]
 

@@ -1,1 +1,1 @@
-"""Figures and tables of the papers, drawn again beside exact values."""
+"""Figures and tables of the papers, computed again and compared with exact values."""

@@ -1,4 +1,4 @@
-"""Figure 1 of Xiang et al. ([ML]), the exact variance beside it.
+"""Draw figure 1 of Xiang et al. ([ML]) again, with the exact variance.
 
     python -m benchmarks.papers.ml_figure1
 

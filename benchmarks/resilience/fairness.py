@@ -1,4 +1,4 @@
-"""A trickle beside a huge backlog in one worker.
+"""How long a trickle of reports waits while one worker reads a huge backlog.
 
     python -m benchmarks.resilience.fairness --broker kafka
 

@@ -1,4 +1,4 @@
-"""Uploads through a gateway, beside a bare handler: `python -m benchmarks.speed.gateway`.
+"""Time uploads through a gateway, and through a bare handler.
 
     python -m benchmarks.speed.gateway --seconds 5
 

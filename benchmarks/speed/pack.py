@@ -1,4 +1,4 @@
-"""Single reports through `pack` and a worker, beside a bare consumer.
+"""Time single reports through `pack` and a worker, and through a bare consumer.
 
     python -m benchmarks.speed.pack --broker kafka
 
