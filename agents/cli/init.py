@@ -94,7 +94,7 @@ estimand = "respondents"        # or "population": reporters are a sample of som
 # wider; anytime: at every moment of a window at once, for numbers that are looked at all the time,
 # narrowest at `sharpest` reports; anytime-exact: that, proved at every number of reports too;
 # profile, profile-exact: by likelihood, of l1-geometric in one dimension with a small epsilon; also
-# normal (wrong for rare values) and bernstein (see docs/guide-bounds.md).
+# normal (wrong for rare values) and bernstein (see docs/guides/bounds.md).
 method = "padded"
 sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages

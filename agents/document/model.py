@@ -132,7 +132,7 @@ class EstimateDocument(Part):
     central: CentralLoss | None = Field(
         default=None,
         description='Only of finals with `publish.every = "off"`, where less is lost than by one '
-        "report alone (docs/guide-policy.md)",
+        "report alone (docs/guides/policy.md)",
     )
     merged: MergedBlocks | None = Field(
         default=None,

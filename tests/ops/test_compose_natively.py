@@ -22,7 +22,7 @@ from aiohttp import ClientSession
 from ldpstream.agents.config import load_config
 from tests.brokers import KafkaServer, skip_without_kafka
 from tests.forked import Forked
-from tests.monitoring import Prometheus, prometheus, skip_without_prometheus
+from tests.ops.monitoring import Prometheus, prometheus, skip_without_prometheus
 from tests.ops.queries import board_expressions, recorded
 from tests.ops.test_compose import COMPOSE, CONFIG, DOCKER, OWN, SERVICES, property_lines
 from tests.ports import free_ports

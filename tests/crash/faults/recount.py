@@ -1,9 +1,9 @@
 """What has to be counted, read off a source topic by itself: the truth of a run with faults.
 
-Written from docs/wire.md and docs/architecture.md and from nothing of the engine: messages are read
-without a group, in the order of their offsets, and every report's fate is decided one run after the
-other. Where idle partitions close panes too, the time on the wall has a say; `ambiguous` counts the
-reports for which it could have: a stream made for this has none.
+Written from docs/wire.md and docs/internals/architecture.md and from nothing of the engine:
+messages are read without a group, in the order of their offsets, and every report's fate is decided
+one run after the other. Where idle partitions close panes too, the time on the wall has a say;
+`ambiguous` counts the reports for which it could have: a stream made for this has none.
 """
 
 import struct

@@ -16,7 +16,7 @@ from pathlib import Path
 from ldpstream.agents.kafka import embedded
 from ldpstream.agents.kafka.guarded import Guarded, start_guarded
 from tests.brokers import Broker, KafkaServer
-from tests.cluster import NODES, kafka_cluster
+from tests.crash.cluster import NODES, kafka_cluster
 from tests.crash.faults.proxy import Proxy
 from tests.ports import free_ports
 

@@ -24,7 +24,7 @@ from tests.brokers import wait_until
 from tests.ports import free_ports
 from tests.processes import PATIENCE_SECONDS
 
-FOLDER = Path(__file__).resolve().parents[1] / "docker" / "prometheus"
+FOLDER = Path(__file__).resolve().parents[2] / "docker" / "prometheus"
 _RANGES = 60
 """Five minutes are five seconds."""
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
