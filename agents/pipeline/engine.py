@@ -242,6 +242,8 @@ class Engine:
                 return
             if state is not None:
                 held = self._held[partition] = OwnedPartition(state)
+                # The owner before may have ended before it could commit what its last head says.
+                self._progressed(partition, state.next)
                 self.intake.begin(held)
 
     async def check_topics(self) -> None:
@@ -265,12 +267,15 @@ class Engine:
         config, metrics, accepted = self.config, self._services.metrics, None
         if self.context.accepted:
             accepted = config.spec.fingerprint.hex()
-        else:
-            # The group sees the offsets of the collection's own spec.
-            source = TopicPartition(config.topics.source, held.partition)
-            self._services.progress.won(source, following)
+        self._progressed(held.partition, following)
         metrics.won(config.name, outcome, accepted=accepted)
         metrics.flushed(config.name, seconds=seconds)
+
+    def _progressed(self, partition: int, following: int) -> None:
+        # The group sees the offsets of the collection's own spec.
+        if not self.context.accepted:
+            source = TopicPartition(self.config.topics.source, partition)
+            self._services.progress.won(source, following)
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""

@@ -58,6 +58,20 @@ async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
     assert tried == [0, 0, 1]
 
 
+async def test_what_the_owner_before_could_not_commit_is_committed_after_a_load() -> None:
+    """Nothing may come for long: until then the group would seem to lag."""
+    prefix = state_prefix(make_engine().context)
+    head = encode_key(prefix, Key(HEAD, 7, 1)), encode_head(Head(epoch=7, seq=1, next=5))
+    engine = make_engine(read=[head])
+    committed: dict[int, int] = {}
+    engine._services.progress.won = lambda at, following: committed.update({at[1]: following})
+    engine.assign([1])
+    engine.replicas[0].head = Head(partitions=2)
+    engine.tick()
+    assert committed == {1: 5}
+    await engine.revoke()
+
+
 async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("in a client")

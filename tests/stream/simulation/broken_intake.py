@@ -107,6 +107,12 @@ class EndForgotten(Part):
         return self._probes.last_for(idle_ms, now_ms=now_ms)
 
 
+class OwnCommits(IntakeWorker):
+    """Commits after flushes of its own alone."""
+
+    def loaded(self, p: int) -> None: ...
+
+
 def with_intake(intake: type[Intake], base: type[World] = IntakeWorld) -> type[World]:
     worker = type(intake.__name__, (IntakeWorker,), {"intake_class": intake})
     return type(intake.__name__, (base,), {"worker_class": worker})
@@ -131,6 +137,7 @@ INTAKE_MUTANTS: dict[str, type[World]] = {
     "intake: repeats taken": with_intake(RepeatsTaken),
     "intake: arrives when taken": with_intake(ArrivesWhenTaken),
     "intake: what is lost is waited for": with_intake(LostForGood),
+    "intake: no commit after a load": type("OwnCommits", (Harsh,), {"worker_class": OwnCommits}),
     "idle: by silence": with_part(SilenceIsIdle, Harsh),
     "idle: by any delivery": with_part(AnyDelivery, Harsh),
     "idle: one probe": with_part(OneProbe, Harsh),

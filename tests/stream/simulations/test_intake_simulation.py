@@ -12,6 +12,7 @@ SEEDS = {
     "intake: repeats taken": 35,
     "intake: arrives when taken": 19,
     "intake: what is lost is waited for": 87,
+    "intake: no commit after a load": 223,
     "idle: by silence": 117,
     "idle: by any delivery": 195,
     "idle: one probe": 195,
