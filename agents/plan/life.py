@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from rich.console import Console
 
-from ldpstream.agents.plan.ask import Asked
+from ldpstream.agents.plan.ask import PlanRequest
 from ldpstream.agents.plan.model import LifePart, LifeWay
 from ldpstream.agents.plan.verdict import title
 from ldpstream.agents.terminal.fitting import FittingTable
@@ -17,7 +17,7 @@ from ldpstream.mechanisms.policies.spending import largest_loss
 
 
 def plan_life(
-    asked: Asked,
+    asked: PlanRequest,
     candidates: list[Candidate],
     *,
     windows: int,

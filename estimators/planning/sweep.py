@@ -10,7 +10,7 @@ from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import Candidate
 from ldpstream.estimators.planning.predictions import mean_variance, query_variances
 from ldpstream.estimators.planning.progress import Progress
-from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
@@ -45,7 +45,7 @@ class Sweep:
 def sweep(
     policy: Policy,
     domain: Domain,
-    workload: Workload,
+    workload: PlannedWorkload,
     objective: Objective,
     estimand: Estimand,
     candidates: Sequence[Candidate],
