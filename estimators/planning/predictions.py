@@ -135,8 +135,7 @@ def prefix_bound(spread: float, prefixes: int, n: int, confidence: float) -> flo
 
     `R sqrt(log(2 m / delta) / (2 n))` by Hoeffding's inequality and a union over m prefixes: valid
     for both estimands and any shares, and known before any report. For `l1-bits` `R = c` and this
-    is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4. Where the worst noise is
-    known too, `a_priori.prefix_half_widths` is tighter still.
+    is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4.
     """
     level = (1.0 - confidence) / prefixes
     return float(hoeffding_half_width(np.array(spread), n, level))
