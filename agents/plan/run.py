@@ -50,7 +50,7 @@ def make_plan(
     limit_seconds: float = LIMIT_SECONDS,
     say: Callable[[str], object] = str,
 ) -> Planned:
-    """Return the plan of a collection for so many respondents; `ask` says what the rest is.
+    """Return the plan of a collection for this many respondents; `ask` says what the rest is.
 
     The best channel of any kind is searched for `search_seconds`, 0 for not at all; by default
     where that is soon done, or where `channel` says that it is needed. With a `width` of bounds the

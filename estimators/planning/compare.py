@@ -19,7 +19,7 @@ from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
 
 _DIGITS = 9
-"""Errors that agree in so many digits are the same: the shorter report then comes first."""
+"""Errors that agree in this many digits are the same: the shorter report then comes first."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from ldpstream.mechanisms.policies.scale import scaled
 from ldpstream.mechanisms.registry.proposals import Proposal, propose
 
 SWEPT_QUERIES = 128
-"""The objective's queries, thinned to so many: a sweep predicts them at every budget."""
+"""The objective's queries, thinned to this many: a sweep predicts them at every budget."""
 FACTORS: tuple[float, ...] = tuple(np.geomspace(0.1, 4.0, 13).tolist())
 """What every budget is multiplied by: evenly spaced in the logarithm."""
 

@@ -13,7 +13,7 @@ from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 MOST_QUERIES = 2_100
-"""Of all values or ranges so many are predicted at most, evenly spaced or drawn at random."""
+"""Of all values or ranges this many are predicted at most, evenly spaced or drawn at random."""
 _FEWEST_QUERIES = 64
 _MOST_WORK = 500_000
 _ROUNDING = 1e-12
@@ -42,7 +42,7 @@ class QuerySets:
         return self.count == self.total
 
     def thin(self, most: int) -> "QuerySets":
-        """Return at most so many of the sets, evenly spaced, and all prefixes."""
+        """Return at most this many of the sets, evenly spaced, and all prefixes."""
         if len(self.sets) <= most:
             return self
         places = np.linspace(0, len(self.sets) - 1, most).round().astype(np.int64)
