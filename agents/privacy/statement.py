@@ -81,7 +81,7 @@ def minimum_sentences(
     off = "" if minimum_block is None else " minimum_block, which would merge small blocks, is off."
     return (
         (
-            f"{promise} That holds for panes of time; among so many a single report may still be "
+            f"{promise} That holds for panes of time; among that many a single report may still be "
             f"the only one of what it tells in the clear.{off}"
         ),
     )

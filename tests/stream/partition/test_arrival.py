@@ -59,7 +59,7 @@ def test_what_is_known_is_never_later_than_the_arrival_though_a_third_lies(most:
     sizes = iter(lambda: rng.randint(1, most), 0)
     for place, (at, known_ms) in enumerate(zip(arrived, read(lies, sizes), strict=True)):
         assert known_ms <= at
-        # By the median of so many records before it, and the same for some after one another.
+        # By the median of this many records before it, and the same for some after one another.
         assert known_ms >= arrived[max(0, place - MEMORY - 200)]
 
 
