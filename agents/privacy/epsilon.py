@@ -38,10 +38,9 @@ def epsilon_text(policy: Policy) -> str:
             return _by_steps(policy)
         case GraphPolicy():
             return f"{_between(policy.arcs.values())} an edge"
-        case LipPolicy():
-            return f"{_between(level.epsilon for level in policy.levels)} from a prior"
-        case PriorPolicy():
-            return f"{policy.epsilon:g} from the prior"
+        case LipPolicy() | PriorPolicy():
+            levels = policy.levels if isinstance(policy, LipPolicy) else [policy]
+            return f"{_between(level.epsilon for level in levels)} from a prior"
     if policy.size > _LARGEST_ENUMERATED:
         return "depends on the values"
     return _between(budget for *_, budget in policy.constraints())

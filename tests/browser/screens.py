@@ -1,8 +1,8 @@
 """Write pictures of the page: `python -m tests.browser.screens FOLDER`.
 
 Every view of the newest final window in light and dark and on a phone, drawn by a real Chromium
-from example collections, one of which waits for a partition and one rejects; and whole, the quantiles of a quarter of an hour of start times, with
-bounds by likelihood.
+from example collections, one of which waits for a partition and one rejects; and whole, the
+quantiles of a quarter of an hour of start times, with bounds by likelihood.
 """
 
 import argparse

@@ -100,5 +100,6 @@ async def test_a_replay_waits_for_no_partition_and_says_how_old_its_reports_are(
     )
     await expect(page.locator("#release")).to_be_hidden()
     await open_view(page, url, "city", "overview")
-    await expect(page.locator("#overview-sum")).to_have_text("1 collection: city is behind the clock.")
+    said = page.locator("#overview-sum")
+    await expect(said).to_have_text("1 collection: city is behind the clock.")
     await expect(page.locator("#overview-rows .badge")).to_have_text("Behind 3653 days")

@@ -67,8 +67,8 @@ def test_rounding_up_carries():
     ("mechanism", "table", "said"),
     [
         ("randomized-response", "epsilon = 3.0\ndomain = { size = 4 }", "3"),
-        ("block-hadamard", "epsilon = 1.5\ndomain = { grid = [4, 4], blocks = [2, 2] }", "1.5 in a block"),
-        ("l1-geometric", "epsilon = 0.4\ndomain = { interval = [0, 100], bins = 50 }", "0.4 for each 2"),
+        ("block-hadamard", "epsilon = 1.5\ndomain = { size = 4, blocks = 2 }", "1.5 in a block"),
+        ("l1-bits", "epsilon = 0.4\ndomain = { interval = [0, 9], bins = 3 }", "0.4 for each 3"),
         (
             "l1-geometric",
             'epsilon = 2.0\ndomain = { interval = [0.0, 0.7], bins = 7, rounding = "random" }',
