@@ -20,10 +20,10 @@ from tests.stream.simulation.world import World
 class GapsTrusted(Intake):
     """A batch that begins above the next offset is taken: what is between would not exist."""
 
-    def _take(self, held: OwnedPartition, item: Batch | Outside) -> None:
+    def _take(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
         if isinstance(item, Batch) and item.start > held.state.next:
             held.state.pass_over(item.start)
-        super()._take(held, item)
+        super()._take(held, session, item)
 
 
 class RepeatsTaken(Intake):
@@ -45,10 +45,11 @@ class ArrivesWhenTaken(Intake):
 
 
 class LostForGood(Intake):
-    """What is neither in the channel nor taken is waited for."""
+    """A call that the channel has lost is waited for."""
 
-    def _lost(self, held: OwnedPartition, *sessions: Session | None) -> bool:
-        return False
+    def look(self, held: OwnedPartition) -> None:
+        if held.session is not None:
+            held.session.next()
 
 
 class SilenceIsIdle(Part):
@@ -130,7 +131,7 @@ INTAKE_MUTANTS: dict[str, type[World]] = {
     "intake: gaps trusted": with_intake(GapsTrusted),
     "intake: repeats taken": with_intake(RepeatsTaken),
     "intake: arrives when taken": with_intake(ArrivesWhenTaken),
-    "intake: what is lost is waited for": with_intake(LostForGood),
+    "intake: lost calls are waited for": with_intake(LostForGood),
     "idle: by silence": with_part(SilenceIsIdle, Harsh),
     "idle: by any delivery": with_part(AnyDelivery, Harsh),
     "idle: one probe": with_part(OneProbe, Harsh),
