@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.partition.arrival import Dates
-from ldpstream.agents.reading.source import Outside
+from ldpstream.agents.reading.source import Batch, Outside
 from tests.soak import seeds
 from tests.stream.untrusted_stream import Broker
 
@@ -57,6 +57,18 @@ def test_what_nobody_was_called_for_is_taken_at_the_next_tick() -> None:
         broker.read()
     assert broker.state.offsets == broker.source.offsets
     assert broker.held.session is session
+
+
+def test_what_begins_above_the_next_offset_is_not_taken() -> None:
+    broker = Broker(random.Random(0), size=100, existing=1.0)
+    broker.source.end, session = 100, broker.held.session
+    assert session is not None
+    session.give(Batch(start=5, stop=6, end=100, records=[(5, b"x")]))
+    broker.take()
+    assert broker.held.session is not session
+    while broker.state.next < 100:
+        broker.read()
+    assert broker.state.offsets == broker.source.offsets
 
 
 def test_retention_is_skipped_and_counted() -> None:

@@ -7,6 +7,7 @@ no gaps is tested in `test_probes`: a mutant without it was not noticed within 1
 """
 
 from dataclasses import replace
+from functools import partial
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.clock import UnbrokenProbes
@@ -17,7 +18,24 @@ from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWo
 from tests.stream.simulation.world import World
 
 
-class GapsTrusted(Intake):
+class ReadIsSent(Intake):
+    """What was read goes through the channel with its call: it may be lost, or come twice.
+
+    The product keeps it in its session, so that a gap or a repeat comes of errors alone; what
+    becomes of them is held by taking the rules away under this channel.
+    """
+
+    def _call(self, held: OwnedPartition, session: Session) -> None:
+        self._channel.offer(partial(self._receive, held, session, session.take()))
+
+    def _receive(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
+        session.called = False
+        if session is held.session:
+            self._take(held, session, item)
+            session.next()
+
+
+class GapsTrusted(ReadIsSent):
     """A batch that begins above the next offset is taken: what is between would not exist."""
 
     def _take(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
@@ -26,7 +44,7 @@ class GapsTrusted(Intake):
         super()._take(held, session, item)
 
 
-class RepeatsTaken(Intake):
+class RepeatsTaken(ReadIsSent):
     """What a batch repeats is taken again, under the next offsets."""
 
     def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
