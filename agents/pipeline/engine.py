@@ -20,10 +20,11 @@ from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstanding
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.flushing import FLUSH_SECONDS, FlushWriter, InFlightFlushes
+from ldpstream.agents.pipeline.flushing import InFlightFlushes
 from ldpstream.agents.pipeline.loading import Loader, waits_for
 from ldpstream.agents.pipeline.rivals import Rivals
 from ldpstream.agents.pipeline.services import Services
+from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.intake import Channel, Intake
 from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
@@ -75,13 +76,8 @@ class Engine:
             else PackedIntake(config, reader, frames, channel, self, clock, metrics)
         )
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
-        self._writer = FlushWriter(config, services.producer, services.identity)
         self._flights = InFlightFlushes(
-            self.title,
-            self._writer,
-            self,
-            services.pace,
-            every_seconds=min(FLUSH_SECONDS, config.publish_every_seconds),
+            self.title, config, services.producer, services.identity, self, services.pace
         )
         self._controls: list[Control] = []
         self._rivals = Rivals(config)
@@ -248,12 +244,13 @@ class Engine:
 
     async def check_topics(self) -> None:
         """Check that source and changelog are still the same topics."""
-        try:
-            await self._writer.check_source()
-        except SourceChangedError as error:
-            self.fail(str(error))
-        except KafkaError as error:
-            log.debug("no topic ids: %r", error)
+        with contained(self.fail):
+            try:
+                await self._flights.check_source()
+            except SourceChangedError as error:
+                self.fail(str(error))
+            except KafkaError as error:
+                log.debug("no topic ids: %r", error)
 
     # --- what happens to held partitions --------------------------------------------------------
 
