@@ -14,7 +14,7 @@ def forged_reports(estimate: Estimate) -> Floats:
     forged ones change `sum h(y_i) / n` by at most `m (max h - min h) / n`, m times the influence,
     whether they took the place of honest ones or came beside the other n - m; and where the honest
     ones would have had the other extreme, by exactly that. So with fewer nobody can, whatever the
-    data are, and with so many somebody can.
+    data are, and with this many somebody can.
 
     float64 of shape `(q,)`, whole numbers from 1 to n; NaN where the value or a bound is undefined,
     and where all n reports would not do.

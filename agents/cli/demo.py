@@ -13,7 +13,7 @@ _LARGEST_SEED: Final = (1 << 63) - 1
     "--seconds",
     type=click.FloatRange(min=0, min_open=True, max=86_400),
     metavar="N",
-    help="End after so many seconds of reports; otherwise Ctrl-C ends it.",
+    help="End after this many seconds of reports; otherwise Ctrl-C ends it.",
 )
 @click.option(
     "--port",

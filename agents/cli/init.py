@@ -83,7 +83,7 @@ input = "topic"
 # future: reports dated later than so long after their arrival are rejected; at most grace.
 # Of grace and future the one that is not written is as the other; without both they are 1m, or as
 # long as size and hop allow. For replays of old events there is also witnesses = 3, say: no window
-# closes before so many messages are past it, so that a few stray dates close nothing.
+# closes before this many messages are past it, so that a few stray dates close nothing.
 window = { size = "1h", hop = "1h", grace = "5m", idle = "30s", future = "1m", retention = "7d" }
 
 confidence = 0.95

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.sent import SentReports
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.terminal.tables import label_text, percent
@@ -52,12 +52,12 @@ class Moment:
 
 
 def compare(
-    document: EstimateDocument | None, ledger: Ledger, places: Sequence[str]
+    document: EstimateDocument | None, sent: SentReports, places: Sequence[str]
 ) -> list[Comparison]:
     """Return the document's values, each with its true share in the same window."""
     if document is None or document.window is None:
         return []
-    shares = ledger.shares(parse_time(document.window.start))
+    shares = sent.shares(parse_time(document.window.start))
     index = {place: i for i, place in enumerate(places)}
     return [
         Comparison(entry, None if shares is None else float(shares[index[label_text(entry.value)]]))

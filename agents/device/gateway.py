@@ -58,7 +58,7 @@ class Gateway:
         return self._waiting
 
     def has_room(self, reports: int) -> bool:
-        """Return whether `add` would take so many reports at once."""
+        """Return whether `add` would take this many reports at once."""
         return self._waiting + reports <= self._max_waiting
 
     async def add(

@@ -57,7 +57,7 @@ STATUS: Final = (FINGERPRINT,)
 WINDOWS: Final = (
     Parameter(
         "last",
-        f"At most so many windows, the newest of the span; {WINDOWS_DEFAULT} by default",
+        f"At most this many windows, the newest of the span; {WINDOWS_DEFAULT} by default",
         {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT, "default": WINDOWS_DEFAULT},
     ),
     Parameter("from", f"Only windows that start at this time or later: {_TIME}"),
@@ -65,7 +65,7 @@ WINDOWS: Final = (
     Parameter("all", f"As last={WINDOWS_LIMIT}", {"type": "boolean", "default": False}),
     Parameter(
         "limit",
-        "At most so many windows, the oldest of the span: for reading forward, page by page",
+        "At most this many windows, the oldest of the span: for reading forward, page by page",
         {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT},
     ),
     Parameter(

@@ -23,7 +23,7 @@ from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
 
 from ldpstream.agents.kafka.fetch_sessions import fetch_news
-from ldpstream.agents.kafka.unreadable import WrappedBatch, on_fetch, pass_unreadable
+from ldpstream.agents.kafka.unreadable import WrappedBatch, on_fetch
 
 BATCH_BYTES: Final = 4 << 20
 """The least bound on a decompressed batch: clients make batches of at most 1 MiB by default."""
@@ -59,11 +59,9 @@ def batch_bytes(options: Mapping[str, Any]) -> int:
 def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
     """Have a started consumer decompress each batch within `most_bytes`.
 
-    A poll returns at most `POLL_BYTES` and one batch. Only the first call has an effect.
+    A poll returns at most `POLL_BYTES` and one batch.
     """
     fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
-    if "fetched_records" in vars(fetcher):
-        return
     unpacker = _Unpacker(most_bytes)
     on_fetch(consumer, partial(_bound_fetch, unpacker))
     fetched_records = fetcher.fetched_records
@@ -89,7 +87,6 @@ class BoundedConsumer(AIOKafkaConsumer):
         """Start the consumer and install the bounds."""
         await super().start()  # type: ignore[no-untyped-call]  # (aiokafka has no types)
         fetch_news(self)
-        pass_unreadable(self)
         bound(self, most_bytes=self._most_bytes)
 
 

@@ -66,7 +66,7 @@ def show_document(
     _show_queries(document, console)
     if document.forged is not None:
         console.print(
-            "forged: so many forged reports could move the number beyond its nearer bound"
+            "forged: this many forged reports could move the number beyond its nearer bound"
         )
 
 

@@ -136,7 +136,7 @@ async def producing(lab: StateLab) -> AsyncIterator[AIOKafkaProducer]:
 
 
 async def fill(lab: StateLab, *, panes: int, flushes: int) -> tuple[int, int]:
-    """Write a changelog with so many panes in every partition; return records and bytes.
+    """Write a changelog with this many panes in every partition; return records and bytes.
 
     Those that the window's grace has passed are closed, gathered and published.
     """
@@ -170,7 +170,7 @@ class _Filling:
             replica.read([], position=0, end=0)
 
     async def count(self, p: int, *, panes: int, flushes: int) -> None:
-        """Let one partition count a frame of every pane, so many times."""
+        """Let one partition count a frame of every pane, this many times."""
         part, spec, topic = self._load(p), self._lab.collection.spec, self._lab.collection.topics
         now_ms = START_MS + panes * HOUR_MS
         for _ in range(flushes):

@@ -3,10 +3,10 @@
     python -m benchmarks.state.many
     python -m benchmarks.state.many --collections 50 --partitions 12 --seconds 60 --one 1000
 
-The first row is a worker that runs so many collections with next to no state on Apache Kafka. It is
-started twice: the first time it creates the topics. Processor time is its user and system time; at
-rest nothing is sent, and nobody asks it anything. `/metrics` is scraped then, ten times. The second
-row is a collection with so many partitions: at a steady rate single reports go to partitions in
+The first row is a worker that runs this many collections with next to no state on Apache Kafka. It
+is started twice: the first time it creates the topics. Processor time is its user and system time;
+at rest nothing is sent, and nobody asks it anything. `/metrics` is scraped then, ten times. The second
+row is a collection with this many partitions: at a steady rate single reports go to partitions in
 turn, then one to every partition at once. What is shown is the time from each record's
 acknowledgement to the broker's timestamp of the head that counts it.
 """

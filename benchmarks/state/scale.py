@@ -3,7 +3,7 @@
     python -m benchmarks.state.scale
     python -m benchmarks.state.scale --partitions 4,16,64 --shards 1,2,4 --open 100 --closed 100
 
-Changelogs with so many open windows in every partition, and closed ones, are written to Apache
+Changelogs with this many open windows in every partition, and closed ones, are written to Apache
 Kafka by the state machine. Then a worker is started for each line. What it says of its state, and
 what it has resident at most until it has read it, is compared with the model. Constants are
 measured: what a worker takes without state, and a partition (the most of them without state); what
@@ -129,7 +129,7 @@ def measure(
     *,
     shards: Sequence[int] = (1,),
 ) -> list[Line]:
-    """Fill collections, and start a worker of the first shard of so many, one after the other."""
+    """Fill collections, and start a worker of the first shard of this many, one after the other."""
     opened, closed = panes
     with tempfile.TemporaryDirectory() as folder:
         window = f'grace = "{max(0, opened - 1)}h", idle = "off", retention = "9000d"'

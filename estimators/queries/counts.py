@@ -36,7 +36,7 @@ TOGETHER: Final = 1 << 18
 
 
 _KEPT: Final = 1 << 16
-"""Values: what prepares the queries of mechanisms of so many is kept."""
+"""Values: what prepares the queries of mechanisms of this many is kept."""
 
 
 def prepare_queries(mechanism: Mechanism) -> Queries:

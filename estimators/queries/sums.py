@@ -142,7 +142,7 @@ def value_sums(
 
 
 def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floats, ...]:
-    """Return `tossed`, `own` and `other` of single values in groups of so many reports, `(q,)`.
+    """Return `tossed`, `own` and `other` of single values in groups of this many reports, `(q,)`.
 
     A decoder between `least` and `largest` of mean w has no more noise than
     `(largest - w)(w - least)`, and exactly that where it takes these two values alone (Bhatia,

@@ -70,7 +70,7 @@ def worst_ratio(blends: tuple[Blend, ...], reports: int) -> Fraction:
 
 
 def epochs_touched(windows: int, epoch: int) -> int:
-    """Return how many epochs of so many windows any `windows` >= 1 in a row touch at most.
+    """Return how many epochs of this many windows any `windows` >= 1 in a row touch at most.
 
     >>> [epochs_touched(windows, 24) for windows in (1, 2, 25, 26, 365)]
     [1, 2, 2, 3, 17]

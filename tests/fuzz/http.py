@@ -105,7 +105,7 @@ def server() -> Iterator[tuple[str, int, Path]]:
 
 
 def fuzz(calls: int, *, number: int = 1) -> Found:
-    """Make so many calls with a seed, half of them against the description, and look at all."""
+    """Make this many calls with a seed, half of them against the description, and look at all."""
     found = Found()
     with server() as (url, pid, errors), requests.Session() as session:
         schema = openapi.from_dict(_named(session.get(f"{url}/openapi.json").json()))
@@ -151,7 +151,7 @@ def _call_all(
     calls: int,
     number: int,
 ) -> None:
-    """Call the operations in turn, the estimates more often, until there were so many calls."""
+    """Call the operations in turn, the estimates more often, until there were this many calls."""
     end = found.calls + calls
     share = max(1, calls // (2 * (len(operations) + 6)))
     while found.calls < end:

@@ -18,7 +18,7 @@ export function scaleOf(entries) {
 }
 
 /**
- * A bar is one element, and its style says where its parts are: so many change at once.
+ * A bar is one element, and its style says where its parts are: many change at once.
  *
  * @param {Bar} entry
  * @param {Scale} scale

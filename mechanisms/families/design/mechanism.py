@@ -13,7 +13,7 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
-from ldpstream.mechanisms.families.design.design import SINGLE, Design, DesignLayout
+from ldpstream.mechanisms.families.design.design import SINGLE, DesignLayout, SymmetricDesign
 from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import CountDecoder
@@ -34,7 +34,7 @@ class DesignMechanism(BlockSymbols):
             raise SpecError("epsilon", "a larger number: at this one reports say nothing")
 
     @abstractmethod
-    def design(self, size: int) -> Design:
+    def design(self, size: int) -> SymmetricDesign:
         """Return the design of blocks of this many values, two or more."""
 
     @abstractmethod

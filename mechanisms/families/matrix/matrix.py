@@ -67,7 +67,7 @@ class Matrix(Mechanism):
             expected = f"one of {self.strategy.size} values, got {self.target.size}"
             raise SpecError("policy", expected)
         if self.statistic_size > _MAX_STATISTIC:
-            raise SpecError("policy", f"fewer groups than {self._groups} with so many rows")
+            raise SpecError("policy", f"fewer groups than {self._groups} with this many rows")
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:

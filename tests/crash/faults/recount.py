@@ -40,7 +40,7 @@ class Truth:
     messages: int = 0
 
     def reject(self, at: tuple[int, int], reason: str, count: int) -> None:
-        """Note so many rejected reports of a message."""
+        """Note this many rejected reports of a message."""
         self.rejected[reason] += count
         self.rejected_at.add(at)
 

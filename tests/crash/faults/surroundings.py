@@ -56,7 +56,7 @@ def _children(pid: int) -> list[int]:
 
 @asynccontextmanager
 async def surroundings(kind: str, workers: int) -> AsyncIterator[Services]:
-    """Run `embedded`, `kafka` or `cluster` for so many workers."""
+    """Run `embedded`, `kafka` or `cluster` for this many workers."""
     async with AsyncExitStack() as stack:
         if kind == "embedded":
             yield await _embedded(stack, workers)
