@@ -234,8 +234,12 @@ class SourceReader:
                     await self._outside(session)
             return False
         # No suspension between a fetch and reading its positions: they belong together.
+        now_ms = self._now_ms()
         for partition, session in list(self._sessions.items()):
-            if partition not in waiting:
+            if partition in waiting:
+                continue
+            new = session.answers.look(self._consumer.last_poll_timestamp(partition), now_ms)
+            if new or partition in found:
                 batch = await self._batch(session, found.get(partition, ()))
                 # A probe that has to wait is outdated when it is taken.
                 if batch is not None and (batch.stop > batch.start or not session.waiting):
@@ -267,11 +271,10 @@ class SourceReader:
     async def _batch(
         self, session: Session, found: Sequence[ConsumerRecord[bytes, bytes]]
     ) -> Batch | None:
-        """Return what is new of a partition, None if nothing is."""
+        """Return what an answer has brought of a partition, None if its end is not known."""
         partition = session.partition
         end = self._consumer.highwater(partition)
-        new = session.answers.look(self._consumer.last_poll_timestamp(partition), self._now_ms())
-        if end is None or not (new or found):
+        if end is None:
             return None
         start, stop = session.position, await self._consumer.position(partition)
         session.position = stop
