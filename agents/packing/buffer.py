@@ -25,7 +25,7 @@ class Buffer:
     """Records of one partition that have not been packed yet.
 
     `position` is the offset where the consumer began to read, later the offset up to which records
-    are packed. Everything from there on has been seen.
+    are packed.
     """
 
     position: int
@@ -33,11 +33,6 @@ class Buffer:
     held_bytes: int = 0
     runs: list[Run] = field(default_factory=list)
     arrived: list[Int64s] = field(default_factory=list)
-
-    @property
-    def seen(self) -> int:
-        """The offset after the last record read."""
-        return self.runs[-1].offset + 1 if self.runs else self.position
 
     def full(self, limit_bytes: int) -> bool:
         """Return whether it holds a full message, by bytes or by number of records."""

@@ -182,7 +182,7 @@ class Packer(ConsumerRebalanceListener):
                 if taken:
                     self._consumer.seek(source, taken[0].offsets[0])
             return
-        if taken and taken[0].offsets[0] < share.buffer.seen:
+        if taken and taken[0].offsets[0] < share.read_to:
             # The consumer was reset: what was read before is packed already.
             share = self._begin(source, taken[0].offsets[0])
         now_ms = steady_ms()

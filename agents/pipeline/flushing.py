@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -26,66 +25,6 @@ from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
 FLUSH_SECONDS: Final = 0.25
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class FlushWriter:
-    """Writes the flushes of one collection."""
-
-    collection: CollectionConfig
-    producer: LastingProducer
-    identity: TopicIdentity
-
-    async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
-        """Write a flush. Returns why some of it may not have arrived, or None.
-
-        1. Send copies and cells, and wait for all acknowledgements.
-        2. Check that the source is still the topic that was counted from.
-        3. Send the head.
-
-        If cells and head fit into one batch, they are sent as one, which is stored whole or not at
-        all. After an error, what was sent may still be stored.
-
-        Raises:
-            SourceChangedError: before the head is sent.
-        """
-        changelog, cells = self.collection.topics.changelog, flush.cells
-        producer, name = self.producer, self.collection.name
-        try:
-            with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
-                await asyncio.gather(
-                    *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
-                    # After the last message, before the head: all were from the known topic.
-                    self.check_source(),
-                )
-            with span("flush.send", name, partition=partition, cells=len(cells)):
-                whole = (*cells, flush.head)
-                if not await producer.send_whole(changelog, partition, whole):
-                    await producer.send_records(changelog, partition, cells)
-                    await self.check_source()
-                    await producer.send_records(changelog, partition, (flush.head,))
-        except KafkaError as error:
-            log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
-            return error
-        return None
-
-    async def check_source(self) -> None:
-        """Check that source and changelog are still the topics that were counted from.
-
-        Raises:
-            SourceChangedError: if one of them has been deleted or replaced.
-            KafkaError: if the broker does not answer, or currently does not know one of them.
-        """
-        name, topics = self.collection.name, self.collection.topics
-        then = f"`ldpstream reset {name}` starts over with it"
-        await self.identity.check((topics.source, topics.changelog), then=then)
-
-    async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
-        chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]
-        if chosen:
-            topics = self.collection.topics
-            topic = topics.late if kind == "late" else topics.rejected
-            await self.producer.send_all(topic, partition, chosen)
 
 
 class FlushPace:
@@ -125,24 +64,27 @@ class FlushPace:
 class InFlightFlushes:
     """The flushes of one collection, at most one in flight for each partition.
 
-    A partition flushes at most every `every_seconds`, all together by `pace`.
+    A partition flushes at most every `FLUSH_SECONDS`, or as often as estimates are published if
+    that is more often; all together by `pace`.
     """
 
     def __init__(
         self,
         title: str,
-        writer: FlushWriter,
+        config: CollectionConfig,
+        producer: LastingProducer,
+        identity: TopicIdentity,
         owner: Owner,
         pace: FlushPace,
-        *,
-        every_seconds: float = FLUSH_SECONDS,
     ) -> None:
         self._title = title
-        self._writer = writer
+        self._config = config
+        self._producer = producer
+        self._identity = identity
         self._owner = owner
         self._pace = pace
         self._complaints = Complaints()
-        self._every_seconds = every_seconds
+        self._every_seconds = min(FLUSH_SECONDS, config.publish_every_seconds)
 
     def start(self, held: OwnedPartition) -> None:
         """Flush a partition that is due or full, if it has something new and no flush in flight."""
@@ -202,7 +144,7 @@ class InFlightFlushes:
         """Send one flush to the broker and wait for its outcome."""
         try:
             with span("flush", self._title, partition=held.partition):
-                error = await self._writer.carry(held.partition, flush)
+                error = await self.carry(held.partition, flush)
                 outcome = await self._settled(held) if error is None else None
             if error is not None:
                 what = f"collection {self._title}: partition {held.partition}"
@@ -224,3 +166,54 @@ class InFlightFlushes:
             held.read.clear()
             await held.read.wait()
         return outcome
+
+    async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
+        """Write a flush. Returns why some of it may not have arrived, or None.
+
+        1. Send copies and cells, and wait for all acknowledgements.
+        2. Check that the source is still the topic that was counted from.
+        3. Send the head.
+
+        If cells and head fit into one batch, they are sent as one, which is stored whole or not at
+        all. After an error, what was sent may still be stored.
+
+        Raises:
+            SourceChangedError: before the head is sent.
+        """
+        changelog, cells = self._config.topics.changelog, flush.cells
+        producer, name = self._producer, self._config.name
+        try:
+            with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
+                await asyncio.gather(
+                    *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
+                    # After the last message, before the head: all were from the known topic.
+                    self.check_source(),
+                )
+            with span("flush.send", name, partition=partition, cells=len(cells)):
+                whole = (*cells, flush.head)
+                if not await producer.send_whole(changelog, partition, whole):
+                    await producer.send_records(changelog, partition, cells)
+                    await self.check_source()
+                    await producer.send_records(changelog, partition, (flush.head,))
+        except KafkaError as error:
+            log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
+            return error
+        return None
+
+    async def check_source(self) -> None:
+        """Check that source and changelog are still the topics that were counted from.
+
+        Raises:
+            SourceChangedError: if one of them has been deleted or replaced.
+            KafkaError: if the broker does not answer, or currently does not know one of them.
+        """
+        name, topics = self._config.name, self._config.topics
+        then = f"`ldpstream reset {name}` starts over with it"
+        await self._identity.check((topics.source, topics.changelog), then=then)
+
+    async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
+        chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]
+        if chosen:
+            topics = self._config.topics
+            topic = topics.late if kind == "late" else topics.rejected
+            await self._producer.send_all(topic, partition, chosen)

@@ -119,7 +119,7 @@ publish = {{ every = "5s", top = 5 }}
         admin = clients.admin(self.config.kafka.bootstrap, self.config.kafka.options)
         await admin.start()
         try:
-            return await declare_topics(admin, self.collection, replication_factor=1)
+            return await declare_topics(admin, [self.collection], replication_factor=1)
         finally:
             await admin.close()
 

@@ -143,17 +143,17 @@ async def _arriving(running: Broker, folder: Path, given: argparse.Namespace) ->
     try:
         async with lab.producer() as producer:
             await asyncio.sleep(_SETTLE_SECONDS)
-            steady = await _send(lab, producer, number=int(given.rate * 20), rate=given.rate)
-            await _counted(worker, len(steady))
-            burst = await _send(lab, producer, number=given.one, rate=float("inf"))
-            await _counted(worker, len(steady) + len(burst))
-        heads = await _heads(lab)
+            steady = await send_singles(lab, producer, number=int(given.rate * 20), rate=given.rate)
+            await await_counted(worker, len(steady))
+            burst = await send_singles(lab, producer, number=given.one, rate=float("inf"))
+            await await_counted(worker, len(steady) + len(burst))
+        heads = await stored_heads(lab)
     finally:
         worker.kill()
     table = Table("", "median", "99%", "worst", title_justify="left")
     table.title = f"one collection of {given.one:,} partitions: s from arrival to a winning head"
     for what, sent in ((f"{given.rate:g} single reports a second", steady), ("one each", burst)):
-        took = sorted(_seconds_until(heads, *record) for record in sent)
+        took = sorted(seconds_until(heads, *record) for record in sent)
         worst = took[-1]
         table.add_row(what, *(f"{s:.2f}" for s in (took[len(took) // 2], _q99(took), worst)))
     return table
@@ -163,7 +163,7 @@ def _q99(took: Sequence[float]) -> float:
     return took[min(len(took) - 1, len(took) * 99 // 100)]
 
 
-async def _send(
+async def send_singles(
     lab: Lab, producer: AIOKafkaProducer, *, number: int, rate: float
 ) -> list[tuple[int, int, float]]:
     """Send reports to partitions in turn; return each one's partition, offset and arrival."""
@@ -183,7 +183,7 @@ async def _send(
     return found
 
 
-async def _heads(lab: Lab) -> dict[int, list[tuple[int, float]]]:
+async def stored_heads(lab: Lab) -> dict[int, list[tuple[int, float]]]:
     """Return of every partition what its heads count up to, and when each was stored."""
     topic, prefix = lab.collection.topics.changelog, state_prefix(lab.context)
     partitions = [TopicPartition(topic, p) for p in range(lab.collection.partitions)]
@@ -205,7 +205,8 @@ async def _heads(lab: Lab) -> dict[int, list[tuple[int, float]]]:
     return found
 
 
-async def _counted(worker: Worker, reports: int) -> None:
+async def await_counted(worker: Worker, reports: int) -> None:
+    """Wait until a worker says that so many reports of its collection have been counted."""
     counted = 0
     while counted < reports:
         await asyncio.sleep(1.0)
@@ -213,7 +214,7 @@ async def _counted(worker: Worker, reports: int) -> None:
         counted = int(status["counted"])
 
 
-def _seconds_until(
+def seconds_until(
     heads: dict[int, list[tuple[int, float]]], partition: int, offset: int, arrived: float
 ) -> float:
     """Return the seconds from a record's arrival to the first head that counts it."""
