@@ -14,7 +14,6 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import Config
-from ldpstream.agents.kafka.awaited import wait_for_broker
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
@@ -22,6 +21,7 @@ from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.control import ControlError, decode_control
+from ldpstream.agents.pipeline.awaited import wait_for_broker
 from ldpstream.agents.pipeline.clock_watch import STEP_SECONDS, ClockWatch
 from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine

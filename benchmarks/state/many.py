@@ -5,10 +5,10 @@
 
 The first row is a worker that runs this many collections with next to no state on Apache Kafka. It
 is started twice: the first time it creates the topics. Processor time is its user and system time;
-at rest nothing is sent, and nobody asks it anything. `/metrics` is scraped then, ten times. The second
-row is a collection with this many partitions: at a steady rate single reports go to partitions in
-turn, then one to every partition at once. What is shown is the time from each record's
-acknowledgement to the broker's timestamp of the head that counts it.
+at rest nothing is sent, and nobody asks it anything. `/metrics` is scraped then, ten times. The
+second row is a collection with this many partitions: at a steady rate single reports go to
+partitions in turn, then one to every partition at once. What is shown is the time from each
+record's acknowledgement to the broker's timestamp of the head that counts it.
 """
 
 import argparse
