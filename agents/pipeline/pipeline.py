@@ -163,12 +163,11 @@ class Pipeline:
                 watching = partial(self.broker_watch.run, changelog, config.kafka.bootstrap)
                 self._spawn(watching, self._fail)
         for engine, publisher in zip(self._all, self._publishers, strict=True):
-            sweep = partial(collect_tombstones, engine, self._producer)
-            for run in (publisher.run, sweep):
-                self._spawn(run, engine.fail)
+            self._spawn(publisher.run, engine.fail)
         for run in (
             partial(keep_ticking, self._all, self._pace),
             partial(keep_checking_topics, self._all),
+            partial(collect_tombstones, self._all, self._producer),
             self._progress.run,
         ):
             self._spawn(run, self._fail)
