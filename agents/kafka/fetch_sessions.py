@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer
 from aiokafka.protocol.api import Request
 from aiokafka.protocol.fetch import FetchRequest, FetchRequestStruct
 
@@ -22,6 +22,9 @@ _FIRST_VERSION: Final = 7
 _MOST_EPOCH: Final = (1 << 31) - 1
 _OFFSET: Final = -3
 """The place of the position among what a fetch says of a partition."""
+
+_Partition = tuple[str, int]
+"""Equal to a `TopicPartition`, and made much faster."""
 
 
 def fetch_news(consumer: AIOKafkaConsumer) -> None:
@@ -68,22 +71,21 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = self._epoch = 0
         # What it was asked last of each partition.
-        self._asked: dict[TopicPartition, tuple[int, ...]] = {}
+        self._asked: dict[_Partition, tuple[int, ...]] = {}
         # High watermark and last stable offset, as it has said them last.
-        self._ends: dict[TopicPartition, tuple[int, int]] = {}
-        self._named: set[TopicPartition] = set()
+        self._ends: dict[_Partition, tuple[int, int]] = {}
+        # What its last answer has named.
+        self._named: set[_Partition] = set()
 
     def ask(self, request: Any) -> None:
         """Reduce a fetch of all partitions to what is new to the broker."""
         wanted = {
-            TopicPartition(topic, one[0]): one
-            for topic, partitions in request.topics
-            for one in partitions
+            (topic, one[0]): one for topic, partitions in request.topics for one in partitions
         }
         request.session_id, request.session_epoch = self._id, self._epoch
         if self._epoch:
             new = {place: one for place, one in wanted.items() if self._asked.get(place) != one}
-            gone = {place: place.partition for place in self._asked if place not in wanted}
+            gone = {place: place[1] for place in self._asked if place not in wanted}
             request.topics = _by_topic(new)
             request.forgotten_topics_data = _by_topic(gone)
         self._asked = wanted
@@ -96,13 +98,12 @@ class FetchSession:
         self._named = set()
         for topic, partitions in response.topics:
             for number, _, highwater, stable, *_ in partitions:
-                place = TopicPartition(topic, number)
-                self._named.add(place)
+                self._named.add((topic, number))
                 # What fails is named until it works again, and then once more.
-                self._ends[place] = highwater, stable
+                self._ends[topic, number] = highwater, stable
         return True
 
-    def unchanged(self) -> Iterator[tuple[TopicPartition, int, int, int]]:
+    def unchanged(self) -> Iterator[tuple[_Partition, int, int, int]]:
         """Yield partitions that the last answer has left out.
 
         Each with the position asked for, the high watermark and the last stable offset.
@@ -126,8 +127,8 @@ class _SessionRequest(Request[FetchRequestStruct]):
         return built
 
 
-def _by_topic(found: Mapping[TopicPartition, Any]) -> list[tuple[str, list[Any]]]:
+def _by_topic(found: Mapping[_Partition, Any]) -> list[tuple[str, list[Any]]]:
     topics = defaultdict[str, list[Any]](list)
-    for place, one in found.items():
-        topics[place.topic].append(one)
+    for (topic, _), one in found.items():
+        topics[topic].append(one)
     return [*topics.items()]
