@@ -10,7 +10,7 @@ from ldpstream.agents.kafka.complaints import Complaints
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import AssignedPartition
-from ldpstream.agents.packing.buffer import halves
+from ldpstream.agents.packing.joining import halves
 from ldpstream.agents.state.packed import Packed, encode_packed
 
 RETRY_SECONDS: Final = 1.0
